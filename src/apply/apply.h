@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * apply/: carries a plan out.
+ *
+ * A stage (subnet/stage.h) over the plan's phases. Each write is: read the block; if it is not what the plan rests on,
+ * do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again: the
+ * block is read, and what is there decides. The next phase begins when every write of this one has ended. When all phases
+ * are through, every touched block is read back once more.
+ *
+ * If a write of a phase cannot be confirmed, the bases that it touched are held back from all later phases, on all ports:
+ * a grant must not follow a revoke that may not have happened. The rest goes on. What was held back is named.
+ *
+ * `observed` is kept true on the way: each block as it was last read or confirmed.
+ *
+ * This folder refuses to know why the plan is as it is.
+ */
+
+#include "plan/plan.h"
+#include "subnet/stage.h"
+
+struct apply;
+
+enum apply_state {
+        APPLY_PENDING,  /* not ended yet */
+        APPLY_WRITTEN,  /* confirmed, and read back as written */
+        APPLY_PRESENT,  /* was there already when it was read: no Set was sent */
+        APPLY_FAILED,   /* see reason */
+        APPLY_HELD,     /* nothing left to write after its bases were held back */
+};
+
+enum apply_reason {
+        APPLY_OK,
+        APPLY_TIMEOUT,       /* no answer */
+        APPLY_STATUS,        /* refused: MAD status */
+        APPLY_BUSY,
+        APPLY_UNSENT,
+        APPLY_CHANGED,       /* the block was not what the plan rests on: somebody else writes */
+        APPLY_MISMATCH,      /* answered OK, but what it holds is not what was sent */
+        APPLY_REVERTED,      /* confirmed, but read back different at the end */
+        APPLY_UNREACHABLE,   /* its table could not be read before the plan; not tried */
+        APPLY_ABORTED,       /* the run was ended before it was its turn */
+};
+
+struct apply_outcome {
+        enum apply_state state;
+        enum apply_reason reason;
+        uint16_t mad_status; /* of APPLY_STATUS */
+        bool partly_held;    /* written, but without the bases that were held back */
+};
+
+struct apply_options {
+        uint64_t m_key;
+        uint8_t retries;     /* of reads, in the engine; and of read-and-set rounds */
+};
+
+struct apply_summary {
+        uint32_t written;        /* writes confirmed, PRESENT included */
+        uint32_t sets_sent;      /* SubnSets handed to the engine */
+        uint32_t failed, held;
+        uint32_t n_held_bases;
+};
+
+/* Lives in the arena; borrows plan and observed (and changes observed). memory may be NULL; changes of entries are noted
+ * in it as they are seen to happen. Returns 0 or -ENOMEM. */
+int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
+              const struct apply_options *options, struct apply **ret);
+struct smp_stage apply_stage(struct apply *ap);
+
+/* No new write begins; those that were begun are brought to their end (the write in flight is awaited), touched blocks
+ * are still read back. */
+void apply_abort(struct apply *ap);
+
+/* How write w of phase p ended. Valid once the stage is done. */
+const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w);
+void apply_get_summary(const struct apply *ap, struct apply_summary *ret);
+/* Bases held back, ascending. */
+const uint16_t *apply_held_bases(const struct apply *ap, uint32_t *ret_n);
+/* The phase it is in, for people. */
+enum plan_phase apply_phase(const struct apply *ap);
+/* "timeout", "status", "mismatch", ...: a static string, also in JSON. */
+const char *apply_reason_to_string(enum apply_reason r);

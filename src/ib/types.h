@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * ib/: the InfiniBand vocabulary.
+ *
+ * Everything above this folder speaks in these types: a P_Key is not a GUID is not a LID, and the compiler knows it.
+ * Values are in host byte order everywhere in pkeyd; network byte order exists only inside a MAD, and only the codecs
+ * of this folder (smp.h) look into one.
+ *
+ * The rules of partitioning that everybody must agree on stand here once: what the base of a P_Key is, when it is a
+ * full member, when two P_Keys let two ports talk (IBA 1.5, 10.9.3).
+ *
+ * This folder refuses to know policies, plans, files, sockets and time.
+ */
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A P_Key as a table holds it: base in the low 15 bits, membership in the high bit. 0 in either half of the base means
+ * an unused entry (0x0000 and 0x8000 are both invalid P_Keys). */
+struct p_key {
+        uint16_t v;
+};
+
+struct guid {
+        uint64_t v;
+};
+
+struct lid {
+        uint16_t v;
+};
+
+/* Microseconds of a monotonic clock. USEC_INFINITY: never. */
+typedef uint64_t usec_t;
+#define USEC_INFINITY UINT64_MAX
+#define USEC_PER_SEC  UINT64_C(1000000)
+#define USEC_PER_MSEC UINT64_C(1000)
+
+#define P_KEY_BASE_MASK      0x7fff
+#define P_KEY_FULL_BIT       0x8000
+#define P_KEY_DEFAULT_BASE   0x7fff
+#define P_KEY_BLOCK_ENTRIES  32     /* entries of one P_KeyTable block, what one MAD carries */
+#define P_KEY_MAX_BLOCKS     2048   /* PartitionCap has 16 bits */
+
+#define NODE_DESCRIPTION_SIZE 64
+
+enum node_type {
+        NODE_CA = 1,
+        NODE_SWITCH = 2,
+        NODE_ROUTER = 3,
+};
+
+/* PortInfo:PortState */
+enum port_state {
+        PORT_STATE_NONE = 0,
+        PORT_STATE_DOWN = 1,
+        PORT_STATE_INIT = 2,
+        PORT_STATE_ARMED = 3,
+        PORT_STATE_ACTIVE = 4,
+};
+
+/* What a port is in a partition. BOTH: two entries, the limited and the full one. */
+enum membership {
+        MEMBERSHIP_NONE,
+        MEMBERSHIP_LIMITED,
+        MEMBERSHIP_FULL,
+        MEMBERSHIP_BOTH,
+};
+
+static inline uint16_t p_key_base(struct p_key k) {
+        return k.v & P_KEY_BASE_MASK;
+}
+
+static inline bool p_key_is_full(struct p_key k) {
+        return k.v & P_KEY_FULL_BIT;
+}
+
+/* An entry with base 0 grants nothing. */
+static inline bool p_key_is_used(struct p_key k) {
+        return p_key_base(k) != 0;
+}
+
+static inline struct p_key p_key_make(uint16_t base, bool full) {
+        return (struct p_key) { (uint16_t) ((base & P_KEY_BASE_MASK) | (full ? P_KEY_FULL_BIT : 0)) };
+}
+
+static inline bool p_key_same_partition(struct p_key a, struct p_key b) {
+        return p_key_is_used(a) && p_key_base(a) == p_key_base(b);
+}
+
+/* The matching rule: same base, and at least one of the two is a full member. */
+static inline bool p_key_may_talk(struct p_key a, struct p_key b) {
+        return p_key_same_partition(a, b) && (p_key_is_full(a) || p_key_is_full(b));
+}
+
+static inline bool membership_has_full(enum membership m) {
+        return m == MEMBERSHIP_FULL || m == MEMBERSHIP_BOTH;
+}
+
+static inline bool membership_has_limited(enum membership m) {
+        return m == MEMBERSHIP_LIMITED || m == MEMBERSHIP_BOTH;
+}
+
+/* "none", "limited", "full", "both"; a static string. */
+const char *membership_to_string(enum membership m);
+/* "CA", "switch", "router"; a static string. */
+const char *node_type_to_string(enum node_type t);
+/* "DOWN", "INIT", ...; a static string. */
+const char *port_state_to_string(enum port_state s);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Index memory: what a P_Key table cannot tell.
+ *
+ * Queue pairs are bound to indexes. An index that was freed must not go to another base while an unused one is left, for
+ * a process may still hold it. So pkeyd remembers, per port, which free indexes were used before, by which base, and in
+ * which order they were freed. Without this memory the highest index in use is the best guess; losing it loses no
+ * correctness.
+ *
+ * The memory is a mutable object of its own (malloc'ed, not in a generation's arena); state_dir of shell/ writes it down.
+ */
+
+#include "ib/types.h"
+#include "subnet/observed.h"
+
+struct index_memory;
+
+/* One index that is free now and was used before. */
+struct freed_index {
+        struct guid node_guid;
+        uint8_t port;
+        uint16_t index;
+        uint16_t base;     /* the last that used it */
+        uint64_t sequence; /* the lower, the longer ago it was freed */
+};
+
+/* Returns owned, or NULL when memory is out. */
+struct index_memory *index_memory_new(void);
+struct index_memory *index_memory_free(struct index_memory *m);
+DEFINE_CLEANUP(struct index_memory *, index_memory_free)
+#define _cleanup_index_memory_ _cleanup_(index_memory_free_p)
+
+/* The freed indexes of one port, oldest first. The array is valid until the memory changes. */
+const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
+                                           size_t *ret_n);
+
+/* An index passed from one value to another (0: unused). Call it for each entry seen to change. Returns 0 or -ENOMEM. */
+int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                      struct p_key after);
+
+/* Everything, for writing it down, ascending (node GUID, port, sequence); and adding one record read back (sequence
+ * kept). The array is valid until the memory changes. */
+const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);
+int index_memory_restore(struct index_memory *m, const struct freed_index *record);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * policy/: what shall be.
+ *
+ *     bytes --yaml_tree--> tree with marks --policy_parse--> struct policy --policy_resolve(subnet)--> struct memberships
+ *
+ * A policy is what an admin wrote in partitions.yaml: partitions, who belongs to them by selector, groups, and which
+ * bases are pkeyd's to touch. It is immutable and owned by one arena (one generation). Resolving it against a picture of
+ * the fabric says for every endport which partitions it is a member of, and by which line.
+ *
+ * Invariants: a struct policy exists only if its file had not one error. Order of lines never matters. The default
+ * partition is always partitions[0]. What is not understood is refused: there is no default that opens anything.
+ *
+ * This folder refuses to know P_Key tables, indexes, MADs, and where the bytes came from.
+ */
+
+#include "ib/types.h"
+#include "subnet/subnet.h"
+#include "util/arena.h"
+#include "util/findings.h"
+
+#define POLICY_MAX_FILE_SIZE (16u << 20)
+
+/* From the least to the most specific; of the lines that match a port the highest value decides. */
+enum specificity {
+        SPECIFICITY_ALL,         /* ALL */
+        SPECIFICITY_TYPE,        /* ALL_CAS, ALL_SWITCHES, ALL_ROUTERS */
+        SPECIFICITY_GROUP,       /* a group */
+        SPECIFICITY_HOST,        /* host names, hostlists, globs, @SWITCH */
+        SPECIFICITY_DEVICE,      /* host/device */
+        SPECIFICITY_DEVICE_PORT, /* host/device/port */
+        SPECIFICITY_SWITCH_PORT, /* @SWITCH/PORTS */
+        SPECIFICITY_GUID,        /* 0x..., SELF */
+};
+
+struct selector; /* one element of a members line or a group; see selector.h */
+
+/* One line below `members`: selector text, membership, where it stands. */
+struct policy_rule {
+        const char *text;              /* as written */
+        struct location where;
+        const char *source_line;
+        enum membership membership;
+        struct selector **selectors;   /* a comma separates several */
+        uint32_t n_selectors;
+};
+
+struct policy_partition {
+        const char *name;
+        struct location where;
+        uint16_t base;
+        bool index0;
+        struct policy_rule *rules;
+        uint32_t n_rules;
+};
+
+struct policy_group {
+        const char *name;
+        struct location where;
+        const char *source_line;
+        struct selector **selectors;
+        uint32_t n_selectors;
+};
+
+struct base_range {
+        uint16_t first, last;
+};
+
+struct policy {
+        const char *file;
+        bool strict;
+        struct base_range *owns;       /* what `owns:` says; the whole range 0x0001-0x7fff without it */
+        uint32_t n_owns;
+        struct policy_partition *partitions; /* [0]: the default partition, made up if the file has none */
+        uint32_t n_partitions;
+        struct policy_group *groups;
+        uint32_t n_groups;
+};
+
+/* True if `owns` lets pkeyd touch entries of this base. */
+bool policy_owns(const struct policy *p, uint16_t base);
+/* Index into partitions of the one with this base / name, or -1. */
+int policy_find_base(const struct policy *p, uint16_t base);
+int policy_find_name(const struct policy *p, const char *name);
+/* The partition whose entry belongs at index 0: the one with `index0: true`, else the default partition. */
+uint32_t policy_index0_partition(const struct policy *p);
+
+/* Reads a policy. file_name is copied, for messages. Everything wrong is appended to findings; *ret is set only if
+ * nothing was an error. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. Pure, and safe for any bytes. */
+int policy_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                 struct policy **ret);
+
+/* One partition that an endport is a member of. */
+struct port_membership {
+        uint32_t partition;       /* index into policy->partitions */
+        enum membership membership; /* never MEMBERSHIP_NONE */
+        const struct policy_rule *rule; /* the line that decided; NULL: the default partition's own rules */
+};
+
+/* What every endport of a subnet is a member of. */
+struct memberships {
+        const struct policy *policy; /* borrows */
+        const struct subnet *subnet; /* borrows */
+        /* of port p of the subnet: items[first[p]] .. items[first[p + 1] - 1], ascending partition. External ports of
+         * switches have none of their own. */
+        uint32_t *first;
+        struct port_membership *items;
+};
+
+/* Applies a policy to a fabric. Selectors that match nothing become warnings (errors if `strict`), two equally specific
+ * lines that disagree about a port an error that names both. Returns 0, -EBADMSG, -ENOMEM; *ret only on 0, in the arena.
+ * SELF and the master SM's port are full members of the default partition whatever the lines say (if pkeyd owns
+ * 0x7fff). */
+int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                   struct memberships **ret);
+
+/* The endports that one selector text (as below `members`: a host, a GUID, @switch/port, a group, ...) means in this
+ * fabric, for `pkeyctl explain A B` and `show port X`: appends nothing to the policy. policy may be NULL (no groups
+ * then). Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM. */
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
+                  struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
+
+/* The normal form of a policy as YAML: parsing it gives an equal policy. Allocated from a; NULL: out of memory. */
+const char *policy_print(struct arena *a, const struct policy *policy);

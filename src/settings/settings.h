@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * settings/: pkeyd.yaml, what is particular to this host and this daemon.
+ *
+ * One table (settings_schema) is the only place where a key, its type, its range and its default stand; the parser, the
+ * manual page check and the error messages come from it. Unknown keys are errors, like in the policy.
+ *
+ * This folder refuses to know who belongs to which partition.
+ */
+
+#include "ib/types.h"
+#include "util/arena.h"
+#include "util/findings.h"
+
+enum settings_mode { MODE_ENFORCE, MODE_AUDIT };
+enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
+enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
+enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
+
+struct settings {
+        const char *ca;                   /* NULL: the first active InfiniBand port */
+        unsigned port;                    /* 0: the first active one */
+        enum settings_mode mode;
+        enum settings_unmanaged unmanaged;
+        enum settings_enforcement enforcement;
+        enum settings_overflow enforcement_overflow;
+        bool repair_index0;
+        usec_t sweep_interval;
+        usec_t timeout;                   /* for one MAD */
+        unsigned window;                  /* upper bound of MADs in flight */
+};
+
+/* The defaults, as if the file were empty. */
+void settings_default(struct settings *ret);
+
+/* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm, role:
+ * follow-sm, violations, metrics, m_key_file, ...) are refused with a message that says so, unless their value is the
+ * default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
+int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                   struct settings **ret);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The fabric as pkeyd and pkeyctl use it: one port of this host, and on it one job at a time, asynchronously on an
+ * sd_event loop: discover, or run a stage (survey, apply). pkeyctl runs the loop until a job is done (fabric_wait).
+ */
+
+#include <systemd/sd-event.h>
+
+#include "mad_engine/mad_engine.h"
+#include "settings/settings.h"
+#include "shell/discovery.h"
+#include "shell/umad_port.h"
+#include "subnet/stage.h"
+
+struct fabric;
+
+/* `r` is 0 or a negative errno. Called from the loop, never from within the function that started the job. */
+typedef void (*fabric_done_t)(int r, void *userdata);
+
+/* Finds the local port (see local_port_find for errors; *ret is NULL then). Borrows event; copies what it needs of the
+ * settings. */
+int fabric_new(sd_event *event, const struct settings *settings, struct fabric **ret);
+/* Ends a running job without calling its `done`; waits for a discovery thread to end. */
+struct fabric *fabric_free(struct fabric *f);
+DEFINE_CLEANUP(struct fabric *, fabric_free)
+
+const struct local_port *fabric_local_port(const struct fabric *f);
+
+/* Looks at the local port again (state, LIDs). Errors as local_port_find. */
+int fabric_refresh_port(struct fabric *f);
+
+/* Discovery in a thread. The subnet is made in `arena`, which nobody else may use until done is called; *ret_subnet is
+ * set then. -EBUSY if a job runs. */
+int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done,
+                    void *userdata);
+
+/* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
+int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata);
+
+bool fabric_is_busy(const struct fabric *f);
+
+/* Runs the loop until the job that is running is done; gives its r. For pkeyctl. If `progress` is not NULL it is called
+ * now and then (5 times a second) with the steps done and in all (0, 0 while discovering). */
+typedef void (*fabric_progress_t)(uint64_t done, uint64_t total, void *userdata);
+int fabric_wait(struct fabric *f, fabric_progress_t progress, void *userdata);
+
+/* Of all stages since fabric_new. */
+void fabric_get_counters(const struct fabric *f, struct mad_engine_counters *ret);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <stddef.h>
+
+#include "shell/shell.h"
+#include "util/arena.h"
+#include "util/findings.h"
+
+/* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes has a NUL behind its last byte and
+ * lives in the arena. Returns 0, -EFBIG, -EISDIR, -ENOMEM or what the system said. */
+int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
+
+/* The same, but what goes wrong becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
+int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
+                    size_t *ret_n);
+
+/* Replaces path by n bytes: written beside it, synced, renamed. Mode 0600. */
+int file_write_atomic(const char *path, const void *bytes, size_t n);

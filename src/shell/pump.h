@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The pump: while a stage runs, it moves requests from the stage to the MAD engine, frames from the engine to the wire,
+ * what comes to the engine, and results to the stage. One stage at a time.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "mad_engine/mad_engine.h"
+#include "shell/umad_port.h"
+#include "subnet/stage.h"
+
+struct pump;
+
+/* Called once, from the loop, when the stage is done and the engine idle. The pump may be freed or started again in it. */
+typedef void (*pump_done_t)(void *userdata);
+
+/* Borrows event, port and engine. Returns 0 or negative errno; *ret owned. */
+int pump_new(sd_event *event, struct umad_port *port, struct mad_engine *engine, struct pump **ret);
+struct pump *pump_free(struct pump *p);
+DEFINE_CLEANUP(struct pump *, pump_free)
+
+/* Starts a stage; `done` is called later, never from in here. -EBUSY if one runs. */
+int pump_start(struct pump *p, const struct smp_stage *stage, pump_done_t done, void *userdata);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * shell/: the only code that touches the world.
+ *
+ *     clock        monotonic time, for everybody who needs a `now`
+ *     file         bounded reading, atomic writing
+ *     state_dir    what pkeyd remembers between runs: index memory, the last policy in force
+ *     umad_port    one InfiniBand port through libibumad: send, and a thread that receives
+ *     pump         carries requests of a stage to the MAD engine, frames to the wire, results back (sd-event)
+ *     discovery    libibnetdisc -> struct subnet (in a thread, for it blocks)
+ *     fabric       all of it together: discover, survey, apply on one port, one at a time, on an sd_event loop
+ *     report       findings to stderr
+ *
+ * Each is thin: what can be decided without the world is decided in the core. Shell code includes core code, never the
+ * other way round. Functions return 0 or a negative errno and do not log, unless their header says so.
+ */
+
+#include "ib/types.h"
+
+/* CLOCK_MONOTONIC. */
+usec_t clock_now(void);

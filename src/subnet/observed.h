@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Observed tables: the P_Key table of every managed port as it was last read. The survey fills it, apply keeps it true
+ * for what it writes, the planner and verify read it.
+ */
+
+#include "subnet/subnet.h"
+
+enum table_source {
+        TABLE_UNKNOWN, /* never read, and nothing is assumed: entries are all 0 */
+        TABLE_READ,    /* read from the port */
+        TABLE_ASSUMED, /* the port did not answer; this is what it held when it last did */
+};
+
+struct observed_table {
+        struct p_key *entries;    /* capacity entries, host byte order; NULL if the port is not managed */
+        uint16_t capacity;
+        enum table_source source;
+        enum smp_outcome failure; /* of a port that was not read: why; SMP_ANSWERED if there was no attempt */
+        uint16_t mad_status;      /* of SMP_REFUSED */
+        bool enforce_inbound, enforce_outbound; /* external ports: the bits of PortInfo as last known */
+};
+
+struct observed {
+        const struct subnet *subnet;   /* borrows */
+        struct observed_table *tables; /* subnet->n_ports of them, same index as subnet->ports */
+};
+
+/* All tables TABLE_UNKNOWN, sized by capacity, in the arena. Returns 0 or -ENOMEM. */
+int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret);
+
+static inline uint16_t observed_table_blocks(const struct observed_table *t) {
+        return (uint16_t) ((t->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
+}
+
+/* A whole block with zeros behind the table's end / the other way round (what is behind the end is ignored). */
+void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
+void observed_table_set_block(struct observed_table *t, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+
+/* Copies into `to` what `from` (of an older picture) knew of ports that `to` could not read: same node GUID and port
+ * number. Those become TABLE_ASSUMED. */
+void observed_assume_from(struct observed *to, const struct observed *from);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * subnet/: what is there.
+ *
+ * A subnet is a picture of the fabric at one moment: nodes, and the ports that matter to partitions. These are the
+ * endports (ports of channel adapters and routers, port 0 of switches) and, beside each endport that is plugged into a
+ * switch, the external port of that switch. A picture is immutable once built and owned by one arena; the next sweep
+ * builds another. Who made it (libibnetdisc, a file of ibnetdiscover, a virtual fabric of the tests) does not show.
+ *
+ * Observed tables (observed.h) are the P_Key tables of these ports as they were read; the survey (survey.h) is the state
+ * machine that asks for them.
+ *
+ * NodeDescription comes from the fabric and is hostile: what is kept here as a name is printable ASCII, everything else
+ * escaped as \xNN, so it may be printed anywhere.
+ *
+ * This folder refuses to know policies and who belongs to what.
+ */
+
+#include "ib/smp.h"
+#include "util/arena.h"
+#include "util/findings.h"
+
+#define SUBNET_NONE UINT32_MAX
+
+struct subnet_node {
+        struct guid guid;
+        enum node_type type;
+        uint8_t num_ports;
+        uint16_t partition_cap;             /* NodeInfo; 0 if unknown (a topology file) */
+        uint16_t partition_enforcement_cap; /* SwitchInfo; 0 if it cannot enforce */
+        bool inbound_enforcement_cap, outbound_enforcement_cap;
+        const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
+        const char *name;                   /* "" if the description names no host */
+        const char *device;                 /* second word; "" if there is none */
+};
+
+enum port_role {
+        PORT_ENDPORT,         /* of a CA or router, or a switch's port 0 */
+        PORT_SWITCH_EXTERNAL, /* of a switch, its neighbour is an endport of a CA or router */
+};
+
+struct subnet_port {
+        uint32_t node;          /* index into nodes */
+        uint32_t neighbour;     /* index into ports: the other end of the cable, or SUBNET_NONE. Endports that are plugged
+                                   into a switch and external ports of switches point at each other. */
+        uint8_t number;         /* 0: switch port 0 */
+        enum port_role role;
+        enum port_state state;
+        struct guid guid;       /* port GUID; of an external port: that of its switch's port 0 */
+        struct lid lid;         /* base LID of the SMA that answers for this port; 0: none */
+        uint8_t lmc;
+        bool enforce_inbound, enforce_outbound; /* PortInfo, as seen at discovery; external ports only */
+        struct smp_route route; /* to the SMA that answers for this port */
+        uint32_t destination;   /* the SMA, for smp_request: equal for all ports of one switch */
+};
+
+struct subnet {
+        struct subnet_node *nodes; /* ascending GUID */
+        uint32_t n_nodes;
+        struct subnet_port *ports; /* ascending (node, number) */
+        uint32_t n_ports;
+        uint32_t *by_name;         /* indexes of nodes with a name, ascending strcmp(name) */
+        uint32_t n_by_name;
+        uint32_t self;             /* the endport the picture was taken through, or SUBNET_NONE (a topology file) */
+        uint32_t sm;               /* the endport of the master SM, or SUBNET_NONE */
+};
+
+static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p) {
+        return &s->nodes[p->node];
+}
+
+/* PartitionCap of an endport, PartitionEnforcementCap of a switch external port: entries of its P_Key table. */
+uint16_t subnet_port_capacity(const struct subnet *s, const struct subnet_port *p);
+
+/* An external port whose switch can enforce partitions there (capability bits and a table). */
+bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p);
+
+/* True if pkeyd has to do with this port's P_Key table: endports, and external ports that can enforce. */
+bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p);
+
+/* The node with this GUID, or the endport with this port GUID; SUBNET_NONE if there is none. Binary search / scan of a
+ * sorted index; external ports are not found by GUID. */
+uint32_t subnet_find_node(const struct subnet *s, struct guid guid);
+uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid);
+/* Port `number` of a node, or SUBNET_NONE. */
+uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number);
+/* Index into by_name of the first node whose name is >= `name` in strcmp order (n_by_name: none). */
+uint32_t subnet_first_name(const struct subnet *s, const char *name);
+
+/* "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of memory. */
+const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);
+
+/*
+ * Building a picture: add nodes, then ports, then links, then finish. Order is free within each step; the builder
+ * sorts. All from one arena, which then owns the subnet.
+ */
+struct subnet_builder;
+
+/* Returns 0 or -ENOMEM. *ret borrows the arena and lives in it. */
+int subnet_builder_new(struct arena *a, struct subnet_builder **ret);
+
+/* Copies `node`; description is taken raw (up to NODE_DESCRIPTION_SIZE bytes, any content) from `raw_description` and
+ * split into description, name and device; those three members of *node are ignored. Returns 0, -ENOMEM, or -EEXIST for
+ * a GUID that was added before. */
+int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
+                            size_t raw_size);
+
+/* Copies `port`, whose `node`, `neighbour` and `destination` are ignored: the node is `node_guid`. Returns 0, -ENOMEM,
+ * -ENOENT for an unknown node, -EEXIST. Ports that turn out to matter to nobody (external ports of switches that lead to
+ * another switch or nowhere) are dropped by finish. */
+int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port);
+
+/* The cable between two ports that were added. Returns 0, -ENOMEM. Unknown ends are ignored by finish. */
+int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
+                            uint8_t number_b);
+
+/* self and sm: node GUID and port number; a GUID of 0: none. Returns 0 or -ENOMEM. *ret is owned by the arena. */
+int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8_t self_number, struct guid sm_node,
+                          uint8_t sm_number, struct subnet **ret);
+
+/* Splits a raw NodeDescription. Hosts say "HOST DEVICE" (rdma-ndd's "%h %d"); managed switches of NVIDIA say
+ * "MF0;NAME:MODEL/U1"; an "... Aggregation Node" is no host. Each result is a new string in the arena, escaped. Returns
+ * 0 or -ENOMEM. */
+int node_description_split(struct arena *a, const char *raw, size_t size, const char **ret_description,
+                           const char **ret_name, const char **ret_device);
+
+/* Reads the output of ibnetdiscover (which is also ibsim's netfile). Pure: bytes in, picture out. Capacities, states and
+ * routes are unknown in it (partition_cap 0, PORT_STATE_NONE). Bad lines become findings. Returns 0, -EBADMSG (findings
+ * say why), -ENOMEM. */
+int subnet_parse_topology(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                          struct subnet **ret);

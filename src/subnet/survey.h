@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The survey reads P_Key tables: every block of every managed port, or of a chosen few. It fills an observed that the
+ * caller owns. A port of which any block could not be read stays TABLE_UNKNOWN (with `failure` set) as a whole: half a
+ * table is none. After the first block that times out the port is not asked further.
+ */
+
+#include "subnet/observed.h"
+#include "subnet/stage.h"
+
+struct survey;
+
+struct survey_options {
+        uint64_t m_key;
+        uint8_t retries;
+        const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
+        uint32_t n_ports;
+};
+
+/* Lives in the arena; borrows observed, options->ports and the subnet behind observed. Returns 0 or -ENOMEM. */
+int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret);
+struct smp_stage survey_stage(struct survey *s);
+/* Ports that could not be read. */
+uint32_t survey_n_unreachable(const struct survey *s);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * verify/: are the tables what the policy says?
+ *
+ * Compares what every managed port should have with what it was read to have, as sets: an entry at another index is as
+ * good (which index it has is no matter of membership), a second entry of the same P_Key is unexpected. Gives
+ * discrepancies: per port what is missing and what is there unasked.
+ *
+ * This folder refuses to know how tables are read and what is done about a difference.
+ */
+
+#include "desired/desired.h"
+#include "plan/plan.h"
+#include "subnet/observed.h"
+
+enum discrepancy_source {
+        SOURCE_SMP,    /* SubnGet(P_KeyTable) */
+        SOURCE_KERNEL, /* ibv_query_pkey */
+};
+
+struct discrepancy {
+        uint32_t port;
+        enum discrepancy_source source;
+        const struct p_key *missing, *unexpected; /* ascending base */
+        uint32_t n_missing, n_unexpected;
+        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say */
+};
+
+struct verification {
+        struct discrepancy *differ;
+        uint32_t n_differ;
+        uint32_t *unreachable;  /* ports that could not be read */
+        uint32_t n_unreachable;
+        uint32_t n_ports;       /* managed ports, all */
+};
+
+/* Bases pkeyd does not own are not looked at; with unmanaged: keep, entries of bases that no partition of the policy has
+ * are not unexpected. Returns 0 or -ENOMEM; *ret in the arena. */
+int verify_compare(struct arena *a, const struct desired *desired, const struct observed *observed,
+                   const struct plan_options *options, struct verification **ret);
+
+/* "smp", "kernel"; a static string. */
+const char *discrepancy_source_to_string(enum discrepancy_source s);
