@@ -1,0 +1,3 @@
+# apply/
+libpkeyd_core_la_SOURCES += \
+	src/apply/apply.h

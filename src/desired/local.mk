@@ -1,0 +1,3 @@
+# desired/
+libpkeyd_core_la_SOURCES += \
+	src/desired/desired.h

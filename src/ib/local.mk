@@ -1,0 +1,4 @@
+# ib/
+libpkeyd_core_la_SOURCES += \
+	src/ib/smp.h \
+	src/ib/types.h

@@ -1,0 +1,1 @@
+# pkeyctl/: the tool

@@ -1,0 +1,1 @@
+# pkeyd/: the daemon

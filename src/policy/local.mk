@@ -1,0 +1,3 @@
+# policy/
+libpkeyd_core_la_SOURCES += \
+	src/policy/policy.h

@@ -1,0 +1,3 @@
+# settings/
+libpkeyd_core_la_SOURCES += \
+	src/settings/settings.h

@@ -1,0 +1,6 @@
+# util/
+libpkeyd_core_la_SOURCES += \
+	src/util/arena.h \
+	src/util/cleanup.h \
+	src/util/finding-codes.def \
+	src/util/findings.h

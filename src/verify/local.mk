@@ -1,0 +1,3 @@
+# verify/
+libpkeyd_core_la_SOURCES += \
+	src/verify/verify.h

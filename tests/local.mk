@@ -1,0 +1,22 @@
+# tests/: unit tests (Check) link the core and nothing of the shell, system tests and lint are scripts.
+if HAVE_CHECK
+AM_CFLAGS += $(CHECK_CFLAGS)
+TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
+AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)'; top_builddir='$(top_builddir)'; abs_top_srcdir='$(abs_top_srcdir)'; \
+	abs_top_builddir='$(abs_top_builddir)'; export top_srcdir top_builddir abs_top_srcdir abs_top_builddir;
+
+include tests/unit/ib.mk
+include tests/unit/util.mk
+include tests/unit/subnet.mk
+include tests/unit/policy.mk
+include tests/unit/settings.mk
+include tests/unit/plan.mk
+include tests/unit/apply.mk
+include tests/unit/mad_engine.mk
+include tests/unit/shell.mk
+endif
+include tests/fuzz/local.mk
+include tests/golden/local.mk
+include tests/lint/local.mk
+include tests/system/local.mk
+include tests/bench/local.mk
