@@ -1,3 +1,4 @@
 # desired/
 libpkeyd_core_la_SOURCES += \
 	src/desired/desired.h
+libpkeyd_core_la_SOURCES += src/desired/assume.c src/desired/assume.h
