@@ -1,6 +1,9 @@
 # subnet/
 libpkeyd_core_la_SOURCES += \
+	src/subnet/builder.c \
+	src/subnet/description.c \
 	src/subnet/observed.h \
 	src/subnet/stage.h \
+	src/subnet/subnet.c \
 	src/subnet/subnet.h \
 	src/subnet/survey.h

@@ -43,6 +43,7 @@ struct finding {
         const char *text;
         const char *hint;        /* NULL: none */
         const char *source_line; /* the line of the file, control characters escaped; NULL: none */
+        size_t order;            /* of their appending */
 };
 
 struct findings {

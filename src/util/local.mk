@@ -1,6 +1,8 @@
-# util/
+# util/: arenas, findings
 libpkeyd_core_la_SOURCES += \
+	src/util/arena.c \
 	src/util/arena.h \
 	src/util/cleanup.h \
 	src/util/finding-codes.def \
+	src/util/findings.c \
 	src/util/findings.h

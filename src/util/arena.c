@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "util/arena.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define CHUNK_SIZE ((size_t) 64 * 1024)
+
+struct chunk {
+        struct chunk *next;
+        size_t used, size;
+        _Alignas(max_align_t) unsigned char bytes[];
+};
+
+struct arena {
+        struct chunk *chunks; /* the newest first; only it has room left */
+        size_t total;
+};
+
+struct arena *arena_new(void)
+{
+        return calloc(1, sizeof(struct arena));
+}
+
+struct arena *arena_free(struct arena *a)
+{
+        struct chunk *c, *next;
+
+        if (!a)
+                return NULL;
+        for (c = a->chunks; c; c = next) {
+                next = c->next;
+                free(c);
+        }
+        free(a);
+        return NULL;
+}
+
+/* A chunk with room for `need` bytes. A large object gets a chunk of its own behind the newest one, so that the room left
+ * in that is not lost. */
+static struct chunk *add_chunk(struct arena *a, size_t need)
+{
+        size_t size = MAX(need, CHUNK_SIZE);
+        struct chunk *c;
+
+        if (size > SIZE_MAX - sizeof(*c))
+                return NULL;
+        c = calloc(1, sizeof(*c) + size);
+        if (!c)
+                return NULL;
+        c->size = size;
+        a->total += sizeof(*c) + size;
+        if (need > CHUNK_SIZE / 4 && a->chunks) {
+                c->next = a->chunks->next;
+                a->chunks->next = c;
+        } else {
+                c->next = a->chunks;
+                a->chunks = c;
+        }
+        return c;
+}
+
+void *arena_alloc_array(struct arena *a, size_t n, size_t size)
+{
+        const size_t align = _Alignof(max_align_t);
+        struct chunk *c = a->chunks;
+        size_t need;
+        void *p;
+
+        if (__builtin_mul_overflow(n, size, &need) || need > SIZE_MAX - 2 * align)
+                return NULL;
+        need = MAX(need, (size_t) 1);
+        need = (need + align - 1) / align * align;
+        if (!c || c->size - c->used < need) {
+                c = add_chunk(a, need);
+                if (!c)
+                        return NULL;
+        }
+        p = c->bytes + c->used;
+        c->used += need;
+        return p;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+        size_t length = strnlen(s, n);
+        char *copy = arena_alloc_array(a, length + 1, 1);
+
+        if (copy)
+                memcpy(copy, s, length);
+        return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+        return arena_strndup(a, s, SIZE_MAX - 1);
+}
+
+char *arena_vprintf(struct arena *a, const char *format, va_list ap)
+{
+        va_list again;
+        char *text;
+        int n;
+
+        va_copy(again, ap);
+        n = vsnprintf(NULL, 0, format, again);
+        va_end(again);
+        if (n < 0)
+                return NULL;
+        text = arena_alloc_array(a, (size_t) n + 1, 1);
+        if (text)
+                (void) vsnprintf(text, (size_t) n + 1, format, ap);
+        return text;
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+        va_list ap;
+        char *text;
+
+        va_start(ap, format);
+        text = arena_vprintf(a, format, ap);
+        va_end(ap);
+        return text;
+}
+
+size_t arena_size(const struct arena *a)
+{
+        return a->total;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "util/findings.h"
+
+#include <string.h>
+
+/* A line of a file is shown up to here; a caret further right is not drawn. */
+#define SOURCE_WIDTH_MAX 160
+
+static const char *const code_texts[FINDING_CODE_MAX] = {
+#define X(name, text) [FINDING_##name] = text,
+#include "util/finding-codes.def"
+#undef X
+};
+
+void findings_init(struct findings *f, struct arena *arena)
+{
+        *f = (struct findings) { .arena = arena };
+}
+
+void findings_done(struct findings *f)
+{
+        free(f->items);
+        f->items = NULL;
+        f->n = f->allocated = 0;
+}
+
+static int findings_grow(struct findings *f)
+{
+        size_t allocated = f->allocated ? f->allocated * 2 : 16;
+        struct finding *items;
+
+        if (f->n < f->allocated)
+                return 0;
+        items = reallocarray(f->items, allocated, sizeof(*items));
+        if (!items)
+                return -1;
+        f->items = items;
+        f->allocated = allocated;
+        return 0;
+}
+
+struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
+                             const struct location *where, const char *format, ...)
+{
+        struct finding *item;
+        char *text;
+        va_list ap;
+
+        va_start(ap, format);
+        text = arena_vprintf(f->arena, format, ap);
+        va_end(ap);
+        if (!text || findings_grow(f) < 0) {
+                f->out_of_memory = true;
+                return NULL;
+        }
+        item = &f->items[f->n];
+        *item = (struct finding) { .severity = severity, .code = code, .text = text, .order = f->n };
+        f->n++;
+        if (where)
+                item->where = *where;
+        f->n_errors += severity == FINDING_ERROR;
+        f->n_warnings += severity == FINDING_WARNING;
+        return item;
+}
+
+void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
+{
+        va_list ap;
+
+        if (!item)
+                return;
+        va_start(ap, format);
+        item->hint = arena_vprintf(f->arena, format, ap);
+        va_end(ap);
+}
+
+static int compare_unsigned(unsigned a, unsigned b)
+{
+        return (a > b) - (a < b);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+        const struct finding *a = left, *b = right;
+        int c;
+
+        c = !a->where.file - !b->where.file;
+        if (c == 0 && a->where.file)
+                c = strcmp(a->where.file, b->where.file);
+        if (c == 0)
+                c = compare_unsigned(a->where.line, b->where.line);
+        if (c == 0)
+                c = compare_unsigned(a->where.column, b->where.column);
+        return c ? c : (a->order > b->order) - (a->order < b->order);
+}
+
+void findings_sort(struct findings *f)
+{
+        if (f->n > 1)
+                qsort(f->items, f->n, sizeof(*f->items), compare_places);
+}
+
+const char *finding_code_to_string(enum finding_code code)
+{
+        return (unsigned) code < FINDING_CODE_MAX ? code_texts[code] : "unknown";
+}
+
+const char *finding_severity_to_string(enum finding_severity severity)
+{
+        switch (severity) {
+        case FINDING_NOTE:
+                return "note";
+        case FINDING_WARNING:
+                return "warning";
+        case FINDING_ERROR:
+                return "error";
+        }
+        return "error";
+}
+
+static const char *format_place(struct arena *a, const struct location *where)
+{
+        if (!where->file)
+                return "";
+        if (where->line == 0)
+                return arena_printf(a, "%s: ", where->file);
+        return arena_printf(a, "%s:%u:%u: ", where->file, where->line, where->column);
+}
+
+/* The line and, below it, a caret; tabs were escaped with the other control characters, so columns are cells. */
+static const char *format_source(struct arena *a, const struct finding *item)
+{
+        unsigned column = item->where.column;
+
+        if (!item->source_line || item->where.line == 0)
+                return "";
+        if (column == 0 || column > SOURCE_WIDTH_MAX)
+                return arena_printf(a, "%5u | %.*s\n", item->where.line, SOURCE_WIDTH_MAX, item->source_line);
+        return arena_printf(a, "%5u | %.*s\n      | %*s^\n", item->where.line, SOURCE_WIDTH_MAX, item->source_line,
+                            (int) column - 1, "");
+}
+
+const char *finding_format(struct arena *a, const struct finding *item)
+{
+        const char *place = format_place(a, &item->where), *source = format_source(a, item), *hint = "";
+
+        if (item->hint)
+                hint = arena_printf(a, "      = hint: %s\n", item->hint);
+        if (!place || !source || !hint)
+                return NULL;
+        return arena_printf(a, "%s%s: %s\n%s%s", place, finding_severity_to_string(item->severity), item->text, source,
+                            hint);
+}
