@@ -5,5 +5,6 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/file.h \
 	src/shell/pump.h \
 	src/shell/shell.h \
+	src/shell/state_dir.c \
 	src/shell/state_dir.h \
 	src/shell/umad_port.h
