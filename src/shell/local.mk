@@ -1,5 +1,6 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
+	src/shell/discovery.c \
 	src/shell/discovery.h \
 	src/shell/fabric.h \
 	src/shell/file.h \

@@ -37,7 +37,7 @@ static void close_fd_p(int *fd)
 }
 #define _cleanup_fd_ _cleanup_(close_fd_p)
 
-/* --- the directory --------------------------------------------------------------------------------------------------- */
+/* --- the directory ------------------------------------------------------------------------------------------------ */
 
 static char *join(const char *path, const char *name)
 {
@@ -92,7 +92,7 @@ struct state_dir *state_dir_close(struct state_dir *s)
         return NULL;
 }
 
-/* --- the lock -------------------------------------------------------------------------------------------------------- */
+/* --- the lock ----------------------------------------------------------------------------------------------------- */
 
 static int read_pid(int fd)
 {
@@ -148,7 +148,7 @@ void state_dir_unlock(struct state_dir *s)
         s->lock_fd = -1;
 }
 
-/* --- index memory ---------------------------------------------------------------------------------------------------- */
+/* --- index memory ------------------------------------------------------------------------------------------------- */
 
 /* A whole number in its range; false: it is none. */
 static bool get_number(const json_t *j, json_int_t min, json_int_t max, json_int_t *ret)
@@ -296,7 +296,7 @@ int state_dir_save_indexes(struct state_dir *s, const struct index_memory *m)
         return write_json(s->indexes, root);
 }
 
-/* --- the policy in force --------------------------------------------------------------------------------------------- */
+/* --- the policy in force ------------------------------------------------------------------------------------------ */
 
 /* 0 if nobody knows. */
 static uint64_t load_generation(const struct state_dir *s, struct arena *a)

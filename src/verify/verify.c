@@ -48,7 +48,7 @@ static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
         return hit ? (uint32_t) (hit - want->wanted) : want->n_wanted;
 }
 
-/* --- tables ---------------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------------------------------- */
 
 static void compare_table(struct verifier *vf, uint32_t port)
 {
@@ -76,7 +76,7 @@ static void compare_table(struct verifier *vf, uint32_t port)
                 qsort(vf->unexpected, vf->n_unexpected, sizeof(*vf->unexpected), compare_p_keys);
 }
 
-/* --- enforcing ports ------------------------------------------------------------------------------------------------- */
+/* --- enforcing ports ---------------------------------------------------------------------------------------------- */
 
 /* What is wanted and what stays besides does not fit. */
 static bool overflows(const struct verifier *vf, uint32_t port)
@@ -148,7 +148,7 @@ static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool l
         return t->enforce_inbound != inbound || t->enforce_outbound != outbound;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static const struct p_key *keep(struct verifier *vf, const struct p_key *keys, uint32_t n)
 {
