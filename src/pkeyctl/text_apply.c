@@ -95,9 +95,6 @@ int text_apply(struct context *ctx, const struct apply_result *r, enum exit_stat
 
         if (error < 0 || (ctx->options->quiet && status == EXIT_DONE))
                 return error;
-        error = text_unreachable(ctx, r->plan->unreachable, r->plan->n_unreachable);
-        if (error < 0)
-                return error;
         if (!r->apply) {
                 printf("nothing to do; ");
         } else {

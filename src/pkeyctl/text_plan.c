@@ -197,9 +197,6 @@ static int print_plan(struct context *ctx, const struct plan_result *r)
                         return error;
         }
         putchar('\n');
-        error = text_unreachable(ctx, r->unreachable, r->n_unreachable);
-        if (error < 0)
-                return error;
         text_count(ctx->plan->n_block_writes, "block write");
         if (ctx->plan->n_enforcement_writes > 0) {
                 printf(" and ");
@@ -209,17 +206,8 @@ static int print_plan(struct context *ctx, const struct plan_result *r)
         text_count(count_phases(ctx->plan), "phase");
         printf(", on ");
         text_count(ctx->plan->n_ports_affected, "port");
-        return 0;
-}
-
-static int print_nothing_to_do(struct context *ctx, const struct plan_result *r)
-{
-        int error = text_unreachable(ctx, r->unreachable, r->n_unreachable);
-
-        if (error < 0)
-                return error;
-        puts(r->n_unreachable > 0 ? "nothing to do on the ports that answered"
-                                  : "nothing to do: every table is as the policy says");
+        if (r->n_unreachable > 0)
+                printf("; %u could not be read", r->n_unreachable);
         return 0;
 }
 
@@ -229,8 +217,11 @@ int text_plan(struct context *ctx, const struct plan_result *r, enum exit_status
 
         if (error < 0 || ctx->options->quiet)
                 return error;
-        if (status != EXIT_DIFFERENCE)
-                return print_nothing_to_do(ctx, r);
+        if (status != EXIT_DIFFERENCE) {
+                puts(r->n_unreachable > 0 ? "nothing to do on the ports that answered"
+                                          : "nothing to do: every table is as the policy says");
+                return 0;
+        }
         error = print_plan(ctx, r);
         if (error < 0)
                 return error;
