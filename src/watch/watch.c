@@ -133,14 +133,9 @@ static void judge_wrong(struct look *k, struct record *r, const struct discrepan
 
 static void judge_right(struct look *k, struct record *r)
 {
-        struct watch_event *event;
-
         k->report.n_right++;
-        if (r->judged == JUDGED_WRONG) {
-                event = emit(k, WATCH_RIGHT, r);
-                if (event)
-                        event->drifted = r->drifted;
-        }
+        if (r->judged == JUDGED_WRONG)
+                emit(k, r->drifted ? WATCH_MENDED : WATCH_RIGHT, r);
         r->judged = JUDGED_RIGHT;
         r->drifted = false;
         r->difference = 0;

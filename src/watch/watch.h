@@ -32,7 +32,8 @@ enum watch_kind {
         WATCH_BACK,        /* it could not be read, and was now */
         WATCH_DRIFTED,     /* its table was right under this policy, and is not */
         WATCH_DIFFERS,     /* its table is not what the policy says; it was not right before */
-        WATCH_RIGHT,       /* its table was not what the policy says, and is now */
+        WATCH_RIGHT,       /* its table only differed, and is what the policy says now */
+        WATCH_MENDED,      /* its table had drifted, and is what the policy says now */
         WATCH_N_KINDS,
 };
 
@@ -44,7 +45,6 @@ struct watch_event {
         uint8_t number;
         enum smp_outcome failure;  /* of WATCH_UNREACHABLE */
         uint16_t mad_status;       /* of WATCH_UNREACHABLE with SMP_REFUSED */
-        bool drifted;              /* of WATCH_RIGHT: it had drifted */
         const struct discrepancy *differs; /* of WATCH_DRIFTED and WATCH_DIFFERS; borrows the verification */
 };
 
