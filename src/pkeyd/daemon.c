@@ -29,13 +29,14 @@ void daemon_set_status(struct daemon *d, const char *format, ...)
         va_end(ap);
         if (d->n_file_errors > 0) {
                 n = strlen(d->status);
-                (void) snprintf(d->status + n, sizeof(d->status) - n, " (what is in the files was refused: %zu error%s)",
-                                d->n_file_errors, d->n_file_errors == 1 ? "" : "s");
+                (void) snprintf(d->status + n, sizeof(d->status) - n,
+                                " (the files as they are were refused: %zu error%s)", d->n_file_errors,
+                                d->n_file_errors == 1 ? "" : "s");
         }
         notify_status(d->status);
 }
 
-/* --- what the next pass is, and when ---------------------------------------------------------------------------------- */
+/* --- what the next pass is, and when ---------------------------------------------------------------------------- */
 
 static const struct settings *settings_wanted(struct daemon *d)
 {
@@ -89,7 +90,7 @@ static void ask_patience(struct daemon *d)
         (void) sd_event_source_set_enabled(d->patience, SD_EVENT_ONESHOT);
 }
 
-/* --- the port --------------------------------------------------------------------------------------------------------- */
+/* --- the port --------------------------------------------------------------------------------------------------- */
 
 static void make_fabric_key(const struct settings *s, struct fabric_key *ret)
 {
@@ -184,7 +185,7 @@ static bool port_is_there(struct daemon *d)
         return false;
 }
 
-/* --- passes ----------------------------------------------------------------------------------------------------------- */
+/* --- passes ----------------------------------------------------------------------------------------------------- */
 
 static bool picture_is_of_wanted_port(struct daemon *d)
 {
@@ -274,7 +275,7 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
         arm(d);
 }
 
-/* --- generations ------------------------------------------------------------------------------------------------------ */
+/* --- generations ------------------------------------------------------------------------------------------------ */
 
 struct generation *daemon_wanted(struct daemon *d)
 {
@@ -334,7 +335,7 @@ void daemon_refuse(struct daemon *d, const struct findings *findings)
         d->reload_due = false;
 }
 
-/* --- reload ----------------------------------------------------------------------------------------------------------- */
+/* --- reload ----------------------------------------------------------------------------------------------------- */
 
 /* Settings that name a device this host does not have would leave the fabric without a daemon. */
 static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
@@ -410,7 +411,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
         return 0;
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------------------------- */
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
 {
@@ -429,7 +430,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
         return 0;
 }
 
-/* --- the beginning ---------------------------------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------------------------- */
 
 /* The policy that was in force when pkeyd last ran, with the settings as they are now. NULL: none, or it is no good. */
 static struct generation *load_last(struct daemon *d, struct arena *a, const char **ret_bytes, size_t *ret_n)
@@ -503,7 +504,7 @@ static void say_no_port(struct daemon *d, int error)
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: this host has no such device", port);
         else if (error == -EACCES || error == -EPERM)
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL,
-                              "%s: no permission to use it through /dev/infiniband/umad*; pkeyd must be run as root", port);
+                              "%s: no permission to use /dev/infiniband/umad*; pkeyd must be run as root", port);
         else
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: %s", port, strerror(-error));
 }

@@ -13,10 +13,10 @@
  *     say          results of stages -> journal entries
  *     journal      the only place that logs; notify: the only place that talks to the service manager
  *
- * Everything happens on one sd_event loop. At most one pass runs; when none does, a timer waits for the next one. Signals
- * never act on the fabric themselves: SIGHUP puts a candidate generation in place, ends an apply that is running, and
- * makes a pass due; the pass takes the candidate when it decides. A candidate becomes the generation in force when the
- * planner accepts it against the fabric, else it is dropped and what was in force stays.
+ * Everything happens on one sd_event loop. At most one pass runs; when none does, a timer waits for the next one.
+ * Signals never act on the fabric themselves: SIGHUP puts a candidate generation in place, ends an apply that is
+ * running, and makes a pass due; the pass takes the candidate when it decides. A candidate becomes the generation in
+ * force when the planner accepts it against the fabric, else it is dropped and what was in force stays.
  *
  * Only main.c ends the process. Running out of memory ends a pass, which is tried again later.
  */
@@ -34,7 +34,7 @@ struct pass;
 
 enum pass_kind {
         PASS_FULL,  /* discover, and read every table */
-        PASS_KNOWN, /* the fabric as it is known: a new policy is carried out at once, for apply reads before it writes */
+        PASS_KNOWN, /* the fabric as it is known: a new policy is carried out at once; apply reads first */
         PASS_RETRY, /* only ports that failed are read again */
 };
 

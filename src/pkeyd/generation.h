@@ -18,7 +18,7 @@ struct generation {
         size_t n_settings_bytes, n_policy_bytes;
         uint64_t *said;      /* malloc'ed; digests of findings that were logged, ascending by time */
         uint32_t n_said;
-        size_t n_refused;    /* errors that the planner had when it last refused it, and that was logged; 0: it did not */
+        size_t n_refused;    /* errors with which the planner last refused it, as was logged; 0: it did not */
         bool carried_out;    /* what the first pass of it did was logged */
 };
 

@@ -108,7 +108,8 @@ static void put(const struct journal *j, int priority, const char *message_id, c
                 fprintf(stderr, "%s\n", text);
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of what it made stderr; a shell in between may have changed it. */
+/* systemd sets JOURNAL_STREAM to the device and inode of what it made stderr; a shell in between may have changed
+ * it. */
 void journal_init(struct journal *j, bool verbose)
 {
         const char *stream = getenv("JOURNAL_STREAM");
@@ -169,7 +170,8 @@ static int finding_priority(const struct finding *finding)
 /* Compiler style, in one line. */
 static char *finding_to_line(const struct finding *f)
 {
-        const char *hint_open = f->hint ? " (hint: " : "", *hint = f->hint ? f->hint : "", *hint_close = f->hint ? ")" : "";
+        const char *hint_open = f->hint ? " (hint: " : "", *hint_close = f->hint ? ")" : "";
+        const char *hint = f->hint ? f->hint : "";
         const char *severity = finding_severity_to_string(f->severity);
         char *line;
         int n;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The only place that logs. Under systemd an entry goes to the journal with its MESSAGE_ID and fields; otherwise it is a
- * line on stderr. What kinds of entries there are stands in events.def, what each means in systemd/pkeyd.catalog.
+ * The only place that logs. Under systemd an entry goes to the journal with its MESSAGE_ID and fields; otherwise it is
+ * a line on stderr. What kinds of entries there are stands in events.def, what each means in systemd/pkeyd.catalog.
  */
 
 #include "ib/types.h"

@@ -17,7 +17,8 @@ void notify_ready(const char *status)
 
 void notify_reloading(void)
 {
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=loading the configuration again", clock_now());
+        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=loading the files again",
+                          clock_now());
 }
 
 void notify_stopping(const char *status)

@@ -147,7 +147,7 @@ int options_parse(int argc, char *argv[], struct options *ret)
         while (r > 0 && (option = getopt_long(argc, argv, "C:P:t:vh", long_options, NULL)) != -1)
                 r = take_option(&o, option);
         if (r > 0 && optind < argc) {
-                fprintf(stderr, "pkeyd: error: '%s' is one argument too many (the policy is given with --policy FILE)\n",
+                fprintf(stderr, "pkeyd: error: '%s' is one argument too many (a policy is given with --policy)\n",
                         argv[optind]);
                 r = -EINVAL;
         }

@@ -65,7 +65,8 @@ static void pass_fail(struct pass *p, const char *what, int error)
         struct daemon *d = p->d;
 
         if (p->step != STEP_DISCOVER)
-                journal_event(&d->journal, EVENT_PASS_FAILED, NULL, "%s: %s; will be tried again", what, strerror(-error));
+                journal_event(&d->journal, EVENT_PASS_FAILED, NULL, "%s: %s; will be tried again", what,
+                              strerror(-error));
         else if (!d->discovery_failed)
                 journal_event(&d->journal, EVENT_DISCOVERY_FAILED, NULL, "%s: %s; will be tried again", what,
                               strerror(-error));
@@ -74,7 +75,7 @@ static void pass_fail(struct pass *p, const char *what, int error)
         pass_end(p, PASS_ERROR);
 }
 
-/* --- verify ---------------------------------------------------------------------------------------------------------- */
+/* --- verify ----------------------------------------------------------------------------------------------------- */
 
 /* judge: compare tables with the decision; else only who is there and who answers. */
 static int look(struct pass *p, bool judge, struct watch_report *ret)
@@ -131,7 +132,7 @@ static void verify(struct pass *p)
         pass_end(p, picture_n_failed(p->d->picture) > 0 ? PASS_PARTIAL : PASS_DONE);
 }
 
-/* --- apply ----------------------------------------------------------------------------------------------------------- */
+/* --- apply ------------------------------------------------------------------------------------------------------ */
 
 static void mark_failed_ports(struct pass *p)
 {
@@ -185,7 +186,7 @@ static void apply(struct pass *p)
                 pass_fail(p, "the plan could not be carried out", r);
 }
 
-/* --- reconcile ------------------------------------------------------------------------------------------------------- */
+/* --- reconcile -------------------------------------------------------------------------------------------------- */
 
 static void carry_out(struct pass *p)
 {
@@ -217,7 +218,7 @@ static void refuse(struct pass *p, const struct findings *findings)
         if (p->generation->n_refused != findings->n_errors)
                 journal_event(&d->journal, EVENT_POLICY_REFUSED,
                               &(struct journal_about) { .generation = p->generation->number },
-                              "%zu error%s: the policy cannot be carried out on this fabric as it is; nothing was written",
+                              "%zu error%s: the policy cannot be carried out on this fabric; nothing was written",
                               findings->n_errors, findings->n_errors == 1 ? "" : "s");
         p->generation->n_refused = findings->n_errors;
         daemon_set_status(d, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written",
@@ -278,7 +279,7 @@ static void reconcile_step(struct pass *p)
                 carry_out(p);
 }
 
-/* --- lock ------------------------------------------------------------------------------------------------------------ */
+/* --- lock ------------------------------------------------------------------------------------------------------- */
 
 /* Where an answer is not needed: the lock is still somebody else's. */
 static bool try_lock(struct pass *p)
@@ -323,7 +324,7 @@ static void lock(struct pass *p)
                 pass_fail(p, "the lock of the state directory cannot be waited for", r);
 }
 
-/* --- survey ---------------------------------------------------------------------------------------------------------- */
+/* --- survey ----------------------------------------------------------------------------------------------------- */
 
 static bool any_unknown(const struct observed *o)
 {
@@ -419,7 +420,7 @@ static void survey(struct pass *p)
                 pass_fail(p, "the P_Key tables could not be read", r);
 }
 
-/* --- discover -------------------------------------------------------------------------------------------------------- */
+/* --- discover --------------------------------------------------------------------------------------------------- */
 
 static void on_discovered(int r, void *userdata)
 {
@@ -454,7 +455,7 @@ static void discover(struct pass *p)
                 pass_fail(p, "the fabric could not be discovered", r);
 }
 
-/* --- from outside ---------------------------------------------------------------------------------------------------- */
+/* --- from outside ----------------------------------------------------------------------------------------------- */
 
 int pass_start(struct daemon *d, enum pass_kind kind)
 {

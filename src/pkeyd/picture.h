@@ -4,9 +4,9 @@
 #include "subnet/survey.h"
 
 /*
- * The fabric as it is known: what is there, and what the tables of its ports hold. The subnet never changes; observed is
- * kept true by every survey and every apply until the next discovery makes another picture. `failed` says which ports
- * did not do as they were asked in the last pass.
+ * The fabric as it is known: what is there, and what the tables of its ports hold. The subnet never changes; observed
+ * is kept true by every survey and every apply until the next discovery makes another picture. `failed` says which
+ * ports did not do as they were asked in the last pass.
  */
 struct picture {
         struct arena *arena; /* owns what follows */
@@ -23,7 +23,8 @@ struct picture *picture_new(void);
 /* When the subnet is there: all tables unknown. Returns 0 or -ENOMEM. */
 int picture_prepare(struct picture *p);
 
-/* Ports whose tables were read, or could not be read, in `seen` (of the same subnet) take the place of what was known. */
+/* Ports whose tables were read, or could not be read, in `seen` (of the same subnet) take the place of what was
+ * known. */
 void picture_merge(struct picture *p, const struct observed *seen);
 
 /* Managed ports that failed. *ret_ports in the arena a. Returns 0 or -ENOMEM. */

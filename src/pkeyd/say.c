@@ -31,7 +31,7 @@ static const char *plural(uint64_t n)
         return n == 1 ? "" : "s";
 }
 
-/* --- findings -------------------------------------------------------------------------------------------------------- */
+/* --- findings --------------------------------------------------------------------------------------------------- */
 
 void say_findings(const struct journal *j, const struct findings *findings)
 {
@@ -59,7 +59,7 @@ void say_plan_findings(const struct journal *j, struct generation *g, const stru
         }
 }
 
-/* --- a look ---------------------------------------------------------------------------------------------------------- */
+/* --- a look ----------------------------------------------------------------------------------------------------- */
 
 static void add_p_keys(struct line *l, const char *word, const struct p_key *keys, uint32_t n)
 {
@@ -195,7 +195,7 @@ void say_look(const struct journal *j, const struct generation *g, const struct 
         }
 }
 
-/* --- an apply -------------------------------------------------------------------------------------------------------- */
+/* --- an apply --------------------------------------------------------------------------------------------------- */
 
 static void say_failed_write(const struct journal *j, const struct generation *g, const struct plan *plan,
                              const struct plan_write *w, enum plan_phase phase, const struct apply_outcome *o)
@@ -212,8 +212,8 @@ static void say_failed_write(const struct journal *j, const struct generation *g
         if (o->reason == APPLY_STATUS)
                 line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
         if (w->kind == WRITE_BLOCK)
-                journal_event(j, EVENT_WRITE_FAILED, &about, "%s: block %u of its P_Key table could not be written (%s: %s)",
-                              label ? label : "?", (unsigned) w->block, plan_phase_to_string(phase), reason.text);
+                journal_event(j, EVENT_WRITE_FAILED, &about,
+                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?", (unsigned) w->block, plan_phase_to_string(phase), reason.text);
         else
                 journal_event(j, EVENT_WRITE_FAILED, &about, "%s: its enforcement bits could not be written (%s: %s)",
                               label ? label : "?", plan_phase_to_string(phase), reason.text);
@@ -227,7 +227,8 @@ static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const str
 }
 
 /* Ports that could not be read were named by the watch. */
-static bool is_failure_to_name(const struct observed *observed, const struct plan_write *w, const struct apply_outcome *o)
+static bool is_failure_to_name(const struct observed *observed, const struct plan_write *w,
+                               const struct apply_outcome *o)
 {
         return o->state == APPLY_FAILED && o->reason != APPLY_ABORTED && observed->tables[w->port].source == TABLE_READ;
 }

@@ -26,8 +26,8 @@ struct state {
 int state_open(struct state *s, const char *path, const struct journal *journal);
 void state_close(struct state *s);
 
-/* Takes the lock and, if pkeyctl wrote it meanwhile, reads the index memory again. Returns 0 or -EWOULDBLOCK: pkeyctl (or
- * another pkeyd) has it; its pid in *ret_pid, 0 if it is not known. */
+/* Takes the lock and, if pkeyctl wrote it meanwhile, reads the index memory again. Returns 0 or -EWOULDBLOCK:
+ * pkeyctl (or another pkeyd) has it; its pid in *ret_pid, 0 if it is not known. */
 int state_lock(struct state *s, int *ret_pid);
 void state_unlock(struct state *s);
 

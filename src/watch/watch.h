@@ -7,16 +7,16 @@
  *     observed, verification --watch_look--> report: what is worth a line in the journal
  *
  * A daemon looks at the same fabric every minute. What it says must be news: a port that appeared, one that went away,
- * one that stopped answering or answers again, a table that was right and is not any more. So the watch remembers of each
- * managed port what was known of it at the last look, and a look gives only differences.
+ * one that stopped answering or answers again, a table that was right and is not any more. So the watch remembers of
+ * each managed port what was known of it at the last look, and a look gives only differences.
  *
- * A table that differs from the policy *drifted* if it was right at an earlier look under the same policy: somebody else
- * wrote it, or the port was reset. If it was never right, or the policy is a new one, it only *differs*. Either is news
- * once, and again when the way in which it differs changes.
+ * A table that differs from the policy *drifted* if it was right at an earlier look under the same policy: somebody
+ * else wrote it, or the port was reset. If it was never right, or the policy is a new one, it only *differs*. Either
+ * is news once, and again when the way in which it differs changes.
  *
- * The watch is a mutable object of its own, since it outlives pictures and generations: ports are known by node GUID and
- * port number, never by an index into a picture. A look goes through the old records and the new picture side by side,
- * both in ascending order.
+ * The watch is a mutable object of its own, since it outlives pictures and generations: ports are known by node GUID
+ * and port number, never by an index into a picture. A look goes through the old records and the new picture side by
+ * side, both in ascending order.
  *
  * This folder refuses to know who logs, what is mended and when the next look will be.
  */
