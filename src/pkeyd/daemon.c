@@ -548,11 +548,24 @@ int daemon_init(struct daemon *d, const struct options *options)
         return load_first(d);
 }
 
+/* The device is opened once, so that a missing permission is told at the start and not by libibnetdisc. */
+static int check_permission(struct daemon *d)
+{
+        struct smi_port *port = NULL;
+        int r;
+
+        r = umad_port_open(fabric_local_port(d->fabric), &port);
+        umad_port_close(port);
+        return r == -EACCES || r == -EPERM ? r : 0;
+}
+
 int daemon_run(struct daemon *d)
 {
         int r;
 
         r = open_fabric(d, settings_wanted(d));
+        if (r == 0)
+                r = check_permission(d);
         if (r < 0 && r != -ENETDOWN) {
                 say_no_port(d, r);
                 return r;

@@ -213,7 +213,8 @@ static void say_failed_write(const struct journal *j, const struct generation *g
                 line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
         if (w->kind == WRITE_BLOCK)
                 journal_event(j, EVENT_WRITE_FAILED, &about,
-                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?", (unsigned) w->block, plan_phase_to_string(phase), reason.text);
+                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?",
+                              (unsigned) w->block, plan_phase_to_string(phase), reason.text);
         else
                 journal_event(j, EVENT_WRITE_FAILED, &about, "%s: its enforcement bits could not be written (%s: %s)",
                               label ? label : "?", plan_phase_to_string(phase), reason.text);
