@@ -17,6 +17,7 @@ include tests/unit/policy.mk
 include tests/unit/settings.mk
 include tests/unit/plan.mk
 include tests/unit/apply.mk
+include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
 include tests/unit/shell.mk
 endif

@@ -7,3 +7,4 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/shell.h \
 	src/shell/state_dir.h \
 	src/shell/umad_port.h
+libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h

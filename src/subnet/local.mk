@@ -2,8 +2,10 @@
 libpkeyd_core_la_SOURCES += \
 	src/subnet/builder.c \
 	src/subnet/description.c \
+	src/subnet/observed.c \
 	src/subnet/observed.h \
 	src/subnet/stage.h \
 	src/subnet/subnet.c \
 	src/subnet/subnet.h \
+	src/subnet/survey.c \
 	src/subnet/survey.h

@@ -1,3 +1,4 @@
 # verify/
 libpkeyd_core_la_SOURCES += \
 	src/verify/verify.h
+libpkeyd_core_la_SOURCES += src/verify/explain.c src/verify/explain.h
