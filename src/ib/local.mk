@@ -1,4 +1,6 @@
 # ib/
 libpkeyd_core_la_SOURCES += \
+	src/ib/smp.c \
 	src/ib/smp.h \
+	src/ib/types.c \
 	src/ib/types.h

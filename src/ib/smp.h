@@ -6,7 +6,7 @@
  *
  * The layout of every field is libibmad's (mad_encode, mad_set_field, mad_get_field); nothing here counts bits itself
  * but the attribute modifiers of IBA 1.5, 14.2.5.7 (P_KeyTable: block in the low 16 bits, on a switch the port in the
- * high 16) and 14.2.5.6 (PortInfo: port).
+ * high 16) and 14.2.5.6 (PortInfo: port), and the P_KeyTable block, which is nothing but 32 big-endian numbers.
  */
 
 #include "ib/types.h"
@@ -37,7 +37,8 @@ struct smp_route {
         uint8_t path[SMP_MAX_HOPS + 1];
 };
 
-static inline bool smp_route_is_directed(const struct smp_route *r) {
+static inline bool smp_route_is_directed(const struct smp_route *r)
+{
         return r->lid.v == 0;
 }
 
@@ -93,8 +94,12 @@ uint32_t mad_frame_tid(const struct mad_frame *frame);
  * direction bit; set only on success. */
 int smp_check_response(const struct smp_request *request, const struct mad_frame *frame, uint16_t *ret_status);
 
+/* The attribute's data in a frame that smp_check_response took. */
+void smp_get_data(const struct mad_frame *frame, uint8_t ret[SMP_DATA_SIZE]);
+
 /* MAD status bit 0: busy, come again. */
-static inline bool mad_status_is_busy(uint16_t status) {
+static inline bool mad_status_is_busy(uint16_t status)
+{
         return status & 1;
 }
 

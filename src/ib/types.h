@@ -70,37 +70,45 @@ enum membership {
         MEMBERSHIP_BOTH,
 };
 
-static inline uint16_t p_key_base(struct p_key k) {
+static inline uint16_t p_key_base(struct p_key k)
+{
         return k.v & P_KEY_BASE_MASK;
 }
 
-static inline bool p_key_is_full(struct p_key k) {
+static inline bool p_key_is_full(struct p_key k)
+{
         return k.v & P_KEY_FULL_BIT;
 }
 
 /* An entry with base 0 grants nothing. */
-static inline bool p_key_is_used(struct p_key k) {
+static inline bool p_key_is_used(struct p_key k)
+{
         return p_key_base(k) != 0;
 }
 
-static inline struct p_key p_key_make(uint16_t base, bool full) {
+static inline struct p_key p_key_make(uint16_t base, bool full)
+{
         return (struct p_key) { (uint16_t) ((base & P_KEY_BASE_MASK) | (full ? P_KEY_FULL_BIT : 0)) };
 }
 
-static inline bool p_key_same_partition(struct p_key a, struct p_key b) {
+static inline bool p_key_same_partition(struct p_key a, struct p_key b)
+{
         return p_key_is_used(a) && p_key_base(a) == p_key_base(b);
 }
 
 /* The matching rule: same base, and at least one of the two is a full member. */
-static inline bool p_key_may_talk(struct p_key a, struct p_key b) {
+static inline bool p_key_may_talk(struct p_key a, struct p_key b)
+{
         return p_key_same_partition(a, b) && (p_key_is_full(a) || p_key_is_full(b));
 }
 
-static inline bool membership_has_full(enum membership m) {
+static inline bool membership_has_full(enum membership m)
+{
         return m == MEMBERSHIP_FULL || m == MEMBERSHIP_BOTH;
 }
 
-static inline bool membership_has_limited(enum membership m) {
+static inline bool membership_has_limited(enum membership m)
+{
         return m == MEMBERSHIP_LIMITED || m == MEMBERSHIP_BOTH;
 }
 

@@ -1,6 +1,12 @@
 # subnet/
 libpkeyd_core_la_SOURCES += \
+	src/subnet/builder.c \
+	src/subnet/description.c \
+	src/subnet/observed.c \
 	src/subnet/observed.h \
 	src/subnet/stage.h \
+	src/subnet/subnet.c \
 	src/subnet/subnet.h \
-	src/subnet/survey.h
+	src/subnet/survey.c \
+	src/subnet/survey.h \
+	src/subnet/topology.c

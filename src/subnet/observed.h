@@ -31,14 +31,16 @@ struct observed {
 /* All tables TABLE_UNKNOWN, sized by capacity, in the arena. Returns 0 or -ENOMEM. */
 int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret);
 
-static inline uint16_t observed_table_blocks(const struct observed_table *t) {
+static inline uint16_t observed_table_blocks(const struct observed_table *t)
+{
         return (uint16_t) ((t->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
 }
 
 /* A whole block with zeros behind the table's end / the other way round (what is behind the end is ignored). */
 void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
-void observed_table_set_block(struct observed_table *t, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+void observed_table_set_block(struct observed_table *t, uint16_t block,
+                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
 /* Copies into `to` what `from` (of an older picture) knew of ports that `to` could not read: same node GUID and port
- * number. Those become TABLE_ASSUMED. */
+ * number, and a table of the same size. Those become TABLE_ASSUMED. */
 void observed_assume_from(struct observed *to, const struct observed *from);

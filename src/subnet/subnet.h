@@ -63,11 +63,14 @@ struct subnet {
         uint32_t n_ports;
         uint32_t *by_name;         /* indexes of nodes with a name, ascending strcmp(name) */
         uint32_t n_by_name;
+        uint32_t *by_port_guid;    /* indexes of endports, ascending port GUID */
+        uint32_t n_by_port_guid;
         uint32_t self;             /* the endport the picture was taken through, or SUBNET_NONE (a topology file) */
         uint32_t sm;               /* the endport of the master SM, or SUBNET_NONE */
 };
 
-static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p) {
+static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p)
+{
         return &s->nodes[p->node];
 }
 
@@ -80,8 +83,8 @@ bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p
 /* True if pkeyd has to do with this port's P_Key table: endports, and external ports that can enforce. */
 bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p);
 
-/* The node with this GUID, or the endport with this port GUID; SUBNET_NONE if there is none. Binary search / scan of a
- * sorted index; external ports are not found by GUID. */
+/* The node with this GUID, or the endport with this port GUID (the first, should a fabric have two); SUBNET_NONE if
+ * there is none. External ports are not found by GUID. */
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid);
 uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid);
 /* Port `number` of a node, or SUBNET_NONE. */
@@ -102,17 +105,20 @@ struct subnet_builder;
 int subnet_builder_new(struct arena *a, struct subnet_builder **ret);
 
 /* Copies `node`; description is taken raw (up to NODE_DESCRIPTION_SIZE bytes, any content) from `raw_description` and
- * split into description, name and device; those three members of *node are ignored. Returns 0, -ENOMEM, or -EEXIST for
- * a GUID that was added before. */
+ * split into description, name and device; those three members of *node are ignored. A switch has no device. Returns 0,
+ * -ENOMEM, -EEXIST for a GUID that was added before, -EINVAL for a type that is none. */
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
                             size_t raw_size);
 
-/* Copies `port`, whose `node`, `neighbour` and `destination` are ignored: the node is `node_guid`. Returns 0, -ENOMEM,
- * -ENOENT for an unknown node, -EEXIST. Ports that turn out to matter to nobody (external ports of switches that lead to
- * another switch or nowhere) are dropped by finish. */
+/* Copies `port`, whose `node`, `neighbour`, `role` and `destination` are ignored: the node is `node_guid`, the role
+ * follows from its type and the number. An external port takes its GUID, and LID and route if it has none, from its
+ * switch's port 0. Returns 0, -ENOMEM, -ENOENT for an unknown node, -EEXIST, -EINVAL for port 0 of what is no switch.
+ * Ports that turn out to matter to nobody (external ports of switches that lead to another switch or nowhere) are
+ * dropped by finish. */
 int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port);
 
-/* The cable between two ports that were added. Returns 0, -ENOMEM. Unknown ends are ignored by finish. */
+/* The cable between two ports that were added. Returns 0, -ENOMEM. May be told from both sides. Finish ignores links
+ * with an unknown end, and of links that contradict each other all but the first. */
 int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
                             uint8_t number_b);
 

@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "apply/apply.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What a request of ours was for; the upper half of its cookie. The lower half is the index of the task or read-back. */
+enum cookie_kind {
+        COOKIE_TASK = 1,
+        COOKIE_READ_BACK = 2,
+};
+
+enum task_step {
+        TASK_NEW,     /* not begun */
+        TASK_READING, /* the block as it is now, before it is written */
+        TASK_SET,     /* read, and as expected: to be set */
+        TASK_SETTING,
+        TASK_ENDED,
+};
+
+/* One write of the current phase under way. */
+struct task {
+        enum task_step step;
+        uint8_t rounds;                       /* of read-and-set so far */
+        enum smp_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
+        uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
+};
+
+/* A block that was written, to be looked at again at the end. */
+struct touched {
+        enum plan_phase phase; /* of its last write */
+        uint32_t write;
+};
+
+struct apply {
+        const struct plan *plan;
+        struct observed *observed;
+        struct index_memory *memory;
+        struct apply_options options;
+
+        enum plan_phase phase;      /* PLAN_N_PHASES: reading back */
+        struct task *tasks;         /* of the current phase, one per write */
+        uint32_t n_begun, n_ended;  /* of the current phase */
+        uint32_t *ready;            /* ring: tasks whose next request may go out, before any new task is begun */
+        uint32_t ready_size, ready_first, n_ready;
+
+        struct touched *touched;    /* made when the phases are through */
+        uint32_t n_touched, n_read_back_begun, n_read_back_ended;
+
+        struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
+        /* a bit for each base: held back in this phase, and from the next phase on */
+        uint8_t held[(P_KEY_BASE_MASK + 1) / 8], held_next[(P_KEY_BASE_MASK + 1) / 8];
+        uint16_t *held_bases;       /* the same, ascending, when all is done */
+        uint32_t n_held_bases;
+        uint8_t *port_failed;       /* per port: something of its table was not written */
+        bool aborted, done;
+        uint32_t sets_sent;
+        uint64_t steps_done, steps_total;
+};
+
+/* --- held bases ------------------------------------------------------------------------------------------------------ */
+
+static bool has_base(const uint8_t *set, uint16_t base)
+{
+        return set[base / 8] & (1 << base % 8);
+}
+
+static bool is_held(const struct apply *ap, struct p_key key)
+{
+        return has_base(ap->held, p_key_base(key));
+}
+
+/* Held back from the next phase on: any part of a phase may be done without a broken promise, so the rest of this one goes
+ * on. */
+static void hold(struct apply *ap, struct p_key key)
+{
+        uint16_t base = p_key_base(key);
+
+        if (base == 0 || has_base(ap->held_next, base))
+                return;
+        ap->held_next[base / 8] |= (uint8_t) (1 << base % 8);
+        ap->n_held_bases++;
+}
+
+static const struct plan_write *write_of(const struct apply *ap, uint32_t i)
+{
+        return &ap->plan->steps[ap->phase].writes[i];
+}
+
+static struct observed_table *table_of(const struct apply *ap, const struct plan_write *w)
+{
+        return &ap->observed->tables[w->port];
+}
+
+/* Whatever the write was to change is now in doubt. */
+static void hold_bases_of(struct apply *ap, const struct plan_write *w)
+{
+        uint16_t i;
+
+        if (w->kind != WRITE_BLOCK)
+                return;
+        for (i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v) {
+                        hold(ap, w->before[i]);
+                        hold(ap, w->after[i]);
+                }
+}
+
+/* --- what is known of a block ---------------------------------------------------------------------------------------- */
+
+/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed. */
+static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct subnet *s = ap->plan->subnet;
+        const struct subnet_port *p = &s->ports[w->port];
+        struct observed_table *t = table_of(ap, w);
+        struct p_key known[P_KEY_BLOCK_ENTRIES];
+        uint16_t i, index;
+
+        observed_table_get_block(t, w->block, known);
+        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++) {
+                index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
+                if (index < t->capacity && known[i].v != entries[i].v)
+                        /* memory being out loses a hint, not correctness */
+                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i],
+                                                 entries[i]);
+        }
+        observed_table_set_block(t, w->block, entries);
+}
+
+/* Entries behind the table's end are nobody's: some SMAs give back what they were sent, some zeros. */
+static bool blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y)
+{
+        size_t end = table_of(ap, w)->capacity - (size_t) w->block * P_KEY_BLOCK_ENTRIES;
+
+        return memcmp(x, y, MIN(end, (size_t) P_KEY_BLOCK_ENTRIES) * sizeof(*x)) == 0;
+}
+
+/* --- how a task ends ------------------------------------------------------------------------------------------------- */
+
+static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum apply_reason reason)
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct apply_outcome *o = &ap->outcomes[ap->phase][i];
+
+        o->state = state;
+        o->reason = reason;
+        ap->tasks[i].step = TASK_ENDED;
+        ap->n_ended++;
+        ap->steps_done += 2;
+        if (state == APPLY_FAILED) {
+                hold_bases_of(ap, w);
+                ap->port_failed[w->port] = 1;
+        }
+        if (state == APPLY_HELD)
+                ap->port_failed[w->port] = 1;
+}
+
+static void task_ready(struct apply *ap, uint32_t i)
+{
+        ap->ready[(ap->ready_first + ap->n_ready) % ap->ready_size] = i;
+        ap->n_ready++;
+}
+
+static enum apply_reason reason_of(enum smp_outcome outcome)
+{
+        switch (outcome) {
+        case SMP_TIMED_OUT:
+                return APPLY_TIMEOUT;
+        case SMP_REFUSED:
+                return APPLY_STATUS;
+        case SMP_BUSY:
+                return APPLY_BUSY;
+        case SMP_UNSENT:
+                return APPLY_UNSENT;
+        case SMP_ANSWERED:
+                break;
+        }
+        return APPLY_OK;
+}
+
+static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct smp_result *result)
+{
+        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
+        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
+}
+
+
+/* --- a block --------------------------------------------------------------------------------------------------------- */
+
+/* What the write comes to now: the block as it is known, with the changes whose bases are not held back. An entry that is
+ * not what the plan thought (an earlier change of it was held back or failed) cannot be changed, and its base is held in
+ * turn. Returns true if anything is left to write. */
+static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+{
+        bool any = false;
+        uint16_t i;
+
+        observed_table_get_block(table_of(ap, w), w->block, t->before);
+        memcpy(t->after, t->before, sizeof(t->after));
+        *ret_partly = false;
+        for (i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (w->before[i].v == w->after[i].v)
+                        continue;
+                if (is_held(ap, w->before[i]) || is_held(ap, w->after[i]) || t->before[i].v != w->before[i].v) {
+                        hold(ap, w->before[i]);
+                        hold(ap, w->after[i]);
+                        *ret_partly = true;
+                        continue;
+                }
+                t->after[i] = w->after[i];
+                any = true;
+        }
+        return any;
+}
+
+static bool task_begin_block(struct apply *ap, uint32_t i)
+{
+        struct apply_outcome *o = &ap->outcomes[ap->phase][i];
+        bool any = task_compute(ap, write_of(ap, i), &ap->tasks[i], &o->partly_held);
+
+        if (o->partly_held)
+                ap->port_failed[write_of(ap, i)->port] = 1;
+        return any;
+}
+
+static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct task *t = &ap->tasks[i];
+
+        see_block(ap, w, entries);
+        if (blocks_equal(ap, w, entries, t->after)) {
+                /* a Set of ours whose answer was lost, or somebody was there first */
+                task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
+        } else if (!blocks_equal(ap, w, entries, t->before)) {
+                task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
+        } else if (t->rounds > ap->options.retries) {
+                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+        } else {
+                t->step = TASK_SET;
+                task_ready(ap, i);
+        }
+}
+
+static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct plan_write *w = write_of(ap, i);
+
+        see_block(ap, w, entries);
+        if (blocks_equal(ap, w, entries, ap->tasks[i].after))
+                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
+        else
+                task_end(ap, i, APPLY_FAILED, APPLY_MISMATCH);
+}
+
+/* --- the enforcement bits of a switch port ---------------------------------------------------------------------------- */
+
+static bool has_bits(const struct port_info *pi, bool inbound, bool outbound)
+{
+        return pi->enforce_inbound == inbound && pi->enforce_outbound == outbound;
+}
+
+static void see_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE],
+                            struct port_info *ret)
+{
+        port_info_decode(data, ret);
+        table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
+        table_of(ap, w)->enforce_outbound = ret->enforce_outbound;
+}
+
+static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct task *t = &ap->tasks[i];
+        struct port_info pi;
+
+        see_enforcement(ap, w, data, &pi);
+        if (has_bits(&pi, w->after_inbound, w->after_outbound)) {
+                task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
+        } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {
+                task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
+        } else if (t->rounds > ap->options.retries) {
+                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+        } else {
+                memcpy(t->port_info, data, SMP_DATA_SIZE);
+                port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
+                t->step = TASK_SET;
+                task_ready(ap, i);
+        }
+}
+
+static void enforcement_set(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct port_info pi;
+
+        see_enforcement(ap, w, data, &pi);
+        if (has_bits(&pi, w->after_inbound, w->after_outbound))
+                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
+        else
+                task_end(ap, i, APPLY_FAILED, APPLY_MISMATCH);
+}
+
+/* --- phases ---------------------------------------------------------------------------------------------------------- */
+
+/* A port whose table could not even be read for the plan is not tried again, it fails for the reason it had then. */
+static void task_fail_unread(struct apply *ap, uint32_t i)
+{
+        const struct observed_table *t = table_of(ap, write_of(ap, i));
+
+        ap->outcomes[ap->phase][i].mad_status = t->mad_status;
+        task_end(ap, i, APPLY_FAILED, t->failure == SMP_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
+}
+
+/* Lets a task begin, or ends it at once where it must not. */
+static void task_begin(struct apply *ap, uint32_t i)
+{
+        const struct plan_write *w = write_of(ap, i);
+
+        if (ap->aborted) {
+                task_end(ap, i, APPLY_FAILED, APPLY_ABORTED);
+        } else if (table_of(ap, w)->source != TABLE_READ) {
+                task_fail_unread(ap, i);
+        } else if (w->kind == WRITE_BLOCK && !task_begin_block(ap, i)) {
+                task_end(ap, i, APPLY_HELD, APPLY_OK);
+        } else if (ap->phase == PHASE_ENFORCE && ap->port_failed[w->port]) {
+                /* its table is not right: to enforce it would cut something off */
+                task_end(ap, i, APPLY_HELD, APPLY_OK);
+        } else {
+                ap->tasks[i].step = TASK_READING;
+                task_ready(ap, i);
+        }
+}
+
+static int compare_touched(const struct apply *ap, const struct touched *x, const struct touched *y)
+{
+        const struct plan_write *a = &ap->plan->steps[x->phase].writes[x->write];
+        const struct plan_write *b = &ap->plan->steps[y->phase].writes[y->write];
+
+        if (a->port != b->port)
+                return a->port < b->port ? -1 : 1;
+        if (a->kind != b->kind)
+                return a->kind < b->kind ? -1 : 1;
+        return a->kind == WRITE_BLOCK ? (int) a->block - (int) b->block : 0;
+}
+
+static int compare_touched_r(const void *x, const void *y, void *ap)
+{
+        const struct touched *a = x, *b = y;
+        int c = compare_touched(ap, a, b);
+
+        return c ? c : (int) a->phase - (int) b->phase;
+}
+
+/* Every block that was written, once, with its last write. */
+static void gather_touched(struct apply *ap)
+{
+        enum plan_phase phase;
+        uint32_t i, n = 0, k = 0;
+
+        for (phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
+                        if (ap->outcomes[phase][i].state == APPLY_WRITTEN)
+                                ap->touched[n++] = (struct touched) { phase, i };
+        qsort_r(ap->touched, n, sizeof(*ap->touched), compare_touched_r, ap);
+        for (i = 0; i < n; i++) {
+                if (i + 1 < n && compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) == 0)
+                        continue;
+                ap->touched[k++] = ap->touched[i];
+        }
+        ap->n_touched = k;
+        ap->steps_total = ap->steps_done + k;
+}
+
+static void finish(struct apply *ap)
+{
+        uint32_t base, n = 0;
+
+        for (base = 1; base <= P_KEY_BASE_MASK; base++)
+                if (has_base(ap->held_next, (uint16_t) base))
+                        ap->held_bases[n++] = (uint16_t) base;
+        ap->done = true;
+}
+
+static void enter_phase(struct apply *ap, enum plan_phase phase)
+{
+        ap->phase = phase;
+        ap->n_begun = ap->n_ended = 0;
+        ap->ready_first = ap->n_ready = 0;
+        memcpy(ap->held, ap->held_next, sizeof(ap->held));
+        if (phase == PLAN_N_PHASES)
+                gather_touched(ap);
+        else
+                memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
+}
+
+/* Begins what can begin and goes on to the next phase when this one is through, until there is a request to make or an
+ * answer to wait for. */
+static void advance(struct apply *ap)
+{
+        while (!ap->done) {
+                if (ap->phase == PLAN_N_PHASES) {
+                        if (ap->n_read_back_ended == ap->n_touched)
+                                finish(ap);
+                        return;
+                }
+                while (ap->n_ready == 0 && ap->n_begun < ap->plan->steps[ap->phase].n_writes)
+                        task_begin(ap, ap->n_begun++);
+                if (ap->n_ready > 0 || ap->n_ended < ap->plan->steps[ap->phase].n_writes)
+                        return;
+                enter_phase(ap, ap->phase + 1);
+        }
+}
+
+/* --- requests -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t make_cookie(enum cookie_kind kind, uint32_t i)
+{
+        return (uint64_t) kind << 32 | i;
+}
+
+static void address(struct apply *ap, const struct plan_write *w, struct smp_request *ret)
+{
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
+        uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
+
+        *ret = (struct smp_request) {
+                .route = p->route,
+                .destination = p->destination,
+                .m_key = ap->options.m_key,
+                .method = SMP_GET,
+                .retries = ap->options.retries,
+        };
+        if (w->kind == WRITE_BLOCK) {
+                ret->attribute = SMP_ATTR_P_KEY_TABLE;
+                ret->modifier = p_key_table_modifier(switch_port, w->block);
+        } else {
+                ret->attribute = SMP_ATTR_PORT_INFO;
+                ret->modifier = p->number;
+        }
+}
+
+static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct smp_request *ret)
+{
+        ret->method = SMP_SET;
+        ret->retries = 0; /* no answer: what is there now decides, see block_read */
+        if (w->kind == WRITE_BLOCK)
+                p_key_block_encode(t->after, ret->data);
+        else
+                memcpy(ret->data, t->port_info, SMP_DATA_SIZE);
+        t->step = TASK_SETTING;
+        t->rounds++;
+        ap->sets_sent++;
+}
+
+static bool next_of_phase(struct apply *ap, struct smp_request *ret)
+{
+        uint32_t i;
+
+        while (ap->n_ready > 0) {
+                i = ap->ready[ap->ready_first];
+                ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
+                ap->n_ready--;
+                if (ap->aborted && ap->tasks[i].rounds == 0) {
+                        task_end(ap, i, APPLY_FAILED, APPLY_ABORTED);
+                        advance(ap);
+                        continue;
+                }
+                address(ap, write_of(ap, i), ret);
+                ret->cookie = make_cookie(COOKIE_TASK, i);
+                if (ap->tasks[i].step == TASK_SET)
+                        make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
+                return true;
+        }
+        return false;
+}
+
+static bool apply_next(void *state, struct smp_request *ret)
+{
+        struct apply *ap = state;
+        const struct touched *t;
+
+        advance(ap);
+        if (ap->phase < PLAN_N_PHASES && next_of_phase(ap, ret))
+                return true;
+        if (ap->phase < PLAN_N_PHASES || ap->n_read_back_begun == ap->n_touched)
+                return false;
+        t = &ap->touched[ap->n_read_back_begun];
+        address(ap, &ap->plan->steps[t->phase].writes[t->write], ret);
+        ret->cookie = make_cookie(COOKIE_READ_BACK, ap->n_read_back_begun++);
+        return true;
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+static void task_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+{
+        struct task *t = &ap->tasks[i];
+        const struct plan_write *w = write_of(ap, i);
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+        bool setting = t->step == TASK_SETTING;
+
+        if (result->outcome != SMP_ANSWERED) {
+                if (!setting || result->outcome == SMP_REFUSED) {
+                        task_fail_unanswered(ap, i, result);
+                } else {
+                        /* it may have arrived all the same */
+                        t->last_set = result->outcome;
+                        t->step = TASK_READING;
+                        task_ready(ap, i);
+                }
+        } else if (w->kind == WRITE_BLOCK) {
+                p_key_block_decode(result->data, entries);
+                if (setting)
+                        block_set(ap, i, entries);
+                else
+                        block_read(ap, i, entries);
+        } else if (setting) {
+                enforcement_set(ap, i, result->data);
+        } else {
+                enforcement_read(ap, i, result->data);
+        }
+}
+
+static void fail_read_back(struct apply *ap, const struct touched *t, enum apply_reason reason, uint16_t mad_status)
+{
+        struct apply_outcome *o = &ap->outcomes[t->phase][t->write];
+
+        o->state = APPLY_FAILED;
+        o->reason = reason;
+        o->mad_status = mad_status;
+        hold_bases_of(ap, &ap->plan->steps[t->phase].writes[t->write]);
+}
+
+static void read_back_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+{
+        const struct touched *t = &ap->touched[i];
+        const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
+        struct p_key entries[P_KEY_BLOCK_ENTRIES], known[P_KEY_BLOCK_ENTRIES];
+        struct port_info pi;
+
+        ap->n_read_back_ended++;
+        ap->steps_done++;
+        if (result->outcome != SMP_ANSWERED) {
+                fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
+        } else if (w->kind == WRITE_BLOCK) {
+                p_key_block_decode(result->data, entries);
+                observed_table_get_block(table_of(ap, w), w->block, known);
+                if (!blocks_equal(ap, w, entries, known))
+                        fail_read_back(ap, t, APPLY_REVERTED, 0);
+                see_block(ap, w, entries);
+        } else {
+                see_enforcement(ap, w, result->data, &pi);
+                if (!has_bits(&pi, w->after_inbound, w->after_outbound))
+                        fail_read_back(ap, t, APPLY_REVERTED, 0);
+        }
+}
+
+static void apply_result(void *state, const struct smp_result *result)
+{
+        struct apply *ap = state;
+        uint32_t i = (uint32_t) result->cookie;
+
+        if (result->cookie >> 32 == COOKIE_READ_BACK)
+                read_back_result(ap, i, result);
+        else
+                task_result(ap, i, result);
+        advance(ap);
+}
+
+static bool apply_done(const void *state)
+{
+        const struct apply *ap = state;
+
+        return ap->done;
+}
+
+static void apply_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct apply *ap = state;
+
+        *ret_done = ap->steps_done;
+        *ret_total = ap->steps_total;
+}
+
+/* --- interface ------------------------------------------------------------------------------------------------------- */
+
+static int allocate(struct arena *a, struct apply *ap)
+{
+        uint32_t most = 0, all = 0, n;
+        enum plan_phase phase;
+
+        for (phase = 0; phase < PLAN_N_PHASES; phase++) {
+                n = ap->plan->steps[phase].n_writes;
+                ap->outcomes[phase] = arena_new_array(a, struct apply_outcome, n);
+                if (!ap->outcomes[phase])
+                        return -ENOMEM;
+                most = MAX(most, n);
+                all += n;
+        }
+        ap->tasks = arena_new_array(a, struct task, most);
+        ap->ready_size = MAX(most, 1u);
+        ap->ready = arena_new_array(a, uint32_t, ap->ready_size);
+        ap->touched = arena_new_array(a, struct touched, all);
+        ap->held_bases = arena_new_array(a, uint16_t, P_KEY_BASE_MASK);
+        ap->port_failed = arena_new_array(a, uint8_t, ap->plan->subnet->n_ports);
+        ap->steps_total = (uint64_t) all * 3;
+        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed ? 0 : -ENOMEM;
+}
+
+int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
+              const struct apply_options *options, struct apply **ret)
+{
+        struct apply *ap = arena_new_object(a, struct apply);
+        int r;
+
+        if (!ap)
+                return -ENOMEM;
+        ap->plan = plan;
+        ap->observed = observed;
+        ap->memory = memory;
+        ap->options = *options;
+        r = allocate(a, ap);
+        if (r < 0)
+                return r;
+        enter_phase(ap, 0);
+        advance(ap);
+        *ret = ap;
+        return 0;
+}
+
+struct smp_stage apply_stage(struct apply *ap)
+{
+        return (struct smp_stage) {
+                .state = ap,
+                .next = apply_next,
+                .result = apply_result,
+                .done = apply_done,
+                .progress = apply_progress,
+        };
+}
+
+void apply_abort(struct apply *ap)
+{
+        ap->aborted = true;
+        advance(ap);
+}
+
+const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w)
+{
+        return &ap->outcomes[p][w];
+}
+
+void apply_get_summary(const struct apply *ap, struct apply_summary *ret)
+{
+        enum plan_phase phase;
+        uint32_t i;
+
+        *ret = (struct apply_summary) { .sets_sent = ap->sets_sent, .n_held_bases = ap->n_held_bases };
+        for (phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
+                        switch (ap->outcomes[phase][i].state) {
+                        case APPLY_WRITTEN:
+                        case APPLY_PRESENT:
+                                ret->written++;
+                                break;
+                        case APPLY_FAILED:
+                                ret->failed++;
+                                break;
+                        case APPLY_HELD:
+                                ret->held++;
+                                break;
+                        case APPLY_PENDING:
+                                break;
+                        }
+}
+
+const uint16_t *apply_held_bases(const struct apply *ap, uint32_t *ret_n)
+{
+        *ret_n = ap->n_held_bases;
+        return ap->held_bases;
+}
+
+enum plan_phase apply_phase(const struct apply *ap)
+{
+        return ap->phase;
+}
+
+const char *apply_reason_to_string(enum apply_reason r)
+{
+        switch (r) {
+        case APPLY_OK:
+                return "ok";
+        case APPLY_TIMEOUT:
+                return "timeout";
+        case APPLY_STATUS:
+                return "status";
+        case APPLY_BUSY:
+                return "busy";
+        case APPLY_UNSENT:
+                return "unsent";
+        case APPLY_CHANGED:
+                return "changed";
+        case APPLY_MISMATCH:
+                return "mismatch";
+        case APPLY_REVERTED:
+                return "reverted";
+        case APPLY_UNREACHABLE:
+                return "unreachable";
+        case APPLY_ABORTED:
+                return "aborted";
+        }
+        return "unknown";
+}

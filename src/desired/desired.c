@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "desired/desired.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+
+static int compare_p_keys(const void *left, const void *right)
+{
+        const struct p_key *a = left, *b = right;
+        int base_a = p_key_base(*a), base_b = p_key_base(*b);
+
+        /* the limited before the full entry of one base: the full bit is the high one */
+        return base_a != base_b ? base_a - base_b : (int) a->v - (int) b->v;
+}
+
+/* One entry per partition, two where the port is both. */
+static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, struct desired_port *ret)
+{
+        uint32_t first = m->first[port], n = m->first[port + 1] - first, i, k = 0;
+        struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
+        const struct port_membership *item;
+        uint16_t base;
+
+        if (!wanted)
+                return -ENOMEM;
+        for (i = 0; i < n; i++) {
+                item = &m->items[first + i];
+                base = m->policy->partitions[item->partition].base;
+                if (membership_has_limited(item->membership))
+                        wanted[k++] = p_key_make(base, false);
+                if (membership_has_full(item->membership))
+                        wanted[k++] = p_key_make(base, true);
+        }
+        qsort(wanted, k, sizeof(*wanted), compare_p_keys);
+        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
+        return 0;
+}
+
+/* What the neighbour has; of two memberships of a base the full one, which lets pass whatever the limited one does. */
+static int enforcing_port_wants(struct arena *a, const struct desired_port *neighbour, struct desired_port *ret)
+{
+        struct p_key *wanted = arena_new_array(a, struct p_key, neighbour->n_wanted);
+        uint32_t i, k = 0;
+
+        if (!wanted)
+                return -ENOMEM;
+        for (i = 0; i < neighbour->n_wanted; i++) {
+                if (k > 0 && p_key_same_partition(wanted[k - 1], neighbour->wanted[i]))
+                        k--;
+                wanted[k++] = neighbour->wanted[i];
+        }
+        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
+        return 0;
+}
+
+int desired_compute(struct arena *a, const struct memberships *memberships, struct desired **ret)
+{
+        const struct subnet *s = memberships->subnet;
+        struct desired *d = arena_new_object(a, struct desired);
+        const struct subnet_port *p;
+        uint32_t i;
+        int r;
+
+        if (!d)
+                return -ENOMEM;
+        *d = (struct desired) {
+                .policy = memberships->policy,
+                .subnet = s,
+                .ports = arena_new_array(a, struct desired_port, s->n_ports),
+                .index0_base = memberships->policy->partitions[policy_index0_partition(memberships->policy)].base,
+        };
+        if (!d->ports)
+                return -ENOMEM;
+        for (i = 0; i < s->n_ports; i++)
+                if (s->ports[i].role == PORT_ENDPORT) {
+                        r = endport_wants(a, memberships, i, &d->ports[i]);
+                        if (r < 0)
+                                return r;
+                }
+        for (i = 0; i < s->n_ports; i++) {
+                p = &s->ports[i];
+                if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE)
+                        continue;
+                r = enforcing_port_wants(a, &d->ports[p->neighbour], &d->ports[i]);
+                if (r < 0)
+                        return r;
+        }
+        *ret = d;
+        return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The command line. Pure but for --help and --version, which main prints. */
+
+#include "ib/types.h"
+#include "util/findings.h"
+
+#define DEFAULT_CONFIG_FILE "/etc/pkeyd/pkeyd.yaml"
+#define DEFAULT_POLICY_FILE "/etc/pkeyd/partitions.yaml"
+
+struct options {
+        const char *ca;        /* NULL: as the settings say */
+        unsigned port;         /* 0: as the settings say */
+        usec_t timeout;        /* 0: as the settings say */
+        const char *config;    /* NULL: the default file, if there is one */
+        const char *policy;    /* NULL: not named as an option */
+        const char *state_dir; /* NULL: the default directory */
+        const char *topology;
+        bool json, yes, quiet, help, version;
+        unsigned verbose;
+        char **arguments;      /* the command and its positional arguments */
+        unsigned n_arguments;
+};
+
+/* Reads argv, which is reordered and borrowed. Every mistake becomes a finding. ret->json is set whatever happens, so that
+ * mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
+int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);
+
+/* "did you mean 'verify'?" as hint of `item`, if one of the names is near. */
+void options_hint(struct findings *findings, struct finding *item, const char *word, const char *const *names,
+                  size_t n_names);

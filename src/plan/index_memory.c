@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "plan/index_memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* One sorted array: ascending (node GUID, port, sequence). Changes are few (an entry freed or taken), look-ups many. */
+struct index_memory {
+        struct freed_index *items;
+        size_t n, allocated;
+        uint64_t next_sequence;
+};
+
+struct index_memory *index_memory_new(void)
+{
+        struct index_memory *m = calloc(1, sizeof(*m));
+
+        if (m)
+                m->next_sequence = 1;
+        return m;
+}
+
+struct index_memory *index_memory_free(struct index_memory *m)
+{
+        if (m)
+                free(m->items);
+        free(m);
+        return NULL;
+}
+
+static int compare_ports(const struct freed_index *item, struct guid node_guid, uint8_t port)
+{
+        if (item->node_guid.v != node_guid.v)
+                return item->node_guid.v < node_guid.v ? -1 : 1;
+        return (int) item->port - (int) port;
+}
+
+/* The first record that is not before (node, port, sequence). */
+static size_t lower_bound(const struct index_memory *m, struct guid node_guid, uint8_t port, uint64_t sequence)
+{
+        size_t low = 0, high = m->n, middle;
+        int c;
+
+        while (low < high) {
+                middle = low + (high - low) / 2;
+                c = compare_ports(&m->items[middle], node_guid, port);
+                if (c < 0 || (c == 0 && m->items[middle].sequence < sequence))
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
+                                           size_t *ret_n)
+{
+        size_t first = lower_bound(m, node_guid, port, 0), n = 0;
+
+        while (first + n < m->n && compare_ports(&m->items[first + n], node_guid, port) == 0)
+                n++;
+        *ret_n = n;
+        return n ? &m->items[first] : NULL;
+}
+
+static int insert(struct index_memory *m, const struct freed_index *record)
+{
+        size_t at = lower_bound(m, record->node_guid, record->port, record->sequence), allocated;
+        struct freed_index *items;
+
+        if (m->n == m->allocated) {
+                allocated = m->allocated ? m->allocated * 2 : 64;
+                items = reallocarray(m->items, allocated, sizeof(*items));
+                if (!items)
+                        return -ENOMEM;
+                m->items = items;
+                m->allocated = allocated;
+        }
+        memmove(&m->items[at + 1], &m->items[at], (m->n - at) * sizeof(*m->items));
+        m->items[at] = *record;
+        m->n++;
+        return 0;
+}
+
+static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index)
+{
+        size_t i = lower_bound(m, node_guid, port, 0);
+
+        while (i < m->n && compare_ports(&m->items[i], node_guid, port) == 0)
+                if (m->items[i].index == index) {
+                        memmove(&m->items[i], &m->items[i + 1], (m->n - i - 1) * sizeof(*m->items));
+                        m->n--;
+                } else
+                        i++;
+}
+
+int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                      struct p_key after)
+{
+        struct freed_index record = {
+                .node_guid = node_guid,
+                .port = port,
+                .index = index,
+                .base = p_key_base(before),
+                .sequence = m->next_sequence,
+        };
+
+        if (p_key_is_used(after)) {
+                forget(m, node_guid, port, index);
+                return 0;
+        }
+        if (!p_key_is_used(before))
+                return 0;
+        forget(m, node_guid, port, index);
+        m->next_sequence++;
+        return insert(m, &record);
+}
+
+const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n)
+{
+        *ret_n = m->n;
+        return m->items;
+}
+
+int index_memory_restore(struct index_memory *m, const struct freed_index *record)
+{
+        if (record->sequence >= m->next_sequence && record->sequence < UINT64_MAX)
+                m->next_sequence = record->sequence + 1;
+        forget(m, record->node_guid, record->port, record->index);
+        return insert(m, record);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "plan/port_plan.h"
+
+/* Findings of one kind are told port by port up to here, then counted. */
+#define FINDINGS_PER_KIND 1000
+
+/* A list of writes that grows; becomes a plan_step when all ports are through. */
+struct write_list {
+        struct plan_write *items;
+        uint32_t n, allocated;
+};
+
+/* What a kind of finding has come to. */
+struct tally {
+        enum finding_severity severity;
+        enum finding_code code;
+        uint32_t n;
+};
+
+struct planner {
+        struct arena *arena;
+        const struct desired *desired;
+        const struct observed *observed;
+        const struct index_memory *memory;
+        const struct plan_options *options;
+        struct findings *findings;
+        struct plan *plan;
+        struct write_list lists[PLAN_N_PHASES];
+        struct tally capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
+};
+
+static void planner_done(struct planner *pl)
+{
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(pl->lists); i++)
+                free(pl->lists[i].items);
+}
+
+void plan_options_from_settings(const struct settings *s, struct plan_options *ret)
+{
+        *ret = (struct plan_options) {
+                .unmanaged = s->unmanaged,
+                .enforcement = s->enforcement,
+                .enforcement_overflow = s->enforcement_overflow,
+                .repair_index0 = s->repair_index0,
+        };
+}
+
+const char *plan_phase_to_string(enum plan_phase p)
+{
+        switch (p) {
+        case PHASE_REPAIR_ADD:
+        case PHASE_REPAIR_SWAP:
+        case PHASE_REPAIR_DROP:
+                return "repair";
+        case PHASE_REVOKE:
+                return "revoke";
+        case PHASE_CLOSE:
+                return "close";
+        case PHASE_RELAX:
+                return "relax";
+        case PHASE_OPEN:
+                return "open";
+        case PHASE_RAISE:
+                return "raise";
+        case PHASE_LOWER_ENDPORTS:
+        case PHASE_LOWER_ENFORCING:
+                return "lower";
+        case PHASE_GRANT:
+                return "grant";
+        case PHASE_ENFORCE:
+                return "enforce";
+        case PLAN_N_PHASES:
+                break;
+        }
+        return "none";
+}
+
+bool plan_phase_is_enforcing(enum plan_phase p)
+{
+        return p == PHASE_CLOSE || p == PHASE_RELAX || p == PHASE_OPEN || p == PHASE_LOWER_ENFORCING ||
+               p == PHASE_ENFORCE;
+}
+
+/* --- findings -------------------------------------------------------------------------------------------------------- */
+
+static const char *label(struct planner *pl, uint32_t port)
+{
+        const char *text = subnet_port_label(pl->arena, pl->desired->subnet, port);
+
+        return text ? text : "(out of memory)";
+}
+
+/* Says one more of a kind, unless enough were said. */
+static void tell(struct planner *pl, struct tally *t, enum finding_severity severity, enum finding_code code,
+                 const char *text)
+{
+        t->severity = severity;
+        t->code = code;
+        if (!text)
+                pl->findings->out_of_memory = true;
+        else if (t->n < FINDINGS_PER_KIND)
+                (void) findings_add(pl->findings, severity, code, NULL, "%s", text);
+        t->n++;
+}
+
+static void tell_rest(struct planner *pl, const struct tally *t)
+{
+        if (t->n > FINDINGS_PER_KIND)
+                (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more ports of this kind",
+                                    t->n - FINDINGS_PER_KIND);
+}
+
+static void tell_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
+{
+        tell(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
+             arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
+                          pp->capacity, pp->needed,
+                          pp->enforcing ? " (what is plugged in there is in too many partitions to be enforced; "
+                                          "'enforcement_overflow: disable' turns enforcement off on such ports)"
+                                        : ""));
+}
+
+static void tell_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
+{
+        tell(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
+             arena_printf(pl->arena,
+                          "%s: its P_Key table of %u entries is too full to get there safely (%u needed, but no index is "
+                          "free when the new entry must be written); do it in two policies, the removal first",
+                          label(pl, port), pp->capacity, pp->needed));
+}
+
+static void tell_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
+{
+        tell(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
+             arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
+                          pp->b[0].v, pp->index0_base,
+                          pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
+                                                     : "'repair_index0: true' mends it"));
+}
+
+static void tell_unreachable(struct planner *pl, uint32_t port)
+{
+        const struct observed_table *t = &pl->observed->tables[port];
+        const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
+
+        if (t->failure == SMP_REFUSED)
+                tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
+                     arena_printf(pl->arena, "%s: its P_Key table could not be read (status 0x%04x: %s); %s",
+                                  label(pl, port), t->mad_status, mad_status_to_string(t->mad_status), what));
+        else
+                tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
+                     arena_printf(pl->arena,
+                                  "%s: its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
+                                  label(pl, port), smp_outcome_to_string(t->failure), what));
+}
+
+/* --- writes ---------------------------------------------------------------------------------------------------------- */
+
+static struct plan_write *add_write(struct planner *pl, enum plan_phase phase)
+{
+        struct write_list *l = &pl->lists[phase];
+        struct plan_write *items;
+        uint32_t allocated;
+
+        if (l->n == l->allocated) {
+                allocated = l->allocated ? l->allocated * 2 : 64;
+                items = reallocarray(l->items, allocated, sizeof(*items));
+                if (!items)
+                        return NULL;
+                l->items = items;
+                l->allocated = allocated;
+        }
+        memset(&l->items[l->n], 0, sizeof(*l->items));
+        return &l->items[l->n++];
+}
+
+/* What one entry becomes in one phase, if anything. */
+static bool change_in_phase(const struct port_plan *pp, enum plan_phase phase, uint16_t index, struct p_key *ret)
+{
+        if (phase <= PHASE_REPAIR_DROP) {
+                if (pp->a[index].v == pp->observed[index].v || pp->repair_phase[index] != phase)
+                        return false;
+                *ret = pp->a[index];
+                return true;
+        }
+        if (pp->a[index].v == pp->b[index].v)
+                return false;
+        if (port_plan_add_phase(pp, index) == phase) {
+                *ret = pp->b[index];
+                return true;
+        }
+        if (port_plan_drop_phase(pp, index) == phase) {
+                *ret = (struct p_key) { 0 };
+                return true;
+        }
+        return false;
+}
+
+/* All changes of one block in one phase are one write. `now` is the table as it stands when the phase begins. */
+static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t port, enum plan_phase phase,
+                       uint16_t block, struct p_key *now)
+{
+        uint16_t first = (uint16_t) (block * P_KEY_BLOCK_ENTRIES);
+        uint16_t n = (uint16_t) MIN(P_KEY_BLOCK_ENTRIES, pp->capacity - first), i;
+        struct plan_write *w = NULL;
+        struct p_key key;
+
+        for (i = 0; i < n; i++) {
+                if (!change_in_phase(pp, phase, (uint16_t) (first + i), &key))
+                        continue;
+                if (!w) {
+                        w = add_write(pl, phase);
+                        if (!w)
+                                return -ENOMEM;
+                        w->kind = WRITE_BLOCK;
+                        w->port = port;
+                        w->block = block;
+                        memcpy(w->before, now + first, n * sizeof(*now));
+                        memcpy(w->after, now + first, n * sizeof(*now));
+                }
+                w->after[i] = key;
+        }
+        if (w) {
+                memcpy(now + first, w->after, n * sizeof(*now));
+                pl->plan->n_block_writes++;
+        }
+        return w ? 1 : 0;
+}
+
+/* Returns how many writes there are for this port, or -ENOMEM. */
+static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t port)
+{
+        _cleanup_free_ struct p_key *now = malloc(MAX((size_t) 1, pp->capacity * sizeof(*now)));
+        enum plan_phase phase;
+        uint16_t block, n_blocks = (uint16_t) ((pp->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
+        int r, n = 0;
+
+        if (!now)
+                return -ENOMEM;
+        if (memcmp(pp->observed, pp->b, pp->capacity * sizeof(*pp->b)) == 0)
+                return 0;
+        memcpy(now, pp->observed, pp->capacity * sizeof(*now));
+        for (phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (block = 0; block < n_blocks; block++) {
+                        r = write_block(pl, pp, port, phase, block, now);
+                        if (r < 0)
+                                return r;
+                        n += r;
+                }
+        return n;
+}
+
+/* --- one port -------------------------------------------------------------------------------------------------------- */
+
+static bool wants(const struct desired_port *want, uint16_t base)
+{
+        uint32_t i;
+
+        for (i = 0; i < want->n_wanted; i++)
+                if (p_key_base(want->wanted[i]) == base)
+                        return true;
+        return false;
+}
+
+/* Of this port: the partition with `index0`, if it is a member of it, else the default partition. Queue pairs are bound
+ * to indexes, and a switch's external port has none: there no index is special. */
+static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
+{
+        const struct desired_port *want = &pl->desired->ports[port];
+
+        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)
+                return 0;
+        if (wants(want, pl->desired->index0_base))
+                return pl->desired->index0_base;
+        return wants(want, P_KEY_DEFAULT_BASE) ? P_KEY_DEFAULT_BASE : 0;
+}
+
+static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan *ret)
+{
+        const struct subnet_port *p = &pl->desired->subnet->ports[port];
+        const struct observed_table *t = &pl->observed->tables[port];
+
+        *ret = (struct port_plan) {
+                .policy = pl->desired->policy,
+                .options = pl->options,
+                .want = &pl->desired->ports[port],
+                .observed = t->entries,
+                .capacity = t->capacity,
+                .enforcing = p->role == PORT_SWITCH_EXTERNAL,
+                .index0_base = index0_base_of(pl, port),
+                .a = arena_new_array(pl->arena, struct p_key, t->capacity),
+                .b = arena_new_array(pl->arena, struct p_key, t->capacity),
+                .repair_phase = arena_new_array(pl->arena, uint8_t, t->capacity),
+        };
+        if (pl->memory)
+                ret->freed = index_memory_get(pl->memory, subnet_port_node(pl->desired->subnet, p)->guid, p->number,
+                                              &ret->n_freed);
+        return ret->a && ret->b && ret->repair_phase ? 0 : -ENOMEM;
+}
+
+static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
+{
+        return pp->enforcing && (pl->options->enforcement == ENFORCEMENT_OFF ||
+                                 pl->options->enforcement_overflow == OVERFLOW_DISABLE);
+}
+
+/* Returns how many block writes the port needs, or negative errno. */
+static int plan_port(struct planner *pl, uint32_t port)
+{
+        const struct observed_table *t = &pl->observed->tables[port];
+        struct port_plan pp;
+        int r;
+
+        if (t->source != TABLE_READ)
+                tell_unreachable(pl, port);
+        if (t->source == TABLE_UNKNOWN)
+                return 0;
+        r = port_plan_prepare(pl, port, &pp);
+        if (r < 0)
+                return r;
+        port_plan_compute(&pp);
+        if ((pp.overflow || pp.stuck) && may_overflow(pl, &pp))
+                return 0; /* its table is left alone; see plan_enforcement */
+        if (pp.overflow)
+                tell_overflow(pl, port, &pp);
+        else if (pp.stuck)
+                tell_stuck(pl, port, &pp);
+        else if (pp.index0_wrong)
+                tell_index0(pl, port, &pp);
+        if (pp.overflow || pp.stuck)
+                return 0;
+        pl->plan->final_tables[port] = pp.b;
+        return write_table(pl, &pp, port);
+}
+
+/* --- enforcement ----------------------------------------------------------------------------------------------------- */
+
+static bool covers(const struct p_key *table, uint16_t capacity, struct p_key key)
+{
+        uint16_t i;
+
+        for (i = 0; i < capacity; i++)
+                if (p_key_base(table[i]) == p_key_base(key) && (p_key_is_full(table[i]) || !p_key_is_full(key)))
+                        return true;
+        return false;
+}
+
+/* Entries that the neighbour keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
+ * to enforce a table that lacks them. Gives the first such entry. */
+static bool would_cut_off(const struct planner *pl, uint32_t port, struct p_key *ret)
+{
+        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
+        const struct p_key *table = pl->plan->final_tables[neighbour];
+        uint16_t i;
+
+        for (i = 0; table && i < its->capacity; i++)
+                if (p_key_is_used(table[i]) && !covers(pl->plan->final_tables[port], mine->capacity, table[i])) {
+                        *ret = table[i];
+                        return true;
+                }
+        return false;
+}
+
+static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbound, bool *ret_outbound)
+{
+        const struct subnet *s = pl->desired->subnet;
+        const struct subnet_node *node = subnet_port_node(s, &s->ports[port]);
+        enum settings_enforcement e = pl->options->enforcement;
+        struct p_key key;
+
+        *ret_inbound = (e == ENFORCEMENT_BOTH || e == ENFORCEMENT_IN) && node->inbound_enforcement_cap;
+        *ret_outbound = (e == ENFORCEMENT_BOTH || e == ENFORCEMENT_OUT) && node->outbound_enforcement_cap;
+        if (!*ret_inbound && !*ret_outbound)
+                return;
+        if (!pl->plan->final_tables[port]) {
+                tell(pl, &pl->enforcement_off, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF,
+                     arena_printf(pl->arena,
+                                  "%s: partitions are not enforced here: what is plugged in is in more of them than its "
+                                  "table of %u entries holds (enforcement_overflow: disable)",
+                                  label(pl, port), pl->observed->tables[port].capacity));
+                *ret_inbound = *ret_outbound = false;
+        } else if (would_cut_off(pl, port, &key)) {
+                tell(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
+                     arena_printf(pl->arena,
+                                  "%s: enforcement is left as it is: what is plugged in holds 0x%04x, which is not "
+                                  "pkeyd's to manage and would be cut off",
+                                  label(pl, port), key.v));
+                *ret_inbound = pl->observed->tables[port].enforce_inbound;
+                *ret_outbound = pl->observed->tables[port].enforce_outbound;
+        }
+}
+
+static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint32_t port, const bool before[2],
+                                 const bool after[2])
+{
+        struct plan_write *w = add_write(pl, phase);
+
+        if (!w)
+                return -ENOMEM;
+        w->kind = WRITE_ENFORCEMENT;
+        w->port = port;
+        w->before_inbound = before[0];
+        w->before_outbound = before[1];
+        w->after_inbound = after[0];
+        w->after_outbound = after[1];
+        pl->plan->n_enforcement_writes++;
+        return 1;
+}
+
+/* A bit that goes off does so before tables open, one that goes on when every table is right. */
+static int plan_enforcement(struct planner *pl, uint32_t port)
+{
+        const struct observed_table *t = &pl->observed->tables[port];
+        bool now[2] = { t->enforce_inbound, t->enforce_outbound }, want[2], between[2];
+        int r, n = 0;
+
+        wanted_enforcement(pl, port, &want[0], &want[1]);
+        pl->plan->enforced[port] = want[0] || want[1];
+        between[0] = now[0] && want[0];
+        between[1] = now[1] && want[1];
+        if (between[0] != now[0] || between[1] != now[1]) {
+                r = add_enforcement_write(pl, PHASE_RELAX, port, now, between);
+                if (r < 0)
+                        return r;
+                n += r;
+        }
+        if (between[0] != want[0] || between[1] != want[1]) {
+                r = add_enforcement_write(pl, PHASE_ENFORCE, port, between, want);
+                if (r < 0)
+                        return r;
+                n += r;
+        }
+        return n;
+}
+
+/* --- all of it ------------------------------------------------------------------------------------------------------- */
+
+static int plan_ports(struct planner *pl)
+{
+        const struct subnet *s = pl->desired->subnet;
+        _cleanup_free_ bool *affected = calloc(MAX(s->n_ports, 1u), sizeof(*affected));
+        uint32_t i;
+        int r;
+
+        if (!affected)
+                return -ENOMEM;
+        for (i = 0; i < s->n_ports; i++) {
+                if (!subnet_port_is_managed(s, &s->ports[i]))
+                        continue;
+                r = plan_port(pl, i);
+                if (r < 0)
+                        return r;
+                affected[i] = r > 0;
+        }
+        /* after all tables: whether a port may enforce depends on its neighbour's */
+        for (i = 0; i < s->n_ports; i++) {
+                if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ)
+                        continue;
+                r = plan_enforcement(pl, i);
+                if (r < 0)
+                        return r;
+                affected[i] = affected[i] || r > 0;
+        }
+        for (i = 0; i < s->n_ports; i++)
+                pl->plan->n_ports_affected += affected[i];
+        return 0;
+}
+
+static int fill_steps(struct planner *pl)
+{
+        enum plan_phase phase;
+        struct plan_step *step;
+
+        for (phase = 0; phase < PLAN_N_PHASES; phase++) {
+                step = &pl->plan->steps[phase];
+                step->phase = phase;
+                step->n_writes = pl->lists[phase].n;
+                step->writes = arena_new_array(pl->arena, struct plan_write, step->n_writes);
+                if (!step->writes)
+                        return -ENOMEM;
+                if (step->n_writes)
+                        memcpy(step->writes, pl->lists[phase].items, step->n_writes * sizeof(*step->writes));
+        }
+        return 0;
+}
+
+int plan_compute(struct arena *a, const struct desired *desired, const struct observed *observed,
+                 const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
+                 struct plan **ret)
+{
+        _cleanup_(planner_done) struct planner pl = {
+                .arena = a,
+                .desired = desired,
+                .observed = observed,
+                .memory = memory,
+                .options = options,
+                .findings = findings,
+                .plan = arena_new_object(a, struct plan),
+        };
+        int r;
+
+        if (!pl.plan)
+                return -ENOMEM;
+        pl.plan->subnet = desired->subnet;
+        pl.plan->desired = desired;
+        pl.plan->final_tables = arena_new_array(a, struct p_key *, desired->subnet->n_ports);
+        pl.plan->enforced = arena_new_array(a, bool, desired->subnet->n_ports);
+        if (!pl.plan->final_tables || !pl.plan->enforced)
+                return -ENOMEM;
+        r = plan_ports(&pl);
+        if (r < 0)
+                return r;
+        tell_rest(&pl, &pl.capacity);
+        tell_rest(&pl, &pl.transition);
+        tell_rest(&pl, &pl.index0);
+        tell_rest(&pl, &pl.unreachable);
+        tell_rest(&pl, &pl.enforcement_off);
+        tell_rest(&pl, &pl.enforcement_skipped);
+        r = fill_steps(&pl);
+        if (r < 0)
+                return r;
+        if (pl.capacity.n > 0 || pl.transition.n > 0 || findings->out_of_memory)
+                return findings->out_of_memory ? -ENOMEM : -EBADMSG;
+        *ret = pl.plan;
+        return 0;
+}

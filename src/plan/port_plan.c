@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "plan/port_plan.h"
+
+#include <string.h>
+
+/* A port's level for a base. Adding or dropping entries that do not change it may be done in any phase. */
+enum level {
+        LEVEL_NONE,
+        LEVEL_LIMITED,
+        LEVEL_FULL,
+};
+
+static enum level table_level(const struct p_key *table, uint16_t capacity, uint16_t base)
+{
+        enum level level = LEVEL_NONE;
+        uint16_t i;
+
+        for (i = 0; i < capacity; i++) {
+                if (p_key_base(table[i]) != base)
+                        continue;
+                if (p_key_is_full(table[i]))
+                        return LEVEL_FULL;
+                level = LEVEL_LIMITED;
+        }
+        return level;
+}
+
+static enum level wanted_level(const struct port_plan *pp, uint16_t base)
+{
+        enum level level = LEVEL_NONE;
+        uint32_t i;
+
+        for (i = 0; i < pp->want->n_wanted; i++)
+                if (p_key_base(pp->want->wanted[i]) == base)
+                        level = p_key_is_full(pp->want->wanted[i]) ? LEVEL_FULL : MAX(level, LEVEL_LIMITED);
+        return level;
+}
+
+static bool is_wanted(const struct port_plan *pp, uint16_t base)
+{
+        return wanted_level(pp, base) != LEVEL_NONE;
+}
+
+bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
+{
+        if (!policy_owns(pp->policy, p_key_base(key)))
+                return false;
+        return pp->options->unmanaged == UNMANAGED_REMOVE || policy_find_base(pp->policy, p_key_base(key)) >= 0;
+}
+
+/* --- phases ---------------------------------------------------------------------------------------------------------- */
+
+static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
+{
+        enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
+        enum level after = wanted_level(pp, p_key_base(key));
+
+        if (after != LEVEL_NONE && after < before && p_key_is_full(key))
+                return pp->enforcing ? PHASE_LOWER_ENFORCING : PHASE_LOWER_ENDPORTS;
+        return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;
+}
+
+static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
+{
+        enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
+
+        if (pp->enforcing)
+                return PHASE_OPEN;
+        return before == LEVEL_LIMITED && p_key_is_full(key) ? PHASE_RAISE : PHASE_GRANT;
+}
+
+enum plan_phase port_plan_drop_phase(const struct port_plan *pp, uint16_t index)
+{
+        struct p_key before = pp->a[index], after = pp->b[index];
+
+        if (!p_key_is_used(before) || p_key_same_partition(before, after))
+                return PLAN_N_PHASES;
+        return drop_phase(pp, before);
+}
+
+enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index)
+{
+        struct p_key before = pp->a[index], after = pp->b[index];
+
+        if (!p_key_is_used(after))
+                return PLAN_N_PHASES;
+        if (!p_key_same_partition(before, after))
+                return add_phase(pp, after);
+        if (p_key_is_full(after))
+                return pp->enforcing ? PHASE_OPEN : PHASE_RAISE;
+        return pp->enforcing ? PHASE_LOWER_ENFORCING : PHASE_LOWER_ENDPORTS;
+}
+
+/* --- where a new entry goes ------------------------------------------------------------------------------------------ */
+
+static bool is_free(const struct port_plan *pp, uint16_t index)
+{
+        return !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
+}
+
+/* Index 0 of an endport is for one partition only, present or not. */
+static uint16_t first_index(const struct port_plan *pp)
+{
+        return pp->index0_base ? 1 : 0;
+}
+
+/* The index after the highest one ever used, as far as anybody remembers. */
+static uint32_t first_never_used(const struct port_plan *pp)
+{
+        uint32_t next = first_index(pp);
+        uint16_t i;
+        size_t k;
+
+        for (i = 0; i < pp->capacity; i++)
+                if (p_key_is_used(pp->observed[i]) || p_key_is_used(pp->a[i]) || p_key_is_used(pp->b[i]))
+                        next = MAX(next, (uint32_t) i + 1);
+        for (k = 0; k < pp->n_freed; k++)
+                next = MAX(next, (uint32_t) pp->freed[k].index + 1);
+        return next;
+}
+
+static bool is_remembered(const struct port_plan *pp, uint16_t index)
+{
+        size_t k;
+
+        for (k = 0; k < pp->n_freed; k++)
+                if (pp->freed[k].index == index)
+                        return true;
+        return false;
+}
+
+/* Freed in this very transition: only for an entry that comes in a later phase, and only if nothing else is left. */
+static int freed_just_now(const struct port_plan *pp, struct p_key key)
+{
+        uint16_t i;
+
+        for (i = first_index(pp); i < pp->capacity; i++)
+                if (p_key_is_used(pp->a[i]) && !p_key_is_used(pp->b[i]) &&
+                    drop_phase(pp, pp->a[i]) < add_phase(pp, key))
+                        return i;
+        return -1;
+}
+
+/* In this order: never used, unused since before anybody remembers, freed longest ago, freed just now. -1: none. */
+static int choose_index(const struct port_plan *pp, struct p_key key)
+{
+        uint32_t next = first_never_used(pp);
+        uint16_t i;
+        size_t k;
+
+        if (next < pp->capacity)
+                return (int) next;
+        for (i = first_index(pp); i < pp->capacity; i++)
+                if (is_free(pp, i) && !is_remembered(pp, i))
+                        return i;
+        for (k = 0; k < pp->n_freed; k++) {
+                i = pp->freed[k].index;
+                if (i >= first_index(pp) && i < pp->capacity && is_free(pp, i))
+                        return i;
+        }
+        return freed_just_now(pp, key);
+}
+
+static bool belongs_at_index0(const struct port_plan *pp, struct p_key key)
+{
+        return pp->index0_base && p_key_base(key) == pp->index0_base;
+}
+
+/* Index 0 is taken by its partition if it is empty; if something else is dropped from it now, only as a repair, for it is
+ * an index that passes from one base to another. */
+static bool index0_can_take(const struct port_plan *pp, struct p_key key)
+{
+        if (p_key_is_used(pp->b[0]) || table_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
+                return false;
+        if (!p_key_is_used(pp->a[0]))
+                return true;
+        return pp->options->repair_index0 && drop_phase(pp, pp->a[0]) < add_phase(pp, key);
+}
+
+static void place(struct port_plan *pp, struct p_key key)
+{
+        int index;
+
+        if (belongs_at_index0(pp, key) && index0_can_take(pp, key))
+                index = 0;
+        else
+                index = choose_index(pp, key);
+        if (index < 0)
+                pp->stuck = true;
+        else
+                pp->b[index] = key;
+}
+
+/* --- B --------------------------------------------------------------------------------------------------------------- */
+
+static int find_entry(const struct p_key *table, uint16_t capacity, struct p_key key)
+{
+        uint16_t i;
+
+        for (i = 0; i < capacity; i++)
+                if (table[i].v == key.v)
+                        return i;
+        return -1;
+}
+
+/* One base: which of its entries in A stay, raised or lowered in place if need be. What is missing then is left to
+ * place(). A base that stays keeps its index. */
+static void keep_entries_of(struct port_plan *pp, uint32_t first, uint32_t n)
+{
+        struct p_key key, other;
+        uint32_t i;
+        int index;
+
+        for (i = first; i < first + n; i++) {
+                key = pp->want->wanted[i];
+                index = find_entry(pp->a, pp->capacity, key);
+                if (index < 0 && n == 1) {
+                        other = p_key_make(p_key_base(key), !p_key_is_full(key));
+                        index = find_entry(pp->a, pp->capacity, other);
+                }
+                if (index >= 0)
+                        pp->b[index] = key;
+        }
+}
+
+static uint32_t entries_of_base(const struct port_plan *pp, uint32_t first)
+{
+        uint32_t n = 1;
+
+        while (first + n < pp->want->n_wanted &&
+               p_key_same_partition(pp->want->wanted[first], pp->want->wanted[first + n]))
+                n++;
+        return n;
+}
+
+static void keep_entries(struct port_plan *pp)
+{
+        uint32_t i, n;
+        uint16_t k;
+
+        memset(pp->b, 0, pp->capacity * sizeof(*pp->b));
+        for (k = 0; k < pp->capacity; k++)
+                if (p_key_is_used(pp->a[k]) && !port_plan_may_touch(pp, pp->a[k]))
+                        pp->b[k] = pp->a[k];
+        for (i = 0; i < pp->want->n_wanted; i += n) {
+                n = entries_of_base(pp, i);
+                keep_entries_of(pp, i, n);
+        }
+        /* an unused entry may hold 0x8000: no reason to write */
+        for (k = 0; k < pp->capacity; k++)
+                if (!p_key_is_used(pp->a[k]) && !p_key_is_used(pp->b[k]))
+                        pp->b[k] = pp->a[k];
+}
+
+static uint32_t count_used(const struct p_key *table, uint16_t capacity)
+{
+        uint32_t n = 0;
+        uint16_t i;
+
+        for (i = 0; i < capacity; i++)
+                n += p_key_is_used(table[i]);
+        return n;
+}
+
+static uint32_t count_missing(const struct port_plan *pp)
+{
+        uint32_t i, n = 0;
+
+        for (i = 0; i < pp->want->n_wanted; i++)
+                n += find_entry(pp->b, pp->capacity, pp->want->wanted[i]) < 0;
+        return n;
+}
+
+static void place_missing(struct port_plan *pp)
+{
+        uint32_t i;
+        int pass;
+
+        /* the partition that belongs at index 0 first: its place must not be looked for elsewhere */
+        for (pass = 0; pass < 2; pass++)
+                for (i = 0; i < pp->want->n_wanted; i++)
+                        if (belongs_at_index0(pp, pp->want->wanted[i]) == (pass == 0) &&
+                            find_entry(pp->b, pp->capacity, pp->want->wanted[i]) < 0)
+                                place(pp, pp->want->wanted[i]);
+}
+
+/* --- repair of index 0 ----------------------------------------------------------------------------------------------- */
+
+static int find_base(const struct p_key *table, uint16_t capacity, uint16_t base)
+{
+        uint16_t i;
+
+        for (i = 0; i < capacity; i++)
+                if (p_key_base(table[i]) == base)
+                        return i;
+        return -1;
+}
+
+static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum plan_phase phase)
+{
+        pp->a[index] = key;
+        /* what is in block 0 changes in the same MAD as index 0 itself */
+        pp->repair_phase[index] = index < P_KEY_BLOCK_ENTRIES ? PHASE_REPAIR_SWAP : phase;
+}
+
+/*
+ * Brings the partition of index 0 there, without a change of any level: what stands at index 0 and is wanted gets a new
+ * place first, then index 0 changes, then the old place is dropped. What is at index 0 and not wanted is simply replaced;
+ * a revoke ahead of the others breaks no promise. Not done if the entry there is not pkeyd's.
+ */
+static void repair_index0(struct port_plan *pp)
+{
+        int old = find_base(pp->a, pp->capacity, pp->index0_base), place_of_displaced = -1;
+        struct p_key displaced = pp->a[0];
+
+        if (old <= 0)
+                return; /* right already, or nowhere yet: then place() sees to it */
+        if (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced))
+                return;
+        if (p_key_is_used(displaced) && is_wanted(pp, p_key_base(displaced))) {
+                memcpy(pp->b, pp->a, pp->capacity * sizeof(*pp->b));
+                place_of_displaced = choose_index(pp, displaced);
+                if (place_of_displaced < 0)
+                        return;
+                repair_entry(pp, place_of_displaced, displaced, PHASE_REPAIR_ADD);
+        }
+        repair_entry(pp, 0, pp->a[old], PHASE_REPAIR_SWAP);
+        repair_entry(pp, old, (struct p_key) { 0 }, PHASE_REPAIR_DROP);
+}
+
+void port_plan_compute(struct port_plan *pp)
+{
+        size_t size = pp->capacity * sizeof(*pp->a);
+
+        memcpy(pp->a, pp->observed, size);
+        memset(pp->b, 0, size);
+        memset(pp->repair_phase, 0, pp->capacity);
+        if (pp->options->repair_index0 && pp->index0_base)
+                repair_index0(pp);
+
+        keep_entries(pp);
+        pp->needed = count_used(pp->b, pp->capacity) + count_missing(pp);
+        pp->overflow = pp->needed > pp->capacity;
+        if (pp->overflow)
+                return;
+        place_missing(pp);
+        pp->index0_wrong = pp->index0_base && pp->capacity > 0 && p_key_base(pp->b[0]) != pp->index0_base;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * One port's part of the plan: from the table it has (A) and the P_Keys it should have to the table it will have (B), and
+ * in which phase each entry changes. Private to plan/.
+ */
+
+#include "plan/plan.h"
+
+struct port_plan {
+        /* in */
+        const struct policy *policy;
+        const struct plan_options *options;
+        const struct desired_port *want;
+        const struct freed_index *freed; /* oldest first */
+        size_t n_freed;
+        const struct p_key *observed;    /* the table as it is */
+        uint16_t capacity;
+        bool enforcing;                  /* an external port of a switch */
+        uint16_t index0_base;            /* whose entry belongs at index 0 of this port; 0: nobody's in particular */
+
+        /* out, capacity entries each */
+        struct p_key *a;                 /* A after a repair of index 0; equal to observed without one */
+        struct p_key *b;                 /* B */
+        uint8_t *repair_phase;           /* of indexes where a differs from observed */
+        uint32_t needed;                 /* entries the table would have to hold */
+        bool overflow;                   /* needed > capacity: nothing else of the output is valid */
+        bool stuck;                      /* it would fit, but not on the way there */
+        bool index0_wrong;               /* index 0 holds something else, and stays so */
+};
+
+/* Fills the output members. a, b and repair_phase are allocated by the caller. */
+void port_plan_compute(struct port_plan *pp);
+
+/* May pkeyd touch entries of this base here? */
+bool port_plan_may_touch(const struct port_plan *pp, struct p_key key);
+
+/* In which phase the entry at `index` leaves its value of A / takes its value of B. Only for an index where they differ;
+ * a change within one base (raise, lower) has both in one phase. PLAN_N_PHASES: there is no such half. */
+enum plan_phase port_plan_drop_phase(const struct port_plan *pp, uint16_t index);
+enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index);

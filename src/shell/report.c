@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define COLOUR_OFF "\033[0m"
+
+bool report_wants_colour(FILE *stream)
+{
+        const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+        if (no_color && *no_color)
+                return false;
+        return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
+}
+
+static const char *severity_colour(enum finding_severity severity)
+{
+        switch (severity) {
+        case FINDING_NOTE:
+                return "\033[36m";
+        case FINDING_WARNING:
+                return "\033[1;33m";
+        case FINDING_ERROR:
+                return "\033[1;31m";
+        }
+        return "";
+}
+
+/* The word of the severity stands behind the place; only it is coloured. */
+static void print_coloured(FILE *stream, const struct finding *item, const char *text)
+{
+        const char *word = finding_severity_to_string(item->severity), *start = text, *found;
+        size_t skip = item->where.file ? strlen(item->where.file) : 0;
+
+        if (skip <= strlen(text))
+                start += skip;
+        found = strstr(start, word);
+        if (!found) {
+                fputs(text, stream);
+                return;
+        }
+        fprintf(stream, "%.*s%s%s" COLOUR_OFF "%s", (int) (found - text), text, severity_colour(item->severity), word,
+                found + strlen(word));
+}
+
+int report_findings(FILE *stream, struct findings *findings, enum finding_severity least)
+{
+        bool colour = report_wants_colour(stream);
+        _cleanup_arena_ struct arena *a = arena_new();
+
+        if (!a)
+                return -ENOMEM;
+        findings_sort(findings);
+        for (size_t i = 0; i < findings->n; i++) {
+                const struct finding *item = &findings->items[i];
+                const char *text;
+
+                if (item->severity < least)
+                        continue;
+                text = finding_format(a, item);
+                if (!text)
+                        return -ENOMEM;
+                if (colour)
+                        print_coloured(stream, item, text);
+                else
+                        fputs(text, stream);
+        }
+        return findings->out_of_memory ? -ENOMEM : 0;
+}
+
+void report_count(const struct findings *findings, char *buffer, size_t size)
+{
+        size_t errors = findings->n_errors + (findings->out_of_memory ? 1 : 0), warnings = findings->n_warnings;
+        int n;
+
+        if (errors == 0)
+                n = snprintf(buffer, size, "no errors");
+        else
+                n = snprintf(buffer, size, "%zu error%s", errors, errors == 1 ? "" : "s");
+        if (warnings > 0 && n > 0 && (size_t) n < size)
+                (void) snprintf(buffer + n, size - (size_t) n, ", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "subnet/subnet.h"
+
+/*
+ * Until finish, ports name their node by the order in which nodes were added. A hash over node GUIDs answers who is
+ * there already; which ports of a node are there is a set of 256 bits.
+ */
+
+struct builder_node {
+        struct subnet_node node;
+        uint64_t has_port[4];
+};
+
+struct builder_link {
+        struct guid node[2];
+        uint8_t number[2];
+};
+
+struct subnet_builder {
+        struct arena *arena;
+        struct builder_node *nodes;
+        struct subnet_port *ports;
+        struct builder_link *links;
+        uint32_t n_nodes, n_ports, n_links;
+        uint32_t size_nodes, size_ports, size_links;
+        uint32_t *hash; /* index into nodes, or SUBNET_NONE; a power of two, at least twice n_nodes */
+        uint32_t n_hash;
+};
+
+/* Room for one more element. Outgrown arrays stay in the arena: all of them together are as large as the last. */
+static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, size_t item_size)
+{
+        uint32_t wanted;
+        void *larger;
+
+        if (n < *size)
+                return 0;
+        if (*size > UINT32_MAX / 4)
+                return -ENOMEM;
+        wanted = MAX(*size * 2, 64U);
+        larger = arena_alloc_array(a, wanted, item_size);
+        if (!larger)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(larger, *items, n * item_size);
+        *items = larger;
+        *size = wanted;
+        return 0;
+}
+
+/* Spreads GUIDs, which mostly count upwards, over the hash. */
+static uint32_t hash_slot(const struct subnet_builder *b, struct guid guid)
+{
+        uint64_t x = guid.v;
+
+        x = (x ^ (x >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
+        x = (x ^ (x >> 29)) * UINT64_C(0xd6e8feb86659fd93);
+        return (uint32_t) (x >> 32) & (b->n_hash - 1);
+}
+
+/* The slot of this GUID, or the free one where it belongs. */
+static uint32_t hash_find(const struct subnet_builder *b, struct guid guid)
+{
+        uint32_t slot = hash_slot(b, guid);
+
+        while (b->hash[slot] != SUBNET_NONE && b->nodes[b->hash[slot]].node.guid.v != guid.v)
+                slot = (slot + 1) & (b->n_hash - 1);
+        return slot;
+}
+
+static int hash_grow(struct subnet_builder *b)
+{
+        uint32_t n = MAX(b->n_hash * 2, 256U);
+        uint32_t *hash;
+
+        hash = arena_new_array(b->arena, uint32_t, n);
+        if (!hash)
+                return -ENOMEM;
+        memset(hash, 0xff, n * sizeof(*hash));
+        b->hash = hash;
+        b->n_hash = n;
+        for (uint32_t i = 0; i < b->n_nodes; i++)
+                b->hash[hash_find(b, b->nodes[i].node.guid)] = i;
+        return 0;
+}
+
+int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
+{
+        struct subnet_builder *b;
+        int r;
+
+        b = arena_new_object(a, struct subnet_builder);
+        if (!b)
+                return -ENOMEM;
+        b->arena = a;
+        r = hash_grow(b);
+        if (r < 0)
+                return r;
+        *ret = b;
+        return 0;
+}
+
+static bool node_type_is_known(enum node_type t)
+{
+        return t == NODE_CA || t == NODE_SWITCH || t == NODE_ROUTER;
+}
+
+int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
+                            size_t raw_size)
+{
+        struct builder_node new = { .node = *node };
+        int r;
+
+        if (!node_type_is_known(node->type))
+                return -EINVAL;
+        if (b->hash[hash_find(b, node->guid)] != SUBNET_NONE)
+                return -EEXIST;
+        r = node_description_split(b->arena, raw_description, raw_size, &new.node.description, &new.node.name,
+                                   &new.node.device);
+        if (r < 0)
+                return r;
+        if (node->type == NODE_SWITCH)
+                new.node.device = ""; /* the second word of a switch's is its maker's name */
+
+        r = make_room(b->arena, (void **) &b->nodes, b->n_nodes, &b->size_nodes, sizeof(*b->nodes));
+        if (r < 0)
+                return r;
+        if (b->n_nodes >= b->n_hash / 2) {
+                r = hash_grow(b);
+                if (r < 0)
+                        return r;
+        }
+        b->hash[hash_find(b, node->guid)] = b->n_nodes;
+        b->nodes[b->n_nodes++] = new;
+        return 0;
+}
+
+int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port)
+{
+        uint32_t node = b->hash[hash_find(b, node_guid)];
+        uint64_t bit = UINT64_C(1) << (port->number % 64);
+        struct builder_node *n;
+        int r;
+
+        if (node == SUBNET_NONE)
+                return -ENOENT;
+        n = &b->nodes[node];
+        if (port->number == 0 && n->node.type != NODE_SWITCH)
+                return -EINVAL;
+        if (n->has_port[port->number / 64] & bit)
+                return -EEXIST;
+        r = make_room(b->arena, (void **) &b->ports, b->n_ports, &b->size_ports, sizeof(*b->ports));
+        if (r < 0)
+                return r;
+
+        n->has_port[port->number / 64] |= bit;
+        b->ports[b->n_ports] = *port;
+        b->ports[b->n_ports].node = node;
+        b->ports[b->n_ports].neighbour = SUBNET_NONE;
+        b->ports[b->n_ports].role =
+                n->node.type == NODE_SWITCH && port->number > 0 ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT;
+        b->n_ports++;
+        return 0;
+}
+
+int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
+                            uint8_t number_b)
+{
+        int r;
+
+        r = make_room(b->arena, (void **) &b->links, b->n_links, &b->size_links, sizeof(*b->links));
+        if (r < 0)
+                return r;
+        b->links[b->n_links++] = (struct builder_link) { { node_a, node_b }, { number_a, number_b } };
+        return 0;
+}
+
+static int compare_u32(uint32_t x, uint32_t y)
+{
+        return x < y ? -1 : x > y;
+}
+
+static int compare_u64(uint64_t x, uint64_t y)
+{
+        return x < y ? -1 : x > y;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+        return compare_u64(((const struct subnet_node *) a)->guid.v, ((const struct subnet_node *) b)->guid.v);
+}
+
+static int compare_ports(const void *a, const void *b)
+{
+        const struct subnet_port *p = a, *q = b;
+        int c = compare_u32(p->node, q->node);
+
+        return c ? c : (int) p->number - (int) q->number;
+}
+
+static int compare_names(const void *a, const void *b, void *userdata)
+{
+        const struct subnet *s = userdata;
+        const uint32_t *x = a, *y = b;
+        int c = strcmp(s->nodes[*x].name, s->nodes[*y].name);
+
+        return c ? c : compare_u32(*x, *y);
+}
+
+static int compare_port_guids(const void *a, const void *b, void *userdata)
+{
+        const struct subnet *s = userdata;
+        const uint32_t *x = a, *y = b;
+        int c = compare_u64(s->ports[*x].guid.v, s->ports[*y].guid.v);
+
+        return c ? c : compare_u32(*x, *y);
+}
+
+static int sort_nodes(struct subnet_builder *b, struct subnet *s)
+{
+        s->nodes = arena_new_array(b->arena, struct subnet_node, b->n_nodes);
+        if (!s->nodes)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < b->n_nodes; i++)
+                s->nodes[i] = b->nodes[i].node;
+        s->n_nodes = b->n_nodes;
+        qsort(s->nodes, s->n_nodes, sizeof(*s->nodes), compare_nodes);
+        return 0;
+}
+
+static void sort_ports(struct subnet_builder *b, struct subnet *s)
+{
+        for (uint32_t i = 0; i < b->n_ports; i++)
+                b->ports[i].node = subnet_find_node(s, b->nodes[b->ports[i].node].node.guid);
+        s->ports = b->ports;
+        s->n_ports = b->n_ports;
+        if (s->n_ports > 0)
+                qsort(s->ports, s->n_ports, sizeof(*s->ports), compare_ports);
+}
+
+static uint32_t find_cable_end(const struct subnet *s, struct guid node_guid, uint8_t number)
+{
+        uint32_t node = subnet_find_node(s, node_guid);
+
+        if (node == SUBNET_NONE || number == 0)
+                return SUBNET_NONE;
+        return subnet_find_port(s, node, number);
+}
+
+/* A port has one cable: of links that contradict each other the first counts. */
+static void resolve_links(const struct subnet_builder *b, struct subnet *s)
+{
+        for (uint32_t i = 0; i < b->n_links; i++) {
+                const struct builder_link *l = &b->links[i];
+                uint32_t x = find_cable_end(s, l->node[0], l->number[0]);
+                uint32_t y = find_cable_end(s, l->node[1], l->number[1]);
+
+                if (x == SUBNET_NONE || y == SUBNET_NONE || x == y)
+                        continue;
+                if (s->ports[x].neighbour != SUBNET_NONE || s->ports[y].neighbour != SUBNET_NONE)
+                        continue;
+                s->ports[x].neighbour = y;
+                s->ports[y].neighbour = x;
+        }
+}
+
+static bool port_matters(const struct subnet *s, const struct subnet_port *p)
+{
+        return p->role == PORT_ENDPORT ||
+               (p->neighbour != SUBNET_NONE && s->ports[p->neighbour].role == PORT_ENDPORT);
+}
+
+static int drop_other_ports(struct arena *a, struct subnet *s)
+{
+        uint32_t *moved;
+        uint32_t n = 0;
+
+        moved = arena_new_array(a, uint32_t, s->n_ports);
+        if (!moved)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                moved[i] = port_matters(s, &s->ports[i]) ? n++ : SUBNET_NONE;
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                struct subnet_port *p = &s->ports[i];
+
+                if (moved[i] == SUBNET_NONE)
+                        continue;
+                if (p->neighbour != SUBNET_NONE)
+                        p->neighbour = moved[p->neighbour];
+                s->ports[moved[i]] = *p;
+        }
+        s->n_ports = n;
+        return 0;
+}
+
+/* One number for each SMA, and of a switch's external ports what only its port 0 has. */
+static void finish_ports(struct subnet *s)
+{
+        const struct subnet_port *port0 = NULL;
+        uint32_t destination = 0;
+
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                struct subnet_port *p = &s->ports[i];
+                bool same_node = i > 0 && p[-1].node == p->node;
+
+                if (!same_node)
+                        port0 = NULL;
+                if (i > 0 && (!same_node || p->role == PORT_ENDPORT))
+                        destination++;
+                p->destination = destination;
+
+                if (p->number == 0)
+                        port0 = p;
+                if (p->role != PORT_SWITCH_EXTERNAL || !port0)
+                        continue;
+                p->guid = port0->guid;
+                if (p->lid.v == 0) {
+                        p->lid = port0->lid;
+                        p->lmc = port0->lmc;
+                }
+                if (p->route.lid.v == 0 && p->route.hops == 0)
+                        p->route = port0->route;
+        }
+}
+
+static int index_names(struct arena *a, struct subnet *s)
+{
+        s->by_name = arena_new_array(a, uint32_t, s->n_nodes);
+        if (!s->by_name)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                if (s->nodes[i].name[0])
+                        s->by_name[s->n_by_name++] = i;
+        if (s->n_by_name > 0)
+                qsort_r(s->by_name, s->n_by_name, sizeof(*s->by_name), compare_names, s);
+        return 0;
+}
+
+static int index_port_guids(struct arena *a, struct subnet *s)
+{
+        s->by_port_guid = arena_new_array(a, uint32_t, s->n_ports);
+        if (!s->by_port_guid)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (s->ports[i].role == PORT_ENDPORT)
+                        s->by_port_guid[s->n_by_port_guid++] = i;
+        if (s->n_by_port_guid > 0)
+                qsort_r(s->by_port_guid, s->n_by_port_guid, sizeof(*s->by_port_guid), compare_port_guids, s);
+        return 0;
+}
+
+static uint32_t find_named_endport(const struct subnet *s, struct guid node_guid, uint8_t number)
+{
+        uint32_t node = node_guid.v ? subnet_find_node(s, node_guid) : SUBNET_NONE;
+        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, number);
+
+        return port != SUBNET_NONE && s->ports[port].role == PORT_ENDPORT ? port : SUBNET_NONE;
+}
+
+int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8_t self_number, struct guid sm_node,
+                          uint8_t sm_number, struct subnet **ret)
+{
+        struct subnet *s;
+
+        s = arena_new_object(b->arena, struct subnet);
+        if (!s || sort_nodes(b, s) < 0)
+                return -ENOMEM;
+        sort_ports(b, s);
+        resolve_links(b, s);
+        if (drop_other_ports(b->arena, s) < 0)
+                return -ENOMEM;
+        finish_ports(s);
+        if (index_names(b->arena, s) < 0 || index_port_guids(b->arena, s) < 0)
+                return -ENOMEM;
+        s->self = find_named_endport(s, self_node, self_number);
+        s->sm = find_named_endport(s, sm_node, sm_number);
+        *ret = s;
+        return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "subnet/observed.h"
+
+int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret)
+{
+        struct observed *o;
+
+        o = arena_new_object(a, struct observed);
+        if (!o)
+                return -ENOMEM;
+        o->subnet = subnet;
+        o->tables = arena_new_array(a, struct observed_table, subnet->n_ports);
+        if (!o->tables)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                const struct subnet_port *p = &subnet->ports[i];
+                struct observed_table *t = &o->tables[i];
+
+                t->enforce_inbound = p->enforce_inbound;
+                t->enforce_outbound = p->enforce_outbound;
+                if (!subnet_port_is_managed(subnet, p))
+                        continue;
+                t->capacity = subnet_port_capacity(subnet, p);
+                t->entries = arena_new_array(a, struct p_key, t->capacity);
+                if (!t->entries)
+                        return -ENOMEM;
+        }
+        *ret = o;
+        return 0;
+}
+
+/* How many entries of a block the table has. */
+static size_t block_entries(const struct observed_table *t, uint16_t block)
+{
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
+
+        if (first >= t->capacity)
+                return 0;
+        return MIN((size_t) P_KEY_BLOCK_ENTRIES, t->capacity - first);
+}
+
+void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        size_t n = block_entries(t, block);
+
+        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
+        if (n > 0)
+                memcpy(ret, t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n * sizeof(*ret));
+}
+
+void observed_table_set_block(struct observed_table *t, uint16_t block,
+                              const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        size_t n = block_entries(t, block);
+
+        if (n > 0)
+                memcpy(t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries, n * sizeof(*entries));
+}
+
+/* Order of two ports of different pictures: both pictures are sorted like that. */
+static int compare_ports(const struct subnet *s, uint32_t port, const struct subnet *t, uint32_t other)
+{
+        const struct subnet_port *p = &s->ports[port], *q = &t->ports[other];
+        uint64_t x = s->nodes[p->node].guid.v, y = t->nodes[q->node].guid.v;
+
+        if (x != y)
+                return x < y ? -1 : 1;
+        return (int) p->number - (int) q->number;
+}
+
+/* A table that has another size now is another table. */
+static void assume_table(struct observed_table *to, const struct observed_table *from)
+{
+        if (!to->entries || !from->entries || to->source != TABLE_UNKNOWN || from->source == TABLE_UNKNOWN)
+                return;
+        if (to->capacity != from->capacity || to->capacity == 0)
+                return;
+        memcpy(to->entries, from->entries, to->capacity * sizeof(*to->entries));
+        to->source = TABLE_ASSUMED;
+}
+
+void observed_assume_from(struct observed *to, const struct observed *from)
+{
+        uint32_t i = 0, j = 0;
+
+        while (i < to->subnet->n_ports && j < from->subnet->n_ports) {
+                int c = compare_ports(to->subnet, i, from->subnet, j);
+
+                if (c == 0)
+                        assume_table(&to->tables[i], &from->tables[j]);
+                if (c <= 0)
+                        i++;
+                if (c >= 0)
+                        j++;
+        }
+}

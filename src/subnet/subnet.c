@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "subnet/subnet.h"
+
+uint16_t subnet_port_capacity(const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_node *n = subnet_port_node(s, p);
+
+        switch (p->role) {
+        case PORT_ENDPORT:
+                return n->partition_cap;
+        case PORT_SWITCH_EXTERNAL:
+                return n->partition_enforcement_cap;
+        }
+        return 0;
+}
+
+bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_node *n = subnet_port_node(s, p);
+
+        return p->role == PORT_SWITCH_EXTERNAL && n->partition_enforcement_cap > 0 &&
+               (n->inbound_enforcement_cap || n->outbound_enforcement_cap);
+}
+
+bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
+{
+        return p->role == PORT_ENDPORT || subnet_port_can_enforce(s, p);
+}
+
+uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
+{
+        uint32_t low = 0, high = s->n_nodes;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (s->nodes[middle].guid.v < guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < s->n_nodes && s->nodes[low].guid.v == guid.v ? low : SUBNET_NONE;
+}
+
+uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid)
+{
+        uint32_t low = 0, high = s->n_by_port_guid;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (s->ports[s->by_port_guid[middle]].guid.v < port_guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == s->n_by_port_guid || s->ports[s->by_port_guid[low]].guid.v != port_guid.v)
+                return SUBNET_NONE;
+        return s->by_port_guid[low];
+}
+
+uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
+{
+        uint32_t low = 0, high = s->n_ports;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+                const struct subnet_port *p = &s->ports[middle];
+
+                if (p->node < node || (p->node == node && p->number < number))
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == s->n_ports || s->ports[low].node != node || s->ports[low].number != number)
+                return SUBNET_NONE;
+        return low;
+}
+
+uint32_t subnet_first_name(const struct subnet *s, const char *name)
+{
+        uint32_t low = 0, high = s->n_by_name;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (strcmp(s->nodes[s->by_name[middle]].name, name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port)
+{
+        const struct subnet_port *p = &s->ports[port];
+        const struct subnet_node *n = subnet_port_node(s, p);
+
+        if (n->name[0] && n->device[0])
+                return arena_printf(a, "%s %s/%u", n->name, n->device, p->number);
+        if (n->name[0])
+                return arena_printf(a, "%s/%u", n->name, p->number);
+        if (n->description[0])
+                return arena_printf(a, "%s/%u", n->description, p->number);
+        return arena_printf(a, "0x%016" PRIx64 "/%u", n->guid.v, p->number);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "subnet/survey.h"
+
+/* A switch's SMA answers for dozens of ports. After that many of its ports timed out in a row it is taken for dead. */
+#define MAX_TIMEOUTS_IN_A_ROW 2
+
+/*
+ * One conversation for each SMA, one request at a time in each: more would only wait in the engine. Conversations that
+ * may ask stand in a ring; next() takes the first, result() puts it back at the end. So requests spread over as many
+ * SMAs as there are, whatever the order of ports.
+ */
+struct conversation {
+        uint32_t first, end; /* ports[first..end): those that are not finished; the current one is ports[first] */
+        uint16_t block;      /* the next (or outstanding) one of the current port */
+        uint8_t timeouts;    /* ports in a row */
+        bool waiting;        /* for an answer */
+};
+
+struct survey {
+        struct observed *observed; /* borrows */
+        struct survey_options options;
+        uint32_t *ports;           /* ascending, each once, all with a table */
+        uint32_t n_ports;
+        struct conversation *conversations;
+        uint32_t n_conversations;
+        uint32_t *ring;            /* indexes into conversations; as large as there are of them */
+        uint32_t ring_first, ring_n;
+        uint32_t *conversation_of; /* per port of the subnet; SUBNET_NONE: not surveyed */
+        uint32_t n_open;           /* conversations that are not over */
+        uint32_t n_unreachable;
+        uint64_t blocks_done, blocks_all;
+};
+
+static void ring_push(struct survey *s, uint32_t conversation)
+{
+        s->ring[(s->ring_first + s->ring_n) % s->n_conversations] = conversation;
+        s->ring_n++;
+}
+
+static uint32_t ring_pop(struct survey *s)
+{
+        uint32_t c = s->ring[s->ring_first];
+
+        s->ring_first = (s->ring_first + 1) % s->n_conversations;
+        s->ring_n--;
+        return c;
+}
+
+/* Half a table is none. */
+static void give_up(struct survey *s, uint32_t port, enum smp_outcome failure, uint16_t mad_status)
+{
+        struct observed_table *t = &s->observed->tables[port];
+
+        memset(t->entries, 0, t->capacity * sizeof(*t->entries));
+        t->source = TABLE_UNKNOWN;
+        t->failure = failure;
+        t->mad_status = mad_status;
+        s->n_unreachable++;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* Takes a port in, forgetting what was known of it. */
+static void take_port(struct survey *s, uint32_t port)
+{
+        struct observed_table *t = &s->observed->tables[port];
+
+        if (!t->entries)
+                return;
+        memset(t->entries, 0, t->capacity * sizeof(*t->entries));
+        t->source = TABLE_UNKNOWN;
+        t->failure = SMP_ANSWERED;
+        t->mad_status = 0;
+        if (t->capacity == 0) {
+                give_up(s, port, SMP_REFUSED, 0);
+                return;
+        }
+        s->ports[s->n_ports++] = port;
+        s->blocks_all += observed_table_blocks(t);
+}
+
+static int take_ports(struct arena *a, struct survey *s)
+{
+        const struct survey_options *o = &s->options;
+        uint32_t n_subnet = s->observed->subnet->n_ports;
+        uint32_t *chosen;
+
+        s->ports = arena_new_array(a, uint32_t, o->ports ? o->n_ports : n_subnet);
+        if (!s->ports)
+                return -ENOMEM;
+        if (!o->ports) {
+                for (uint32_t i = 0; i < n_subnet; i++)
+                        take_port(s, i);
+                return 0;
+        }
+        if (o->n_ports == 0)
+                return 0;
+        chosen = arena_new_array(a, uint32_t, o->n_ports);
+        if (!chosen)
+                return -ENOMEM;
+        memcpy(chosen, o->ports, o->n_ports * sizeof(*chosen));
+        qsort(chosen, o->n_ports, sizeof(*chosen), compare_u32);
+        for (uint32_t i = 0; i < o->n_ports; i++)
+                if (chosen[i] < n_subnet && (i == 0 || chosen[i] != chosen[i - 1]))
+                        take_port(s, chosen[i]);
+        return 0;
+}
+
+/* Ports of one SMA are neighbours in the order of ports. */
+static int open_conversations(struct arena *a, struct survey *s)
+{
+        const struct subnet *subnet = s->observed->subnet;
+
+        s->conversations = arena_new_array(a, struct conversation, s->n_ports);
+        s->ring = arena_new_array(a, uint32_t, s->n_ports);
+        s->conversation_of = arena_new_array(a, uint32_t, subnet->n_ports);
+        if (!s->conversations || !s->ring || !s->conversation_of)
+                return -ENOMEM;
+        memset(s->conversation_of, 0xff, subnet->n_ports * sizeof(*s->conversation_of));
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct subnet_port *p = &subnet->ports[s->ports[i]];
+
+                if (i == 0 || subnet->ports[s->ports[i - 1]].destination != p->destination)
+                        s->conversations[s->n_conversations++].first = i;
+                s->conversations[s->n_conversations - 1].end = i + 1;
+                s->conversation_of[s->ports[i]] = s->n_conversations - 1;
+        }
+        for (uint32_t c = 0; c < s->n_conversations; c++)
+                ring_push(s, c);
+        s->n_open = s->n_conversations;
+        return 0;
+}
+
+int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret)
+{
+        struct survey *s;
+        int r;
+
+        s = arena_new_object(a, struct survey);
+        if (!s)
+                return -ENOMEM;
+        s->observed = observed;
+        s->options = *options;
+        r = take_ports(a, s);
+        if (r < 0)
+                return r;
+        r = open_conversations(a, s);
+        if (r < 0)
+                return r;
+        *ret = s;
+        return 0;
+}
+
+static uint64_t make_cookie(uint32_t port, uint16_t block)
+{
+        return (uint64_t) port << 16 | block;
+}
+
+static bool survey_next(void *state, struct smp_request *ret)
+{
+        struct survey *s = state;
+        const struct subnet_port *p;
+        struct conversation *c;
+        uint32_t port;
+
+        if (s->ring_n == 0)
+                return false;
+        c = &s->conversations[ring_pop(s)];
+        c->waiting = true;
+        port = s->ports[c->first];
+        p = &s->observed->subnet->ports[port];
+        *ret = (struct smp_request) {
+                .route = p->route,
+                .destination = p->destination,
+                .cookie = make_cookie(port, c->block),
+                .method = SMP_GET,
+                .attribute = SMP_ATTR_P_KEY_TABLE,
+                .modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block),
+                .m_key = s->options.m_key,
+                .retries = s->options.retries,
+        };
+        return true;
+}
+
+/* The current port of a conversation could not be read. */
+static void port_failed(struct survey *s, struct conversation *c, enum smp_outcome failure, uint16_t mad_status)
+{
+        uint32_t port = s->ports[c->first];
+
+        s->blocks_done += observed_table_blocks(&s->observed->tables[port]) - c->block;
+        give_up(s, port, failure, mad_status);
+        c->first++;
+        c->block = 0;
+        c->timeouts = failure == SMP_TIMED_OUT ? c->timeouts + 1 : 0;
+        if (c->timeouts < MAX_TIMEOUTS_IN_A_ROW)
+                return;
+        for (; c->first < c->end; c->first++) {
+                s->blocks_done += observed_table_blocks(&s->observed->tables[s->ports[c->first]]);
+                give_up(s, s->ports[c->first], SMP_TIMED_OUT, 0);
+        }
+}
+
+static void block_answered(struct survey *s, struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
+{
+        struct observed_table *t = &s->observed->tables[s->ports[c->first]];
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        p_key_block_decode(data, entries);
+        observed_table_set_block(t, c->block, entries);
+        s->blocks_done++;
+        c->timeouts = 0;
+        c->block++;
+        if (c->block < observed_table_blocks(t))
+                return;
+        t->source = TABLE_READ;
+        c->first++;
+        c->block = 0;
+}
+
+/* The conversation that waits for this answer; SUBNET_NONE: none does. */
+static uint32_t find_conversation(const struct survey *s, uint64_t cookie)
+{
+        uint64_t port = cookie >> 16;
+        uint32_t i = port < s->observed->subnet->n_ports ? s->conversation_of[port] : SUBNET_NONE;
+        const struct conversation *c = i == SUBNET_NONE ? NULL : &s->conversations[i];
+
+        if (!c || !c->waiting || cookie != make_cookie(s->ports[c->first], c->block))
+                return SUBNET_NONE;
+        return i;
+}
+
+static void survey_result(void *state, const struct smp_result *result)
+{
+        struct survey *s = state;
+        uint32_t i = find_conversation(s, result->cookie);
+        struct conversation *c;
+
+        if (i == SUBNET_NONE)
+                return;
+        c = &s->conversations[i];
+        c->waiting = false;
+        if (result->outcome == SMP_ANSWERED)
+                block_answered(s, c, result->data);
+        else
+                port_failed(s, c, result->outcome, result->mad_status);
+        if (c->first < c->end)
+                ring_push(s, i);
+        else
+                s->n_open--;
+}
+
+static bool survey_done(const void *state)
+{
+        const struct survey *s = state;
+
+        return s->n_open == 0;
+}
+
+static void survey_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct survey *s = state;
+
+        *ret_done = s->blocks_done;
+        *ret_total = s->blocks_all;
+}
+
+struct smp_stage survey_stage(struct survey *s)
+{
+        return (struct smp_stage) {
+                .state = s,
+                .next = survey_next,
+                .result = survey_result,
+                .done = survey_done,
+                .progress = survey_progress,
+        };
+}
+
+uint32_t survey_n_unreachable(const struct survey *s)
+{
+        return s->n_unreachable;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "verify/explain.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int compare_levels(const void *pa, const void *pb)
+{
+        const struct explain_level *a = pa, *b = pb;
+
+        return (a->base > b->base) - (a->base < b->base);
+}
+
+/* Entries of one base become one level. */
+static uint32_t merge_levels(struct explain_level *levels, uint32_t n)
+{
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                if (kept > 0 && levels[kept - 1].base == levels[i].base) {
+                        levels[kept - 1].limited |= levels[i].limited;
+                        levels[kept - 1].full |= levels[i].full;
+                } else {
+                        levels[kept++] = levels[i];
+                }
+        }
+        return kept;
+}
+
+int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n, struct explain_table *ret)
+{
+        struct explain_level *levels;
+        uint32_t n_used = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                n_used += p_key_is_used(entries[i]);
+        levels = arena_new_array(a, struct explain_level, n_used);
+        if (!levels)
+                return -ENOMEM;
+        n_used = 0;
+        for (uint32_t i = 0; i < n; i++) {
+                bool full = p_key_is_full(entries[i]);
+
+                if (p_key_is_used(entries[i]))
+                        levels[n_used++] = (struct explain_level) { p_key_base(entries[i]), !full, full };
+        }
+        qsort(levels, n_used, sizeof(*levels), compare_levels);
+        *ret = (struct explain_table) { .levels = levels, .n_levels = merge_levels(levels, n_used), .known = true };
+        return 0;
+}
+
+enum membership explain_table_membership(const struct explain_table *t, uint16_t base)
+{
+        const struct explain_level key = { .base = base }, *level;
+
+        if (t->n_levels == 0)
+                return MEMBERSHIP_NONE;
+        level = bsearch(&key, t->levels, t->n_levels, sizeof(key), compare_levels);
+        if (!level)
+                return MEMBERSHIP_NONE;
+        if (level->full)
+                return level->limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
+        return MEMBERSHIP_LIMITED;
+}
+
+static bool filter_is_unknown(const struct explain_end *end)
+{
+        return end->is_filtered && !end->filter.known;
+}
+
+static bool filter_lacks(const struct explain_end *end, uint16_t base)
+{
+        return end->is_filtered && end->filter.known &&
+               explain_table_membership(&end->filter, base) == MEMBERSHIP_NONE;
+}
+
+/* One base that both ends hold. */
+static enum explain_verdict judge(const struct explain_end *a, const struct explain_end *b, struct p_key key_a,
+                                  struct p_key key_b)
+{
+        /* 1. the matching rule */
+        if (!p_key_may_talk(key_a, key_b))
+                return EXPLAIN_BOTH_LIMITED;
+        /* 2. a switch port that is known to stand between them */
+        if (filter_lacks(a, p_key_base(key_a)))
+                return EXPLAIN_BLOCKED_A;
+        if (filter_lacks(b, p_key_base(key_b)))
+                return EXPLAIN_BLOCKED_B;
+        /* 3. one that may */
+        if (filter_is_unknown(a) || filter_is_unknown(b))
+                return EXPLAIN_UNKNOWN;
+        return EXPLAIN_TALK;
+}
+
+bool explain_next_base(const struct explain_end *a, const struct explain_end *b, struct explain_cursor *cursor,
+                       struct explain_base *ret)
+{
+        while (cursor->a < a->table.n_levels && cursor->b < b->table.n_levels) {
+                const struct explain_level *la = &a->table.levels[cursor->a], *lb = &b->table.levels[cursor->b];
+
+                if (la->base < lb->base) {
+                        cursor->a++;
+                } else if (la->base > lb->base) {
+                        cursor->b++;
+                } else {
+                        cursor->a++;
+                        cursor->b++;
+                        ret->base = la->base;
+                        ret->a = p_key_make(la->base, la->full);
+                        ret->b = p_key_make(lb->base, lb->full);
+                        ret->verdict = judge(a, b, ret->a, ret->b);
+                        return true;
+                }
+        }
+        return false;
+}
+
+enum explain_verdict explain_pair(const struct explain_end *a, const struct explain_end *b)
+{
+        enum explain_verdict best = EXPLAIN_NOTHING_COMMON;
+        struct explain_cursor cursor = {};
+        struct explain_base base;
+
+        if (!a->table.known || !b->table.known)
+                return EXPLAIN_UNKNOWN;
+        while (best != EXPLAIN_TALK && explain_next_base(a, b, &cursor, &base))
+                if (base.verdict < best)
+                        best = base.verdict;
+        return best;
+}
+
+const char *explain_verdict_to_string(enum explain_verdict v)
+{
+        switch (v) {
+        case EXPLAIN_TALK:
+                return "talk";
+        case EXPLAIN_UNKNOWN:
+                return "unknown";
+        case EXPLAIN_BLOCKED_A:
+                return "blocked-a";
+        case EXPLAIN_BLOCKED_B:
+                return "blocked-b";
+        case EXPLAIN_BOTH_LIMITED:
+                return "both-limited";
+        case EXPLAIN_NOTHING_COMMON:
+                return "no-common-partition";
+        }
+        return "?";
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <stdlib.h>
+
+#include "desired/assume.h"
+#include "verify/explain.h"
+
+#define KEYS(...)                                                                                                      \
+        (const struct p_key[]) { __VA_ARGS__ }, sizeof((const struct p_key[]) { __VA_ARGS__ }) / sizeof(struct p_key)
+
+static struct explain_end make_end(struct arena *a, const struct p_key *entries, uint32_t n)
+{
+        struct explain_end end = {};
+
+        ck_assert_int_eq(explain_table_make(a, entries, n, &end.table), 0);
+        return end;
+}
+
+static void add_filter(struct arena *a, struct explain_end *end, const struct p_key *entries, uint32_t n)
+{
+        ck_assert_int_eq(explain_table_make(a, entries, n, &end->filter), 0);
+        end->is_filtered = true;
+}
+
+/* Every pair of keys from a list, each alone in its table, both ways round. */
+START_TEST(test_matching_rule)
+{
+        static const struct {
+                uint16_t a, b;
+                enum explain_verdict verdict;
+        } rows[] = {
+                { 0x8001, 0x0001, EXPLAIN_TALK },
+                { 0x8001, 0x8001, EXPLAIN_TALK },
+                { 0x0001, 0x0001, EXPLAIN_BOTH_LIMITED },
+                { 0x8002, 0x0001, EXPLAIN_NOTHING_COMMON },
+                { 0x8002, 0x8001, EXPLAIN_NOTHING_COMMON },
+                { 0x8002, 0x8002, EXPLAIN_TALK },
+                { 0xffff, 0x7fff, EXPLAIN_TALK },
+                { 0x7fff, 0x7fff, EXPLAIN_BOTH_LIMITED },
+                { 0x0000, 0x0000, EXPLAIN_NOTHING_COMMON },
+                { 0x8000, 0x8000, EXPLAIN_NOTHING_COMMON }, /* base 0 grants nothing, full bit or not */
+                { 0x8000, 0x0000, EXPLAIN_NOTHING_COMMON },
+        };
+        _cleanup_arena_ struct arena *a = arena_new();
+
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct explain_end x = make_end(a, KEYS({ rows[i].a })), y = make_end(a, KEYS({ rows[i].b }));
+
+                ck_assert_msg(explain_pair(&x, &y) == rows[i].verdict, "0x%04x with 0x%04x: %s", rows[i].a, rows[i].b,
+                              explain_verdict_to_string(explain_pair(&x, &y)));
+                ck_assert_int_eq(explain_pair(&y, &x), rows[i].verdict);
+        }
+}
+END_TEST
+
+START_TEST(test_tables)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct explain_end x = make_end(a, KEYS({ 0x7fff }, { 0 }, { 0x0010 }, { 0x8020 }, { 0x8010 }, { 0x0030 }));
+        struct explain_end y = make_end(a, KEYS({ 0x7fff }, { 0x0010 }, { 0x0020 }, { 0x8040 }));
+        struct explain_cursor cursor = {};
+        struct explain_base base;
+
+        ck_assert_int_eq(explain_table_membership(&x.table, 0x10), MEMBERSHIP_BOTH);
+        ck_assert_int_eq(explain_table_membership(&x.table, 0x20), MEMBERSHIP_FULL);
+        ck_assert_int_eq(explain_table_membership(&x.table, 0x30), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(explain_table_membership(&x.table, 0x40), MEMBERSHIP_NONE);
+
+        ck_assert(explain_next_base(&x, &y, &cursor, &base));
+        ck_assert_uint_eq(base.base, 0x10);
+        ck_assert_uint_eq(base.a.v, 0x8010);
+        ck_assert_uint_eq(base.b.v, 0x0010);
+        ck_assert_int_eq(base.verdict, EXPLAIN_TALK);
+        ck_assert(explain_next_base(&x, &y, &cursor, &base));
+        ck_assert_uint_eq(base.base, 0x20);
+        ck_assert_int_eq(base.verdict, EXPLAIN_TALK);
+        ck_assert(explain_next_base(&x, &y, &cursor, &base));
+        ck_assert_uint_eq(base.base, 0x7fff);
+        ck_assert_int_eq(base.verdict, EXPLAIN_BOTH_LIMITED);
+        ck_assert(!explain_next_base(&x, &y, &cursor, &base));
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_TALK);
+}
+END_TEST
+
+START_TEST(test_enforcing_ports)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct explain_end x = make_end(a, KEYS({ 0x8001 }, { 0x8002 })), y = make_end(a, KEYS({ 0x0001 }, { 0x0002 }));
+
+        add_filter(a, &x, KEYS({ 0x8001 }));
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_TALK);
+        add_filter(a, &x, KEYS({ 0x8003 }));
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_BLOCKED_A);
+        ck_assert_int_eq(explain_pair(&y, &x), EXPLAIN_BLOCKED_B);
+        /* one base open at A only, the other at B only: neither goes all the way */
+        add_filter(a, &x, KEYS({ 0x8001 }));
+        add_filter(a, &y, KEYS({ 0x0002 }));
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_BLOCKED_A);
+        x.is_filtered = false;
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_TALK);
+}
+END_TEST
+
+START_TEST(test_unknown)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct explain_end x = make_end(a, KEYS({ 0x8001 })), y = make_end(a, KEYS({ 0x0001 })), none = {};
+        struct explain_end z = make_end(a, KEYS({ 0x8002 }));
+
+        ck_assert_int_eq(explain_pair(&x, &none), EXPLAIN_UNKNOWN);
+        ck_assert_int_eq(explain_pair(&none, &x), EXPLAIN_UNKNOWN);
+        x.is_filtered = true;
+        ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_UNKNOWN);
+        /* whatever the unread switch port holds, these two have nothing in common */
+        ck_assert_int_eq(explain_pair(&x, &z), EXPLAIN_NOTHING_COMMON);
+}
+END_TEST
+
+/* Three ports that could not be read (of 4, 1 and 4 entries) and one that was. */
+static struct observed *make_observed(struct arena *a, struct subnet *subnet)
+{
+        static const uint16_t capacity[] = { 4, 1, 4, 4 };
+        struct observed *o = arena_new_object(a, struct observed);
+
+        ck_assert_ptr_nonnull(o);
+        subnet->n_ports = ELEMENTS(capacity);
+        o->subnet = subnet;
+        o->tables = arena_new_array(a, struct observed_table, ELEMENTS(capacity));
+        ck_assert_ptr_nonnull(o->tables);
+        for (size_t i = 0; i < ELEMENTS(capacity); i++) {
+                o->tables[i].capacity = capacity[i];
+                o->tables[i].entries = arena_new_array(a, struct p_key, capacity[i]);
+                ck_assert_ptr_nonnull(o->tables[i].entries);
+        }
+        o->tables[3].source = TABLE_READ;
+        return o;
+}
+
+START_TEST(test_assume)
+{
+        static const struct p_key wanted[] = { { 0x0010 }, { 0x8010 }, { 0xffff } };
+        struct desired_port ports[] = { { wanted, 3 }, { wanted, 3 }, { wanted, 1 }, { wanted, 3 } };
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct subnet subnet = {};
+        struct observed *o = make_observed(a, &subnet);
+        struct desired old = { .subnet = &subnet, .ports = ports, .index0_base = 0x7fff };
+
+        ck_assert_uint_eq(desired_assume_unread(o, &old), 2);
+        /* the default partition's entry at index 0, the others behind it */
+        ck_assert_int_eq(o->tables[0].source, TABLE_ASSUMED);
+        ck_assert_uint_eq(o->tables[0].entries[0].v, 0xffff);
+        ck_assert_uint_eq(o->tables[0].entries[1].v, 0x0010);
+        ck_assert_uint_eq(o->tables[0].entries[2].v, 0x8010);
+        ck_assert_uint_eq(o->tables[0].entries[3].v, 0);
+        /* does not fit: unknown */
+        ck_assert_int_eq(o->tables[1].source, TABLE_UNKNOWN);
+        ck_assert_uint_eq(o->tables[1].entries[0].v, 0);
+        /* nothing belongs at index 0: it stays free */
+        ck_assert_int_eq(o->tables[2].source, TABLE_ASSUMED);
+        ck_assert_uint_eq(o->tables[2].entries[0].v, 0);
+        ck_assert_uint_eq(o->tables[2].entries[1].v, 0x0010);
+        /* what was read is not touched */
+        ck_assert_int_eq(o->tables[3].source, TABLE_READ);
+        ck_assert_uint_eq(o->tables[3].entries[0].v, 0);
+}
+END_TEST
+
+START_TEST(test_assume_needs_the_same_subnet)
+{
+        static const struct p_key wanted[] = { { 0xffff } };
+        struct desired_port ports[] = { { wanted, 1 }, { wanted, 1 }, { wanted, 1 }, { wanted, 1 } };
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct subnet subnet = {}, other = {};
+        struct observed *o = make_observed(a, &subnet);
+        struct desired old = { .subnet = &other, .ports = ports, .index0_base = 0x7fff };
+
+        ck_assert_uint_eq(desired_assume_unread(o, &old), 0);
+        ck_assert_int_eq(o->tables[0].source, TABLE_UNKNOWN);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("explain");
+        TCase *tcase = tcase_create("explain");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_test(tcase, test_matching_rule);
+        tcase_add_test(tcase, test_tables);
+        tcase_add_test(tcase, test_enforcing_ports);
+        tcase_add_test(tcase, test_unknown);
+        tcase_add_test(tcase, test_assume);
+        tcase_add_test(tcase, test_assume_needs_the_same_subnet);
+        suite_add_tcase(suite, tcase);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
