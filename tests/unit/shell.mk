@@ -1,6 +1,6 @@
 # unit tests of src/shell
-check_PROGRAMS += check_state_dir
-TESTS += check_state_dir
+check_PROGRAMS += check_state_dir check_discovery
+TESTS += check_state_dir check_discovery
 check_state_dir_SOURCES = tests/unit/check_state_dir.c
 check_state_dir_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 
@@ -15,3 +15,5 @@ check_PROGRAMS += check_file
 TESTS += check_file
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_discovery_SOURCES = tests/unit/check_discovery.c
+check_discovery_LDADD = libpkeyd-shell.la $(TEST_LIBS)
