@@ -1,1 +1,41 @@
 # pkeyctl/: the tool
+bin_PROGRAMS += pkeyctl
+pkeyctl_SOURCES = \
+	src/pkeyctl/changes.c \
+	src/pkeyctl/changes.h \
+	src/pkeyctl/command_apply.c \
+	src/pkeyctl/command_check.c \
+	src/pkeyctl/command_explain.c \
+	src/pkeyctl/command_plan.c \
+	src/pkeyctl/command_show.c \
+	src/pkeyctl/command_verify.c \
+	src/pkeyctl/commands.h \
+	src/pkeyctl/context.c \
+	src/pkeyctl/context.h \
+	src/pkeyctl/doc.c \
+	src/pkeyctl/doc.h \
+	src/pkeyctl/fold.c \
+	src/pkeyctl/fold.h \
+	src/pkeyctl/json.h \
+	src/pkeyctl/json_explain.c \
+	src/pkeyctl/json_plan.c \
+	src/pkeyctl/json_show.c \
+	src/pkeyctl/main.c \
+	src/pkeyctl/options.c \
+	src/pkeyctl/options.h \
+	src/pkeyctl/output.c \
+	src/pkeyctl/output.h \
+	src/pkeyctl/output_json.c \
+	src/pkeyctl/output_text.c \
+	src/pkeyctl/pipeline.c \
+	src/pkeyctl/pipeline.h \
+	src/pkeyctl/progress.c \
+	src/pkeyctl/progress.h \
+	src/pkeyctl/table.c \
+	src/pkeyctl/table.h \
+	src/pkeyctl/text.h \
+	src/pkeyctl/text_apply.c \
+	src/pkeyctl/text_explain.c \
+	src/pkeyctl/text_plan.c \
+	src/pkeyctl/text_show.c
+pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

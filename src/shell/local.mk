@@ -1,6 +1,7 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
 	src/shell/clock.c \
+	src/shell/discovery.c \
 	src/shell/discovery.h \
 	src/shell/fabric.c \
 	src/shell/fabric.h \
@@ -10,6 +11,7 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/pump.c \
 	src/shell/pump.h \
 	src/shell/shell.h \
+	src/shell/state_dir.c \
 	src/shell/state_dir.h \
 	src/shell/thread.c \
 	src/shell/thread.h \

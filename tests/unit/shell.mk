@@ -11,3 +11,8 @@ check_PROGRAMS += check_file
 TESTS += check_file
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
+check_PROGRAMS += check_state_dir
+TESTS += check_state_dir
+check_state_dir_SOURCES = tests/unit/check_state_dir.c
+check_state_dir_LDADD = libpkeyd-shell.la $(TEST_LIBS)

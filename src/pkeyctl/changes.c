@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/changes.h"
+
+#include <errno.h>
+
+#include "verify/explain.h"
+
+/* One endport's change in one base. */
+struct item {
+        uint32_t port;
+        uint16_t base;
+        uint8_t before, after;
+};
+
+struct item_list {
+        struct item *items;
+        size_t n, allocated;
+};
+
+static void item_list_done(struct item_list *list)
+{
+        free(list->items);
+}
+
+static int append(struct item_list *list, struct item item)
+{
+        if (list->n == list->allocated) {
+                size_t allocated = MAX(list->allocated * 2, 256);
+                struct item *items = reallocarray(list->items, allocated, sizeof(*items));
+
+                if (!items)
+                        return -ENOMEM;
+                list->items = items;
+                list->allocated = allocated;
+        }
+        list->items[list->n++] = item;
+        return 0;
+}
+
+/* All bases whose membership differs. */
+static int compare_tables(struct item_list *list, uint32_t port, const struct explain_table *before,
+                           const struct explain_table *after)
+{
+        for (uint32_t i = 0; i < before->n_levels; i++) {
+                uint16_t base = before->levels[i].base;
+                enum membership m = explain_table_membership(after, base), was = explain_table_membership(before, base);
+                int r;
+
+                if (m == was)
+                        continue;
+                r = append(list, (struct item) { port, base, (uint8_t) was, (uint8_t) m });
+                if (r < 0)
+                        return r;
+        }
+        for (uint32_t i = 0; i < after->n_levels; i++) {
+                uint16_t base = after->levels[i].base;
+                int r;
+
+                if (explain_table_membership(before, base) != MEMBERSHIP_NONE)
+                        continue;
+                r = append(list, (struct item) { port, base, MEMBERSHIP_NONE,
+                                                 (uint8_t) explain_table_membership(after, base) });
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int compare_port(struct arena *a, struct item_list *list, uint32_t port, const struct plan *plan,
+                        const struct observed *observed)
+{
+        const struct observed_table *t = &observed->tables[port];
+        struct explain_table before, after;
+        int r;
+
+        r = explain_table_make(a, t->entries, t->capacity, &before);
+        if (r < 0)
+                return r;
+        r = explain_table_make(a, plan->final_tables[port], t->capacity, &after);
+        if (r < 0)
+                return r;
+        return compare_tables(list, port, &before, &after);
+}
+
+static int compare_items(const void *pa, const void *pb)
+{
+        const struct item *a = pa, *b = pb;
+
+        if (a->base != b->base)
+                return a->base < b->base ? -1 : 1;
+        if (a->after != b->after)
+                return a->after > b->after ? -1 : 1;
+        if (a->before != b->before)
+                return a->before < b->before ? -1 : 1;
+        return (a->port > b->port) - (a->port < b->port);
+}
+
+static bool same_group(const struct item *a, const struct item *b)
+{
+        return a->base == b->base && a->before == b->before && a->after == b->after;
+}
+
+/* Sorted items -> groups that share one array of ports. */
+static int group(struct arena *a, const struct item_list *list, struct changes *ret)
+{
+        struct change *changes = arena_new_array(a, struct change, list->n);
+        uint32_t *ports = arena_new_array(a, uint32_t, list->n);
+        uint32_t n = 0;
+
+        if (!changes || !ports)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->n; i++) {
+                const struct item *item = &list->items[i];
+
+                ports[i] = item->port;
+                if (i == 0 || !same_group(item, item - 1))
+                        changes[n++] = (struct change) { item->base, item->before, item->after, ports + i, 0 };
+                changes[n - 1].n_ports++;
+        }
+        ret->items = changes;
+        ret->n = n;
+        return 0;
+}
+
+/* Writes of one port stand side by side within a step, but a port may have writes in several steps. */
+static int count_enforcing(struct arena *a, const struct plan *plan, uint32_t *ret)
+{
+        bool *seen = arena_new_array(a, bool, plan->subnet->n_ports);
+        uint32_t n = 0;
+
+        if (!seen)
+                return -ENOMEM;
+        for (size_t s = 0; s < PLAN_N_PHASES; s++)
+                for (uint32_t w = 0; w < plan->steps[s].n_writes; w++) {
+                        uint32_t port = plan->steps[s].writes[w].port;
+
+                        if (seen[port] || plan->subnet->ports[port].role != PORT_SWITCH_EXTERNAL)
+                                continue;
+                        seen[port] = true;
+                        n++;
+                }
+        *ret = n;
+        return 0;
+}
+
+int changes_compute(struct arena *a, const struct plan *plan, const struct observed *observed, struct changes *ret)
+{
+        _cleanup_(item_list_done) struct item_list list = {};
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct changes out = {};
+        int r;
+
+        if (!scratch)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < plan->subnet->n_ports; p++) {
+                if (!plan->final_tables[p] || plan->subnet->ports[p].role != PORT_ENDPORT)
+                        continue;
+                r = compare_port(scratch, &list, p, plan, observed);
+                if (r < 0)
+                        return r;
+        }
+        if (list.n > 0)
+                qsort(list.items, list.n, sizeof(*list.items), compare_items);
+        r = group(a, &list, &out);
+        if (r < 0)
+                return r;
+        r = count_enforcing(scratch, plan, &out.n_enforcing_ports);
+        if (r < 0)
+                return r;
+        *ret = out;
+        return 0;
+}
+
+/* Limited 1, full and both 2: what decides whom a port may talk to. */
+static int level(enum membership m)
+{
+        if (m == MEMBERSHIP_NONE)
+                return 0;
+        return membership_has_full(m) ? 2 : 1;
+}
+
+char change_mark(const struct change *c)
+{
+        int before = level(c->before), after = level(c->after);
+
+        if (before == 0)
+                return '+';
+        if (after == 0)
+                return '-';
+        if (before == after)
+                return '~';
+        return before < after ? '^' : 'v';
+}

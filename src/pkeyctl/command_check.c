@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+#include "shell/file.h"
+
+#define TOPOLOGY_MAX_SIZE (256u << 20)
+
+static int read_topology(struct context *ctx)
+{
+        const char *bytes, *path = ctx->options->topology;
+        size_t n;
+        int r;
+
+        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r < 0)
+                return r;
+        return subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
+}
+
+static void count_member(struct member_count *count, enum membership m)
+{
+        switch (m) {
+        case MEMBERSHIP_NONE:
+                break;
+        case MEMBERSHIP_LIMITED:
+                count->limited++;
+                break;
+        case MEMBERSHIP_FULL:
+                count->full++;
+                break;
+        case MEMBERSHIP_BOTH:
+                count->both++;
+                break;
+        }
+}
+
+static int count_members(struct context *ctx, struct check_result *result)
+{
+        const struct memberships *m;
+        int r;
+
+        r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
+        if (r < 0)
+                return r;
+        result->counts = arena_new_array(ctx->arena, struct member_count, ctx->policy->n_partitions);
+        if (!result->counts)
+                return -ENOMEM;
+        m = ctx->memberships;
+        for (uint32_t i = 0; i < m->first[ctx->subnet->n_ports]; i++)
+                count_member(&result->counts[m->items[i].partition], m->items[i].membership);
+        return 0;
+}
+
+int command_check(struct context *ctx, const struct arguments *arguments)
+{
+        struct check_result result = {};
+        int files, topology = 0, r;
+
+        ctx->named_files_only = true;
+        files = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        if (files < 0 && files != -EBADMSG)
+                return files;
+        if (ctx->options->topology)
+                topology = read_topology(ctx);
+        if (files < 0 || topology < 0)
+                return topology < 0 ? topology : files;
+        if (ctx->subnet) {
+                r = count_members(ctx, &result);
+                if (r < 0)
+                        return r;
+        }
+        r = ctx->output->check(ctx, &result);
+        return r < 0 ? r : EXIT_DONE;
+}

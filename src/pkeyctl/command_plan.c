@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+
+static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreachable)
+{
+        if (!plan_is_empty(plan))
+                return EXIT_DIFFERENCE;
+        return n_unreachable > 0 ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+int command_plan(struct context *ctx, const struct arguments *arguments)
+{
+        struct plan_result result = {};
+        enum exit_status status;
+        struct changes changes;
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        if (r < 0)
+                return r;
+        r = pipeline_open_state(ctx, false);
+        if (r < 0)
+                return r;
+        r = pipeline_discover(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_survey(ctx, NULL, 0);
+        if (r < 0)
+                return r;
+        r = pipeline_plan(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_unreachable(ctx, &result.unreachable, &result.n_unreachable);
+        if (r < 0)
+                return r;
+        r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
+        if (r < 0)
+                return r;
+        result.changes = &changes;
+        status = plan_status(ctx->plan, result.n_unreachable);
+        r = ctx->output->plan(ctx, &result, status);
+        return r < 0 ? r : (int) status;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+
+/* The picture, without tables. */
+static int look(struct context *ctx)
+{
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
+        if (r < 0)
+                return r;
+        r = pipeline_discover(ctx);
+        if (r < 0)
+                return r;
+        return pipeline_resolve(ctx);
+}
+
+static int collect_ports(struct context *ctx, struct ports_result *ret)
+{
+        uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
+                if (subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[p]))
+                        ports[n++] = p;
+        *ret = (struct ports_result) { ports, n };
+        return 0;
+}
+
+static int show_ports(struct context *ctx)
+{
+        struct ports_result result;
+        int r;
+
+        r = look(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_survey(ctx, NULL, 0);
+        if (r < 0)
+                return r;
+        r = collect_ports(ctx, &result);
+        if (r < 0)
+                return r;
+        r = ctx->output->show_ports(ctx, &result);
+        return r < 0 ? r : EXIT_DONE;
+}
+
+/* --- show partitions ------------------------------------------------------------------------------------------------- */
+
+static void count_level(struct member_count *count, enum membership m)
+{
+        count->limited += m == MEMBERSHIP_LIMITED;
+        count->full += m == MEMBERSHIP_FULL;
+        count->both += m == MEMBERSHIP_BOTH;
+}
+
+static int count_table(struct arena *a, struct member_count *counts, const struct p_key *entries, uint32_t n)
+{
+        struct explain_table table;
+        int r;
+
+        r = explain_table_make(a, entries, n, &table);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < table.n_levels; i++)
+                count_level(&counts[table.levels[i].base], explain_table_membership(&table, table.levels[i].base));
+        return 0;
+}
+
+/* Counts of every base, indexed by it: those wanted, and those in the tables. */
+static int count_all(struct context *ctx, struct member_count *wanted, struct member_count *held, uint32_t *ret_unread)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        uint32_t unread = 0;
+        int r;
+
+        if (!scratch)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++) {
+                const struct observed_table *t = &ctx->observed->tables[p];
+
+                if (ctx->subnet->ports[p].role != PORT_ENDPORT)
+                        continue;
+                if (ctx->desired) {
+                        r = count_table(scratch, wanted, ctx->desired->ports[p].wanted, ctx->desired->ports[p].n_wanted);
+                        if (r < 0)
+                                return r;
+                }
+                if (t->source != TABLE_READ) {
+                        unread++;
+                        continue;
+                }
+                r = count_table(scratch, held, t->entries, t->capacity);
+                if (r < 0)
+                        return r;
+        }
+        *ret_unread = unread;
+        return 0;
+}
+
+static bool is_empty(const struct member_count *c)
+{
+        return c->full == 0 && c->limited == 0 && c->both == 0;
+}
+
+/* A row for each base that is in the policy or in a table. */
+static int make_rows(struct context *ctx, const struct member_count *wanted, const struct member_count *held,
+                     struct partitions_result *ret)
+{
+        struct partition_row *rows = arena_new_array(ctx->arena, struct partition_row, P_KEY_BASE_MASK + 1);
+        uint32_t n = 0;
+
+        if (!rows)
+                return -ENOMEM;
+        for (uint32_t base = 1; base <= P_KEY_BASE_MASK; base++) {
+                int partition = ctx->policy ? policy_find_base(ctx->policy, (uint16_t) base) : -1;
+
+                if (partition < 0 && is_empty(&held[base]))
+                        continue;
+                rows[n++] = (struct partition_row) { (uint16_t) base, partition, wanted[base], held[base] };
+        }
+        ret->rows = rows;
+        ret->n_rows = n;
+        return 0;
+}
+
+static int show_partitions(struct context *ctx)
+{
+        struct partitions_result result = {};
+        struct member_count *wanted, *held;
+        int r;
+
+        wanted = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
+        held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
+        if (!wanted || !held)
+                return -ENOMEM;
+        r = look(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_survey(ctx, NULL, 0);
+        if (r < 0)
+                return r;
+        r = count_all(ctx, wanted, held, &result.n_unread);
+        if (r < 0)
+                return r;
+        r = make_rows(ctx, wanted, held, &result);
+        if (r < 0)
+                return r;
+        r = ctx->output->show_partitions(ctx, &result);
+        return r < 0 ? r : EXIT_DONE;
+}
+
+/* --- show port ------------------------------------------------------------------------------------------------------- */
+
+static int show_port(struct context *ctx, const char *text)
+{
+        struct ports_result result;
+        uint32_t *ports, n;
+        int r;
+
+        r = look(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_select(ctx, text, &ports, &n);
+        if (r < 0)
+                return r;
+        r = pipeline_survey_around(ctx, ports, n);
+        if (r < 0)
+                return r;
+        result = (struct ports_result) { ports, n };
+        r = ctx->output->show_port(ctx, &result);
+        return r < 0 ? r : EXIT_DONE;
+}
+
+/* --- which ----------------------------------------------------------------------------------------------------------- */
+
+static int complain_usage(struct context *ctx, const char *word)
+{
+        static const char *const names[] = { "ports", "partitions", "port" };
+        struct finding *item;
+
+        if (strcmp(word, "port") == 0)
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                                    "show port: which one? Give a host, a GUID or another selector");
+        else if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0)
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "show %s takes no argument",
+                                    word);
+        else {
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                                    "cannot show '%s' (ports, partitions, or port NODE|GUID)", word);
+                options_hint(&ctx->findings, item, word, names, ELEMENTS(names));
+        }
+        return -EBADMSG;
+}
+
+int command_show(struct context *ctx, const struct arguments *arguments)
+{
+        const char *what = arguments->n > 0 ? arguments->items[0] : "ports";
+
+        if (strcmp(what, "ports") == 0 && arguments->n <= 1)
+                return show_ports(ctx);
+        if (strcmp(what, "partitions") == 0 && arguments->n == 1)
+                return show_partitions(ctx);
+        if (strcmp(what, "port") == 0 && arguments->n == 2)
+                return show_port(ctx, arguments->items[1]);
+        return complain_usage(ctx, what);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+
+static enum exit_status verify_status(const struct verification *v)
+{
+        if (v->n_differ > 0)
+                return EXIT_DIFFERENCE;
+        return v->n_unreachable > 0 ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+/* The tables as they were read, nothing assumed: the state directory is not asked. */
+int command_verify(struct context *ctx, const struct arguments *arguments)
+{
+        struct verification *verification;
+        enum exit_status status;
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        if (r < 0)
+                return r;
+        r = pipeline_discover(ctx);
+        if (r < 0)
+                return r;
+        r = pipeline_survey(ctx, NULL, 0);
+        if (r < 0)
+                return r;
+        r = pipeline_resolve(ctx);
+        if (r < 0)
+                return r;
+        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
+        if (r < 0)
+                return r;
+        status = verify_status(verification);
+        r = ctx->output->verify(ctx, verification, status);
+        return r < 0 ? r : (int) status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/context.h"
+
+#include <errno.h>
+
+#include "pkeyctl/output.h"
+
+int context_init(struct context *ctx, const struct options *options)
+{
+        *ctx = (struct context) { .options = options, .command = "", .output = output_for(options) };
+        ctx->arena = arena_new();
+        findings_init(&ctx->findings, ctx->arena);
+        settings_default(&ctx->settings);
+        return ctx->arena ? 0 : -ENOMEM;
+}
+
+void context_done(struct context *ctx)
+{
+        (void) fabric_free(ctx->fabric);
+        (void) sd_event_unref(ctx->event);
+        (void) state_dir_close(ctx->state);
+        (void) index_memory_free(ctx->memory);
+        findings_done(&ctx->findings);
+        (void) arena_free(ctx->arena);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * pkeyctl/: the admin's tool, one run of it.
+ *
+ *     main ........ options -> command -> exit status; whatever went wrong is told here, once
+ *     pipeline .... files -> fabric -> picture -> tables -> plan: the steps every command is made of
+ *     command_* ... each takes the steps it needs, in order, into a result
+ *     output ...... a result as text for people (text_*) or as one JSON object (json_*)
+ *
+ * A context is all that one run knows. Its arena owns every result; nothing is freed before the end.
+ *
+ * Functions return 0 (commands: an exit status) or a negative errno; -EBADMSG: the findings say why. Only `apply` sends a
+ * SubnSet.
+ */
+
+#include "pkeyctl/options.h"
+#include "plan/index_memory.h"
+#include "reconcile.h"
+#include "settings/settings.h"
+#include "shell/fabric.h"
+#include "shell/state_dir.h"
+#include "subnet/observed.h"
+
+enum exit_status {
+        EXIT_DONE = 0,       /* done, nothing to do, all equal */
+        EXIT_REFUSED = 1,    /* nothing was sent */
+        EXIT_DIFFERENCE = 2,
+        EXIT_PARTIAL = 3,    /* ports did not answer or refused */
+};
+
+struct output;
+
+struct context {
+        const struct options *options;
+        const char *command;           /* its name; "" before it is known */
+        const struct output *output;
+        struct arena *arena;
+        struct findings findings;
+
+        /* files */
+        bool named_files_only;         /* the default pkeyd.yaml is left alone */
+        struct settings settings;
+        struct plan_options plan_options;
+        const char *policy_path;
+        const char *policy_bytes;      /* NULL: there is no policy */
+        size_t policy_n_bytes;
+        struct policy *policy;
+
+        /* the fabric; policy may be absent, then memberships, desired and plan are NULL */
+        sd_event *event;
+        struct fabric *fabric;
+        struct subnet *subnet;
+        struct observed *observed;
+        struct memberships *memberships;
+        struct desired *desired;
+        struct plan *plan;
+        bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
+
+        /* what was remembered */
+        struct state_dir *state;       /* NULL: none */
+        struct index_memory *memory;
+        const char *last_policy;       /* the last policy in force; NULL: none */
+        size_t last_policy_n;
+        uint64_t generation;           /* its number, 0: none */
+};
+
+/* Returns 0 or -ENOMEM. */
+int context_init(struct context *ctx, const struct options *options);
+void context_done(struct context *ctx);
+#define _cleanup_context_ _cleanup_(context_done)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Building the one JSON object. A value that could not be made (no memory) is noticed once, at the end. */
+
+#include <jansson.h>
+
+#include "pkeyctl/context.h"
+
+struct doc {
+        json_t *root;      /* owned */
+        json_t **p_keys;   /* one string per P_Key that was used: a large plan names the same few again and again */
+        bool failed;
+};
+
+/* An object with schema, ok, command and findings. */
+void doc_begin(struct doc *d, struct context *ctx, bool ok);
+void doc_done(struct doc *d);
+#define _cleanup_doc_ _cleanup_(doc_done)
+
+/* Writes the object and a newline to stdout. Returns 0 or -ENOMEM (nothing was written then). */
+int doc_print(struct doc *d);
+
+/* Take the value, which may be NULL. */
+void doc_put(struct doc *d, json_t *object, const char *key, json_t *value);
+void doc_append(struct doc *d, json_t *array, json_t *value);
+
+/* New values. Bytes that are no UTF-8 are escaped as \xNN; NULL text is null. */
+json_t *doc_text(const char *text);
+json_t *doc_guid(struct guid guid);
+json_t *doc_p_key(struct doc *d, struct p_key key);
+json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
+json_t *doc_base(uint16_t base);
+
+/* Puts node, device, port_guid, lid, port into the object. */
+void doc_put_port(struct doc *d, json_t *object, const struct context *ctx, uint32_t port);

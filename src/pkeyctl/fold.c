@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/fold.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_DIGITS 18 /* what surely fits into 64 bits */
+
+/* A name taken apart at its last run of digits. */
+struct part {
+        const char *name;
+        size_t prefix, digits; /* digits 0: nothing to fold */
+        uint64_t number;
+};
+
+static struct part take_apart(const char *name)
+{
+        struct part p = { .name = name };
+        size_t end = strlen(name), start;
+
+        while (end > 0 && !isdigit((unsigned char) name[end - 1]))
+                end--;
+        start = end;
+        while (start > 0 && isdigit((unsigned char) name[start - 1]))
+                start--;
+        if (end - start > MAX_DIGITS || end == start)
+                return (struct part) { .name = name, .prefix = strlen(name) };
+        p.prefix = start;
+        p.digits = end - start;
+        for (size_t i = start; i < end; i++)
+                p.number = p.number * 10 + (uint64_t) (name[i] - '0');
+        return p;
+}
+
+static const char *suffix(const struct part *p)
+{
+        return p->name + p->prefix + p->digits;
+}
+
+/* By what stands around the number. */
+static int compare_frames(const struct part *a, const struct part *b)
+{
+        int r = memcmp(a->name, b->name, MIN(a->prefix, b->prefix));
+
+        if (r != 0)
+                return r;
+        if (a->prefix != b->prefix)
+                return a->prefix < b->prefix ? -1 : 1;
+        r = strcmp(suffix(a), suffix(b));
+        if (r != 0)
+                return r;
+        return (a->digits > 0) - (b->digits > 0);
+}
+
+static int compare_parts(const void *pa, const void *pb)
+{
+        const struct part *a = pa, *b = pb;
+        int r = compare_frames(a, b);
+
+        if (r != 0)
+                return r;
+        if (a->number != b->number)
+                return a->number < b->number ? -1 : 1;
+        return (a->digits > b->digits) - (a->digits < b->digits);
+}
+
+/* The next number, written in the same width: 9 -> 10 and 09 -> 10, but not 9 -> 010. */
+static bool follows(const struct part *a, const struct part *b)
+{
+        char buffer[MAX_DIGITS + 3];
+        int n;
+
+        if (b->number != a->number + 1)
+                return false;
+        n = snprintf(buffer, sizeof(buffer), "%0*" PRIu64, (int) a->digits, b->number);
+        return n >= 0 && (size_t) n == b->digits;
+}
+
+static void print_range(FILE *f, const struct part *first, const struct part *last)
+{
+        fprintf(f, "%.*s", (int) first->digits, first->name + first->prefix);
+        if (last != first)
+                fprintf(f, "-%.*s", (int) last->digits, last->name + last->prefix);
+}
+
+/* Names of one frame: prefix[ranges]suffix, or the name alone. */
+static void print_group(FILE *f, const struct part *parts, size_t n)
+{
+        if (n == 1 || parts->digits == 0) {
+                fputs(parts->name, f);
+                return;
+        }
+        fprintf(f, "%.*s[", (int) parts->prefix, parts->name);
+        for (size_t i = 0, end; i < n; i = end + 1) {
+                for (end = i; end + 1 < n && follows(&parts[end], &parts[end + 1]);)
+                        end++;
+                if (i > 0)
+                        fputc(',', f);
+                print_range(f, &parts[i], &parts[end]);
+        }
+        fprintf(f, "]%s", suffix(parts));
+}
+
+static void print_parts(FILE *f, const struct part *parts, size_t n)
+{
+        for (size_t i = 0, end; i < n; i = end) {
+                for (end = i + 1; end < n && compare_frames(&parts[i], &parts[end]) == 0;)
+                        end++;
+                if (i > 0)
+                        fputc(',', f);
+                print_group(f, parts + i, end - i);
+        }
+}
+
+static size_t drop_equal(struct part *parts, size_t n)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (kept == 0 || compare_parts(&parts[kept - 1], &parts[i]) != 0)
+                        parts[kept++] = parts[i];
+        return kept;
+}
+
+const char *fold_names(struct arena *a, const char **names, size_t n)
+{
+        _cleanup_free_ struct part *parts = calloc(n ? n : 1, sizeof(*parts));
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        FILE *f;
+
+        if (!parts)
+                return NULL;
+        for (size_t i = 0; i < n; i++)
+                parts[i] = take_apart(names[i]);
+        qsort(parts, n, sizeof(*parts), compare_parts);
+        n = drop_equal(parts, n);
+        f = open_memstream(&text, &size);
+        if (!f)
+                return NULL;
+        print_parts(f, parts, n);
+        if (fclose(f) != 0)
+                return NULL;
+        return arena_strndup(a, text, size);
+}
+
+struct named_port {
+        const char *name;
+        uint32_t port;
+};
+
+static int compare_named(const void *pa, const void *pb)
+{
+        const struct named_port *a = pa, *b = pb;
+        int r = strcmp(a->name, b->name);
+
+        return r != 0 ? r : (a->port > b->port) - (a->port < b->port);
+}
+
+static uint32_t first_port_of_node(const struct subnet *s, uint32_t node)
+{
+        uint32_t low = 0, high = s->n_ports;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (s->ports[middle].node < node)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* Endports of all nodes with this name: a host may have several adapters. */
+static uint32_t count_endports(const struct subnet *s, const char *name)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = subnet_first_name(s, name); i < s->n_by_name; i++) {
+                uint32_t node = s->by_name[i];
+
+                if (strcmp(s->nodes[node].name, name) != 0)
+                        break;
+                for (uint32_t p = first_port_of_node(s, node); p < s->n_ports && s->ports[p].node == node; p++)
+                        n += s->ports[p].role == PORT_ENDPORT;
+        }
+        return n;
+}
+
+static const char *long_name(struct arena *a, const struct subnet *s, uint32_t port)
+{
+        const struct subnet_port *p = &s->ports[port];
+        const struct subnet_node *node = subnet_port_node(s, p);
+
+        if (!*node->device)
+                return arena_printf(a, "%s/%u", node->name, p->number);
+        return arena_printf(a, "%s/%s/%u", node->name, node->device, p->number);
+}
+
+/* One label for each port of a name; equal labels fold into one. */
+static int label_group(struct arena *a, const struct subnet *s, const struct named_port *group, size_t n,
+                       const char **labels)
+{
+        bool whole = count_endports(s, group->name) == n;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct subnet_node *node = subnet_port_node(s, &s->ports[group[i].port]);
+
+                labels[i] = whole || !*node->name ? group->name : long_name(a, s, group[i].port);
+                if (!labels[i])
+                        return -1;
+        }
+        return 0;
+}
+
+const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n)
+{
+        _cleanup_free_ struct named_port *named = calloc(n ? n : 1, sizeof(*named));
+        _cleanup_free_ const char **labels = calloc(n ? n : 1, sizeof(*labels));
+        _cleanup_arena_ struct arena *scratch = arena_new();
+
+        if (!named || !labels || !scratch)
+                return NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                const struct subnet_node *node = subnet_port_node(s, &s->ports[ports[i]]);
+
+                named[i] = (struct named_port) { *node->name ? node->name : node->description, ports[i] };
+        }
+        qsort(named, n, sizeof(*named), compare_named);
+        for (uint32_t i = 0, end; i < n; i = end) {
+                for (end = i + 1; end < n && strcmp(named[i].name, named[end].name) == 0;)
+                        end++;
+                if (label_group(scratch, s, named + i, end - i, labels + i) < 0)
+                        return NULL;
+        }
+        return fold_names(a, labels, n);
+}

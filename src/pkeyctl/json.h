@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The JSON of each command; output_json.c makes the table of them. */
+
+#include "pkeyctl/doc.h"
+#include "pkeyctl/output.h"
+
+int as_json_plan(struct context *ctx, const struct plan_result *r, enum exit_status status);
+int as_json_apply(struct context *ctx, const struct apply_result *r, enum exit_status status);
+int as_json_verify(struct context *ctx, const struct verification *r, enum exit_status status);
+int as_json_show_ports(struct context *ctx, const struct ports_result *r);
+int as_json_show_partitions(struct context *ctx, const struct partitions_result *r);
+int as_json_show_port(struct context *ctx, const struct ports_result *r);
+int as_json_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
+
+json_t *as_json_member_count(struct doc *d, const struct member_count *count);
+json_t *as_json_unreachable(struct doc *d, struct context *ctx, const uint32_t *ports, uint32_t n);

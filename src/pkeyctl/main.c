@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+
+static const struct command commands[] = {
+        { "check", "[FILE]", "reads the policy and says what is wrong with it; needs no fabric", 0, 1, command_check },
+        { "plan", "[FILE]", "says what apply would write; sends no SubnSet", 0, 1, command_plan },
+        { "apply", "[FILE]", "writes the tables, phase by phase, and reads them back", 0, 1, command_apply },
+        { "verify", "[FILE]", "reads every table and compares it with the policy", 0, 1, command_verify },
+        { "show", "[ports|partitions|port NODE|GUID]", "says what is in the tables", 0, 2, command_show },
+        { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
+};
+
+static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
+                                "P_Key tables of an InfiniBand subnet: what they hold, what they should hold, and how to get there.\n"
+                                "\n"
+                                "Commands:\n";
+
+static const char help_tail[] =
+                "\n"
+                "FILE is the policy (" DEFAULT_POLICY_FILE "). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
+                "other selectors of a policy.\n"
+                "\n"
+                "Options:\n"
+                "  -C, --Ca CA          work through this device of this host\n"
+                "  -P, --Port PORT      and this port of it\n"
+                "  -t, --timeout MS     wait so long for the answer to one MAD\n"
+                "      --config FILE    this host's settings (" DEFAULT_CONFIG_FILE ")\n"
+                "      --policy FILE    the policy, for show and explain\n"
+                "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
+                "      --topology FILE  check: names against this output of ibnetdiscover\n"
+                "      --json           one JSON object on stdout\n"
+                "      --yes            apply: do not ask\n"
+                "  -q, --quiet          errors and the exit status only\n"
+                "  -v, --verbose        more: every write, every port\n"
+                "  -h, --help           this text\n"
+                "  -V, --version        the version\n"
+                "\n"
+                "Exit status: 0 done, nothing to do, all equal; 1 refused, nothing was sent; 2 a difference;\n"
+                "3 done in part, or ports did not answer.\n";
+
+static void print_help(void)
+{
+        fputs(help_head, stdout);
+        for (size_t i = 0; i < ELEMENTS(commands); i++)
+                printf("  %-7s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
+        fputs(help_tail, stdout);
+}
+
+static void complain_command(struct context *ctx, const char *word)
+{
+        const char *names[ELEMENTS(commands)];
+        struct finding *item;
+
+        for (size_t i = 0; i < ELEMENTS(commands); i++)
+                names[i] = commands[i].name;
+        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown command '%s'", word);
+        if (item)
+                finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
+        options_hint(&ctx->findings, item, word, names, ELEMENTS(names));
+}
+
+static const struct command *find_command(struct context *ctx)
+{
+        const struct options *o = ctx->options;
+        struct finding *item;
+
+        if (o->n_arguments == 0) {
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "no command was given");
+                if (item)
+                        finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
+                return NULL;
+        }
+        for (size_t i = 0; i < ELEMENTS(commands); i++)
+                if (strcmp(o->arguments[0], commands[i].name) == 0)
+                        return &commands[i];
+        complain_command(ctx, o->arguments[0]);
+        return NULL;
+}
+
+/* Options that stand for nothing here are mistakes, not decoration. */
+static void check_options(struct context *ctx, const struct command *c)
+{
+        const struct options *o = ctx->options;
+        struct findings *f = &ctx->findings;
+        bool takes_file = c->max_arguments == 1;
+        unsigned n = o->n_arguments - 1;
+
+        if (n < c->min_arguments || n > c->max_arguments)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
+        if (o->topology && c->run != command_check)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check only");
+        if (o->yes && c->run != command_apply)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
+        if (o->policy && takes_file && n > 0)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
+                                    o->policy, o->arguments[1]);
+}
+
+static int run_command(struct context *ctx)
+{
+        const struct command *c = find_command(ctx);
+        struct arguments arguments;
+
+        if (!c)
+                return -EBADMSG;
+        ctx->command = c->name;
+        check_options(ctx, c);
+        if (findings_refuse(&ctx->findings))
+                return -EBADMSG;
+        arguments = (struct arguments) { ctx->options->arguments + 1, ctx->options->n_arguments - 1 };
+        return c->run(ctx, &arguments);
+}
+
+/* Told without allocating anything. */
+static void tell_out_of_memory(const struct context *ctx)
+{
+        if (ctx->options->json)
+                fputs("{\"schema\":1,\"ok\":false,\"findings\":[{\"file\":null,\"line\":0,\"column\":0,\"severity\":"
+                      "\"error\",\"code\":\"host.memory\",\"text\":\"out of memory\"}]}\n",
+                      stdout);
+        else
+                fputs("pkeyctl: error: out of memory\n", stderr);
+}
+
+/* Every way a run can fail ends here, in words, once. */
+static int tell_failure(struct context *ctx, int r)
+{
+        if (r == -EIO && ferror(stdout))
+                return EXIT_REFUSED;
+        if (r != -EBADMSG && r != -ENOMEM)
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
+        if (r == -ENOMEM || ctx->output->refused(ctx) < 0)
+                tell_out_of_memory(ctx);
+        return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
+}
+
+static int run(struct context *ctx, int parsed)
+{
+        int r;
+
+        if (parsed >= 0 && ctx->options->help) {
+                print_help();
+                return EXIT_DONE;
+        }
+        if (parsed >= 0 && ctx->options->version) {
+                puts("pkeyctl " PACKAGE_VERSION);
+                return EXIT_DONE;
+        }
+        r = parsed < 0 ? parsed : run_command(ctx);
+        return r < 0 ? tell_failure(ctx, r) : r;
+}
+
+int main(int argc, char **argv)
+{
+        _cleanup_context_ struct context ctx;
+        struct options options = {};
+        int r, status;
+
+        r = context_init(&ctx, &options);
+        if (r >= 0)
+                r = options_parse(argc, argv, &ctx.findings, &options);
+        ctx.output = output_for(&options);
+        status = run(&ctx, r);
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));
+                status = status == EXIT_DONE ? EXIT_REFUSED : status;
+        }
+        return status;
+}

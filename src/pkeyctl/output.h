@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * How results are told: one table of functions for people, one for programs.
+ *
+ * A command calls exactly one of them at its end (apply also `propose` before it writes). Text goes to stdout, findings
+ * to stderr. JSON is one object on stdout, findings inside it.
+ */
+
+#include "apply/apply.h"
+#include "pkeyctl/changes.h"
+#include "pkeyctl/context.h"
+#include "verify/explain.h"
+#include "verify/verify.h"
+
+/* What `check` found: sizes, and per partition how many endports of the topology are what in it. */
+struct member_count {
+        uint32_t full, limited, both;
+};
+
+struct check_result {
+        struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */
+};
+
+struct plan_result {
+        const struct changes *changes;
+        const uint32_t *unreachable;   /* ports whose tables were not read */
+        uint32_t n_unreachable;
+};
+
+struct apply_result {
+        const struct plan_result *plan;
+        const struct apply *apply;     /* NULL: there was nothing to write */
+        struct apply_summary summary;
+        const struct verification *verification;
+        bool verified;
+        bool interrupted;
+        uint64_t generation;           /* of the policy, now in force; 0: not all of it is */
+};
+
+/* One base in `show partitions`. */
+struct partition_row {
+        uint16_t base;
+        int partition;                 /* of the policy; -1: nobody asked for it */
+        struct member_count by_policy, in_hardware;
+};
+
+struct partitions_result {
+        const struct partition_row *rows;
+        uint32_t n_rows;
+        uint32_t n_unread;             /* endports whose tables are not counted */
+};
+
+struct ports_result {
+        const uint32_t *ports;
+        uint32_t n_ports;
+};
+
+/* `explain`: one endport, by what the policy wants and by what the hardware holds. */
+struct explain_side {
+        uint32_t port;
+        struct explain_end by_policy, in_hardware;
+};
+
+struct explain_result {
+        const char *a_text, *b_text;
+        const struct explain_side *a, *b;
+        uint32_t n_a, n_b;
+        uint64_t n_pairs;              /* pairs of different endports */
+        uint64_t n_talk_policy, n_talk_hardware, n_unknown;
+        uint32_t max_listed;
+};
+
+struct output {
+        int (*refused)(struct context *ctx);   /* findings, and that nothing was sent */
+        int (*check)(struct context *ctx, const struct check_result *r);
+        int (*plan)(struct context *ctx, const struct plan_result *r, enum exit_status status);
+        int (*propose)(struct context *ctx, const struct plan_result *r);
+        int (*apply)(struct context *ctx, const struct apply_result *r, enum exit_status status);
+        int (*verify)(struct context *ctx, const struct verification *r, enum exit_status status);
+        int (*show_ports)(struct context *ctx, const struct ports_result *r);
+        int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
+        int (*show_port)(struct context *ctx, const struct ports_result *r);
+        int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
+};
+
+extern const struct output output_text, output_json;
+
+const struct output *output_for(const struct options *options);
+
+/* What both kinds say in the same words. Texts are static or live in the context's arena; NULL: out of memory. */
+
+/* A node's name, or its description if it has none. */
+const char *output_node(const struct context *ctx, uint32_t port);
+/* The partition of a base: its name, or "" if the policy has none or there is no policy. */
+const char *output_partition(const struct context *ctx, uint16_t base);
+/* Why a port's table was not read. */
+const char *output_failure(struct context *ctx, uint32_t port);
+/* One sentence about an outcome of apply. */
+const char *output_reason(struct context *ctx, const struct apply_outcome *outcome);
+/* What stands between two endports, or through what they talk, in words. */
+const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
+                           bool by_policy);
+/* The line that makes an endport a member of a base: "partitions.yaml:14", "the default partition's own rules"; "" if it is
+ * none or there is no policy. */
+const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/json.h"
+
+static int as_json_refused(struct context *ctx)
+{
+        _cleanup_doc_ struct doc d;
+
+        doc_begin(&d, ctx, false);
+        return doc_print(&d);
+}
+
+static json_t *partition_object(struct doc *d, const struct policy_partition *partition)
+{
+        json_t *o = json_object();
+
+        doc_put(d, o, "partition", doc_text(partition->name));
+        doc_put(d, o, "p_key", doc_base(partition->base));
+        doc_put(d, o, "index0", json_boolean(partition->index0));
+        doc_put(d, o, "lines", json_integer(partition->n_rules));
+        return o;
+}
+
+static int as_json_check(struct context *ctx, const struct check_result *r)
+{
+        _cleanup_doc_ struct doc d;
+        json_t *partitions = json_array();
+
+        doc_begin(&d, ctx, true);
+        for (uint32_t i = 0; i < ctx->policy->n_partitions; i++) {
+                json_t *o = partition_object(&d, &ctx->policy->partitions[i]);
+
+                doc_put(&d, o, "members", r->counts ? as_json_member_count(&d, &r->counts[i]) : json_null());
+                doc_append(&d, partitions, o);
+        }
+        doc_put(&d, d.root, "file", doc_text(ctx->policy->file));
+        doc_put(&d, d.root, "groups", json_integer(ctx->policy->n_groups));
+        doc_put(&d, d.root, "partitions", partitions);
+        return doc_print(&d);
+}
+
+/* There is one object, at the end; the question on the terminal says how much it is about. */
+static int as_json_propose(struct context *ctx, const struct plan_result *r)
+{
+        (void) ctx;
+        (void) r;
+        return 0;
+}
+
+const struct output output_json = {
+        .refused = as_json_refused,
+        .check = as_json_check,
+        .plan = as_json_plan,
+        .propose = as_json_propose,
+        .apply = as_json_apply,
+        .verify = as_json_verify,
+        .show_ports = as_json_show_ports,
+        .show_partitions = as_json_show_partitions,
+        .show_port = as_json_show_port,
+        .explain = as_json_explain,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shell/shell.h"
+#include "util/cleanup.h"
+
+#define SHOW_AFTER (1 * USEC_PER_SEC)
+#define BAR_WIDTH  30
+
+struct progress progress_begin(const char *what, bool quiet)
+{
+        return (struct progress) {
+                .what = what,
+                .wanted = !quiet && isatty(STDERR_FILENO),
+                .started = clock_now(),
+        };
+}
+
+void progress_show(uint64_t done, uint64_t total, void *userdata)
+{
+        struct progress *p = userdata;
+        char bar[BAR_WIDTH + 1];
+        size_t filled;
+
+        if (!p->wanted || clock_now() - p->started < SHOW_AFTER)
+                return;
+        p->shown = true;
+        if (total == 0) {
+                fprintf(stderr, "\r\033[K%s ... %" PRIu64 " s", p->what, (clock_now() - p->started) / USEC_PER_SEC);
+                return;
+        }
+        filled = (size_t) (MIN(done, total) * BAR_WIDTH / total);
+        memset(bar, ' ', BAR_WIDTH);
+        memset(bar, '#', filled);
+        bar[BAR_WIDTH] = '\0';
+        fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64, p->what, bar, done, total);
+}
+
+void progress_end(struct progress *p)
+{
+        if (p->shown)
+                fputs("\r\033[K", stderr);
+        p->shown = false;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A progress bar on stderr, for what takes longer than a second on a terminal; erased at the end. */
+
+#include "ib/types.h"
+
+struct progress {
+        const char *what;   /* "reading tables" */
+        bool wanted;
+        bool shown;
+        usec_t started;
+};
+
+struct progress progress_begin(const char *what, bool quiet);
+/* A fabric_progress_t; userdata is the struct progress. */
+void progress_show(uint64_t done, uint64_t total, void *userdata);
+void progress_end(struct progress *p);
+#define _cleanup_progress_ _cleanup_(progress_end)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "pkeyctl/fold.h"
+#include "pkeyctl/table.h"
+#include "pkeyctl/text.h"
+
+/* --- apply ----------------------------------------------------------------------------------------------------------- */
+
+static int add_failure(struct context *ctx, struct table *t, const struct plan_step *step, uint32_t w,
+                       const struct apply_outcome *outcome)
+{
+        const struct plan_write *write = &step->writes[w];
+        const char *label = subnet_port_label(ctx->arena, ctx->subnet, write->port), *why = output_reason(ctx, outcome);
+        char block[8];
+
+        if (!label || !why)
+                return -ENOMEM;
+        (void) snprintf(block, sizeof(block), "%u", write->block);
+        return table_row(t, "red", plan_phase_to_string(step->phase), label,
+                         write->kind == WRITE_BLOCK ? block : "-",
+                         outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason), why);
+}
+
+static int print_failures(struct context *ctx, const struct apply *apply)
+{
+        static const struct table_column columns[] = {
+                { "PHASE", TABLE_LEFT },  { "PORT", TABLE_LEFT }, { "BLOCK", TABLE_RIGHT },
+                { "REASON", TABLE_LEFT }, { "WHY", TABLE_LIST },
+        };
+        _cleanup_table_ struct table *t = NULL;
+
+        if (table_new(columns, ELEMENTS(columns), &t) < 0)
+                return -ENOMEM;
+        for (size_t s = 0; s < PLAN_N_PHASES; s++) {
+                const struct plan_step *step = &ctx->plan->steps[s];
+
+                for (uint32_t w = 0; w < step->n_writes; w++) {
+                        const struct apply_outcome *outcome = apply_outcome(apply, step->phase, w);
+
+                        if (outcome->state == APPLY_WRITTEN || outcome->state == APPLY_PRESENT)
+                                continue;
+                        if (add_failure(ctx, t, step, w, outcome) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return table_print(t);
+}
+
+static void print_held_bases(struct context *ctx, const struct apply *apply)
+{
+        uint32_t n;
+        const uint16_t *bases = apply_held_bases(apply, &n);
+
+        if (n == 0)
+                return;
+        printf("held back from later phases, for a write of them is not confirmed:");
+        for (uint32_t i = 0; i < n; i++) {
+                const char *name = output_partition(ctx, bases[i]);
+
+                printf("%s %s%s0x%04x", i > 0 ? "," : "", name, *name ? " " : "", bases[i]);
+        }
+        putchar('\n');
+}
+
+static void print_summary(const struct apply_result *r)
+{
+        text_count(r->summary.written, "write");
+        printf(" confirmed (");
+        text_count(r->summary.sets_sent, "SubnSet");
+        printf(" sent)");
+        if (r->summary.failed > 0)
+                printf(", %u failed", r->summary.failed);
+        if (r->summary.held > 0)
+                printf(", %u held back", r->summary.held);
+        printf("; ");
+}
+
+/* The last line says what is in force. */
+static void print_state(const struct apply_result *r)
+{
+        if (r->interrupted)
+                puts("interrupted: the policy is in force in part");
+        else if (!r->verified)
+                puts("the policy is in force in part");
+        else if (r->generation > 0)
+                printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->generation);
+        else
+                puts("verified, the policy is in force");
+}
+
+int text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
+{
+        int error = text_findings(ctx, false);
+
+        if (error < 0 || (ctx->options->quiet && status == EXIT_DONE))
+                return error;
+        if (!r->apply) {
+                printf("nothing to do; ");
+        } else {
+                error = print_failures(ctx, r->apply);
+                if (error < 0)
+                        return error;
+                print_held_bases(ctx, r->apply);
+                print_summary(r);
+        }
+        print_state(r);
+        return 0;
+}
+
+/* --- verify ---------------------------------------------------------------------------------------------------------- */
+
+static int add_difference(struct context *ctx, struct table *t, const struct discrepancy *d)
+{
+        const char *label = subnet_port_label(ctx->arena, ctx->subnet, d->port);
+        const char *missing = text_p_keys(ctx, d->missing, d->n_missing);
+        const char *unexpected = text_p_keys(ctx, d->unexpected, d->n_unexpected);
+        char guid[24];
+
+        if (!label || !missing || !unexpected)
+                return -ENOMEM;
+        (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, ctx->subnet->ports[d->port].guid.v);
+        return table_row(t, "red", label, guid, missing, unexpected, d->enforcement_differs ? "differs" : "");
+}
+
+static int print_differences(struct context *ctx, const struct verification *v)
+{
+        static const struct table_column columns[] = {
+                { "PORT", TABLE_LEFT },       { "GUID", TABLE_LEFT },        { "MISSING", TABLE_LIST },
+                { "UNEXPECTED", TABLE_LIST }, { "ENFORCEMENT", TABLE_LEFT },
+        };
+        _cleanup_table_ struct table *t = NULL;
+
+        if (table_new(columns, ELEMENTS(columns), &t) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < v->n_differ; i++)
+                if (add_difference(ctx, t, &v->differ[i]) < 0)
+                        return -ENOMEM;
+        return table_print(t);
+}
+
+int text_verify(struct context *ctx, const struct verification *r, enum exit_status status)
+{
+        int error = text_findings(ctx, false);
+
+        if (error < 0 || ctx->options->quiet)
+                return error;
+        error = print_differences(ctx, r);
+        if (error < 0)
+                return error;
+        error = text_unreachable(ctx, r->unreachable, r->n_unreachable);
+        if (error < 0)
+                return error;
+        text_count(r->n_ports, "port");
+        if (status == EXIT_DONE) {
+                puts(": every table is as the policy says");
+                return 0;
+        }
+        printf(": %u differ%s from the policy, %u could not be read\n", r->n_differ, r->n_differ == 1 ? "s" : "",
+               r->n_unreachable);
+        return 0;
+}
