@@ -1,9 +1,12 @@
 # unit tests of src/shell
 
-# the pump against ibsim (skipped without it)
+# the pump and the fabric against ibsim (skipped without it)
 check_PROGRAMS += smp_rate
 smp_rate_SOURCES = tests/unit/smp_rate.c
 smp_rate_LDADD = libpkeyd-shell.la
+check_PROGRAMS += fabric_again
+fabric_again_SOURCES = tests/unit/fabric_again.c
+fabric_again_LDADD = libpkeyd-shell.la
 TESTS += tests/unit/check_pump.sh
 EXTRA_DIST += tests/unit/check_pump.sh
 
