@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -304,8 +305,7 @@ class Port:
 class Daemon:
     """pkeyd in the foreground, with a socket that hears what it tells systemd."""
 
-    def __init__(self, fabric, policy, trace=None, wait=True, options=()):
-        import socket
+    def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None):
         self.fabric, self.trace = fabric, trace
         self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -315,7 +315,7 @@ class Daemon:
         self.messages = []
         self.process = fabric.start(
             [program("pkeyd"), "--config", fabric.settings(), "--policy", policy, "--state-dir", fabric.path("state"), *options],
-            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path)
+            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:
             self.wait_ready(1)
 
@@ -396,6 +396,9 @@ def enter_namespace():
 
 def main():
     """Runs the test_ functions of the calling file (those named on the command line, if any are)."""
+    if os.environ.get("PKEYD_NO_SYSTEM_TESTS"):
+        print("SKIP: PKEYD_NO_SYSTEM_TESTS is set")
+        sys.exit(SKIP)
     enter_namespace()
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     module = sys.modules["__main__"]
