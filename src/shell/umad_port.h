@@ -5,7 +5,7 @@
  * One InfiniBand port of this host through libibumad.
  *
  * A umad descriptor need not be one that epoll takes, so receiving is a thread that sits in umad_recv, puts what came into
- * a bounded ring and rings an eventfd. Opened for a pass, closed after it: libibnetdisc needs the agents for itself.
+ * a bounded ring and rings an eventfd. It is closed before a discovery: libibnetdisc needs the agents for itself.
  */
 
 #include "ib/smp.h"
