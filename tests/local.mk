@@ -1,9 +1,14 @@
 # tests/: unit tests (Check) link the core and nothing of the shell, system tests and lint are scripts.
+AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)'; top_builddir='$(top_builddir)'; abs_top_srcdir='$(abs_top_srcdir)'; \
+	abs_top_builddir='$(abs_top_builddir)'; PYTHONDONTWRITEBYTECODE=1; \
+	export top_srcdir top_builddir abs_top_srcdir abs_top_builddir PYTHONDONTWRITEBYTECODE;
+TEST_EXTENSIONS = .py .sh
+PY_LOG_COMPILER = $(PYTHON)
+SH_LOG_COMPILER = $(BASH_PATH)
+
 if HAVE_CHECK
 AM_CFLAGS += $(CHECK_CFLAGS)
 TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
-AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)'; top_builddir='$(top_builddir)'; abs_top_srcdir='$(abs_top_srcdir)'; \
-	abs_top_builddir='$(abs_top_builddir)'; export top_srcdir top_builddir abs_top_srcdir abs_top_builddir;
 
 include tests/unit/ib.mk
 include tests/unit/util.mk
@@ -14,6 +19,7 @@ include tests/unit/plan.mk
 include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
+include tests/unit/watch.mk
 include tests/unit/shell.mk
 endif
 include tests/fuzz/local.mk

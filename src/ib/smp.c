@@ -88,6 +88,11 @@ int smp_check_response(const struct smp_request *request, const struct mad_frame
         return 0;
 }
 
+void smp_get_data(const struct mad_frame *frame, uint8_t ret[SMP_DATA_SIZE])
+{
+        memcpy(ret, frame->mad + IB_SMP_DATA_OFFS, SMP_DATA_SIZE);
+}
+
 const char *mad_status_to_string(uint16_t status)
 {
         /* IBA 1.5, 13.4.7: bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */

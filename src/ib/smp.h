@@ -94,6 +94,9 @@ uint32_t mad_frame_tid(const struct mad_frame *frame);
  * direction bit; set only on success. */
 int smp_check_response(const struct smp_request *request, const struct mad_frame *frame, uint16_t *ret_status);
 
+/* The attribute's data in a frame that smp_check_response took. */
+void smp_get_data(const struct mad_frame *frame, uint8_t ret[SMP_DATA_SIZE]);
+
 /* MAD status bit 0: busy, come again. */
 static inline bool mad_status_is_busy(uint16_t status)
 {

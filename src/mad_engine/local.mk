@@ -1,3 +1,8 @@
 # mad_engine/
 libpkeyd_core_la_SOURCES += \
-	src/mad_engine/mad_engine.h
+	src/mad_engine/mad_engine.c \
+	src/mad_engine/mad_engine.h \
+	src/mad_engine/table.c \
+	src/mad_engine/table.h \
+	src/mad_engine/window.c \
+	src/mad_engine/window.h

@@ -18,8 +18,13 @@
  * late, double or foreign one is counted and dropped. Busy is answered by waiting. The engine keeps its own deadlines,
  * whatever the kernel says about a timeout.
  *
+ * Whoever does not answer a second time is dead rather than far away behind a full buffer, and does not narrow the window
+ * again. What this host could not send was no try; after a few attempts it ends SMP_UNSENT.
+ *
  * Retries of one request carry the same transaction ID, so that a late answer to an earlier try still counts. Timeouts
  * double from try to try, up to 4 times the first.
+ *
+ * window.h is the window, table.h where the transactions live; both are of no interest outside of this folder.
  *
  * It refuses to know what the MADs mean.
  */
@@ -36,11 +41,15 @@ struct mad_engine_config {
 };
 
 struct mad_engine_counters {
-        uint64_t sent, retried, timed_out, answered, busy;
+        uint64_t sent;       /* tries, the first ones included */
+        uint64_t retried;    /* tries after the first */
+        uint64_t timed_out;  /* tries that had no answer in time */
+        uint64_t answered, busy;
         uint64_t stray;      /* no such transaction: late, double, or to somebody else */
         uint64_t malformed;  /* short, or not the attribute asked for */
         unsigned window;     /* as it is now */
         unsigned in_flight;
+        size_t slots;        /* requests that there is memory for; never shrinks */
 };
 
 /* Returns 0, -EINVAL, -ENOMEM. *ret is owned by the caller. */

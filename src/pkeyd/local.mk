@@ -1,1 +1,24 @@
 # pkeyd/: the daemon
+sbin_PROGRAMS += pkeyd
+pkeyd_SOURCES = \
+	src/pkeyd/daemon.c \
+	src/pkeyd/daemon.h \
+	src/pkeyd/events.def \
+	src/pkeyd/generation.c \
+	src/pkeyd/generation.h \
+	src/pkeyd/journal.c \
+	src/pkeyd/journal.h \
+	src/pkeyd/main.c \
+	src/pkeyd/notify.c \
+	src/pkeyd/notify.h \
+	src/pkeyd/options.c \
+	src/pkeyd/options.h \
+	src/pkeyd/pass.c \
+	src/pkeyd/pass.h \
+	src/pkeyd/picture.c \
+	src/pkeyd/picture.h \
+	src/pkeyd/say.c \
+	src/pkeyd/say.h \
+	src/pkeyd/state.c \
+	src/pkeyd/state.h
+pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)

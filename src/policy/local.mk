@@ -1,3 +1,32 @@
 # policy/
 libpkeyd_core_la_SOURCES += \
-	src/policy/policy.h
+	src/policy/hostlist.c \
+	src/policy/hostlist.h \
+	src/policy/nearest.c \
+	src/policy/nearest.h \
+	src/policy/policy.c \
+	src/policy/policy.h \
+	src/policy/policy_check.c \
+	src/policy/policy_contradictions.c \
+	src/policy/policy_groups.c \
+	src/policy/policy_keys.c \
+	src/policy/policy_keys.h \
+	src/policy/policy_parse.c \
+	src/policy/policy_partitions.c \
+	src/policy/policy_print.c \
+	src/policy/policy_reader.h \
+	src/policy/policy_resolve.c \
+	src/policy/report.c \
+	src/policy/report.h \
+	src/policy/selector.c \
+	src/policy/selector.h \
+	src/policy/selector_hint.c \
+	src/policy/selector_hint.h \
+	src/policy/selector_match.c \
+	src/policy/selector_match.h \
+	src/policy/text.c \
+	src/policy/text.h \
+	src/policy/yaml_source.c \
+	src/policy/yaml_source.h \
+	src/policy/yaml_tree.c \
+	src/policy/yaml_tree.h

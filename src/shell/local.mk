@@ -1,10 +1,20 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
+	src/shell/clock.c \
+	src/shell/discovery.c \
 	src/shell/discovery.h \
+	src/shell/fabric.c \
 	src/shell/fabric.h \
+	src/shell/file.c \
 	src/shell/file.h \
+	src/shell/local_port.c \
+	src/shell/pump.c \
 	src/shell/pump.h \
 	src/shell/shell.h \
+	src/shell/state_dir.c \
 	src/shell/state_dir.h \
+	src/shell/thread.c \
+	src/shell/thread.h \
+	src/shell/umad_port.c \
 	src/shell/umad_port.h
 libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h

@@ -14,11 +14,12 @@
 
 struct pump;
 
-/* Called once, from the loop, when the stage is done and the engine idle. The pump may be freed or started again in it. */
-typedef void (*pump_done_t)(void *userdata);
+/* Called once, from the loop, when the stage is done and the engine idle: r is 0. A stage that is not done, waits for
+ * nothing and has nothing to send would wait for ever: then r is -EDEADLK. The pump may be freed or started again in it. */
+typedef void (*pump_done_t)(int r, void *userdata);
 
 /* Borrows event, port and engine. Returns 0 or negative errno; *ret owned. */
-int pump_new(sd_event *event, struct umad_port *port, struct mad_engine *engine, struct pump **ret);
+int pump_new(sd_event *event, struct smi_port *port, struct mad_engine *engine, struct pump **ret);
 struct pump *pump_free(struct pump *p);
 DEFINE_CLEANUP(struct pump *, pump_free)
 

@@ -5,6 +5,7 @@
  * shell/: the only code that touches the world.
  *
  *     clock        monotonic time, for everybody who needs a `now`
+ *     thread       a thread in which signals are blocked
  *     file         bounded reading, atomic writing
  *     state_dir    what pkeyd remembers between runs: index memory, the last policy in force
  *     umad_port    one InfiniBand port through libibumad: send, and a thread that receives

@@ -28,18 +28,25 @@ struct local_port {
  * filled), -EACCES, or what the system said. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 
-struct umad_port;
+/* Not struct umad_port: that is libibumad's, and means what local_port is here. */
+struct smi_port;
 
 /* Registers for LID-routed and directed-route subnet management. Returns 0 or negative errno; *ret owned. */
-int umad_port_open(const struct local_port *lp, struct umad_port **ret);
-struct umad_port *umad_port_close(struct umad_port *p);
-DEFINE_CLEANUP(struct umad_port *, umad_port_close)
+int umad_port_open(const struct local_port *lp, struct smi_port **ret);
+/* Waits (a second at most) until what was sent has been answered or given back. */
+struct smi_port *umad_port_close(struct smi_port *p);
+DEFINE_CLEANUP(struct smi_port *, umad_port_close)
+
+/* To be called after another library (libibnetdisc) used the port and closed it. Under ibsim's preload library a close
+ * gives back only one of the descriptor's agents; another open and close gives back the other one, without which the agents
+ * of a long-lived process would run out. Does nothing that matters on a real port. */
+void umad_port_settle(const struct local_port *lp);
 
 /* Sends now. 0 or negative errno. */
-int umad_port_send(struct umad_port *p, const struct mad_frame *frame);
+int umad_port_send(struct smi_port *p, const struct mad_frame *frame);
 
 /* Readable (poll it, epoll it) when there is something to take. */
-int umad_port_event_fd(const struct umad_port *p);
+int umad_port_event_fd(const struct smi_port *p);
 
 /* Takes up to max received frames; clears the event. Returns how many, 0 if none. */
-size_t umad_port_take(struct umad_port *p, struct mad_frame *ret, size_t max);
+size_t umad_port_take(struct smi_port *p, struct mad_frame *ret, size_t max);

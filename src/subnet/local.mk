@@ -8,4 +8,5 @@ libpkeyd_core_la_SOURCES += \
 	src/subnet/subnet.c \
 	src/subnet/subnet.h \
 	src/subnet/survey.c \
-	src/subnet/survey.h
+	src/subnet/survey.h \
+	src/subnet/topology.c

@@ -4,8 +4,8 @@
 /*
  * The survey reads P_Key tables: every block of every managed port, or of a chosen few. It fills an observed that the
  * caller owns. A port of which any block could not be read stays TABLE_UNKNOWN (with `failure` set) as a whole: half a
- * table is none. After the first block that times out the port is not asked further, and after two ports
- * in a row the whole SMA is not: a dead switch would cost minutes.
+ * table is none. After the first block that fails the port is not asked further, and after two ports of one SMA timed out
+ * in a row the SMA is not: a dead switch would cost minutes.
  *
  * A port whose table has no entries at all (a capacity of 0, which the standard does not allow) is not asked and counts
  * as SMP_REFUSED with status 0.

@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CHUNK_SIZE ((size_t) 64 * 1024)
+/* Chunks double from the first size to the last: an arena of one message is small, one of a fabric has few chunks. */
+#define CHUNK_FIRST ((size_t) 4 * 1024)
+#define CHUNK_LAST  ((size_t) 1024 * 1024)
 
 struct chunk {
         struct chunk *next;
@@ -15,11 +17,16 @@ struct chunk {
 struct arena {
         struct chunk *chunks; /* the newest first; only it has room left */
         size_t total;
+        size_t chunk_size; /* of the next one */
 };
 
 struct arena *arena_new(void)
 {
-        return calloc(1, sizeof(struct arena));
+        struct arena *a = calloc(1, sizeof(*a));
+
+        if (a)
+                a->chunk_size = CHUNK_FIRST;
+        return a;
 }
 
 struct arena *arena_free(struct arena *a)
@@ -40,7 +47,7 @@ struct arena *arena_free(struct arena *a)
  * in that is not lost. */
 static struct chunk *add_chunk(struct arena *a, size_t need)
 {
-        size_t size = MAX(need, CHUNK_SIZE);
+        size_t size = MAX(need, a->chunk_size);
         struct chunk *c;
 
         if (size > SIZE_MAX - sizeof(*c))
@@ -50,12 +57,13 @@ static struct chunk *add_chunk(struct arena *a, size_t need)
                 return NULL;
         c->size = size;
         a->total += sizeof(*c) + size;
-        if (need > CHUNK_SIZE / 4 && a->chunks) {
+        if (need > a->chunk_size / 4 && a->chunks) {
                 c->next = a->chunks->next;
                 a->chunks->next = c;
         } else {
                 c->next = a->chunks;
                 a->chunks = c;
+                a->chunk_size = MIN(a->chunk_size * 2, CHUNK_LAST);
         }
         return c;
 }
@@ -93,7 +101,7 @@ char *arena_strndup(struct arena *a, const char *s, size_t n)
 
 char *arena_strdup(struct arena *a, const char *s)
 {
-        return arena_strndup(a, s, SIZE_MAX - 1);
+        return arena_strndup(a, s, strlen(s));
 }
 
 char *arena_vprintf(struct arena *a, const char *format, va_list ap)

@@ -1,4 +1,5 @@
 # verify/
 libpkeyd_core_la_SOURCES += \
+	src/verify/verify.c \
 	src/verify/verify.h
 libpkeyd_core_la_SOURCES += src/verify/explain.c src/verify/explain.h

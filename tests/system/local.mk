@@ -1,1 +1,29 @@
-# tests/system/
+# tests/system/: whole programs on a simulated fabric (ibsim, OpenSM), each scenario a Python file; see harness.py.
+SYSTEM_TESTS = \
+	tests/system/test_harness.py
+
+SYSTEM_MODULES = \
+	tests/system/harness.py \
+	tests/system/netfile.py \
+	tests/system/madtrace.py
+
+# The reader and the other writer share nothing with pkeyd, not even its flags.
+check_PROGRAMS += tests/system/readtables tests/system/setpkey
+tests_system_readtables_SOURCES = tests/system/readtables.c
+tests_system_readtables_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IBUMAD_CFLAGS) $(IBNETDISC_CFLAGS)
+tests_system_readtables_LDFLAGS =
+tests_system_readtables_LDADD = $(IBNETDISC_LIBS) $(IBMAD_LIBS) $(IBUMAD_LIBS)
+tests_system_setpkey_SOURCES = tests/system/setpkey.c
+tests_system_setpkey_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IBUMAD_CFLAGS)
+tests_system_setpkey_LDFLAGS =
+tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
+
+# Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
+check_DATA += tests/system/madtrace.so
+tests/system/madtrace.so: tests/system/madtrace.c tests/system/$(am__dirstamp)
+	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
+		-o $@ $(srcdir)/tests/system/madtrace.c -ldl -pthread
+CLEANFILES += tests/system/madtrace.so
+
+TESTS += $(SYSTEM_TESTS)
+EXTRA_DIST += $(SYSTEM_TESTS) $(SYSTEM_MODULES) tests/system/madtrace.c tests/system/lsan.supp

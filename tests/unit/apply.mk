@@ -1,1 +1,5 @@
 # unit tests of src/apply
+check_PROGRAMS += check_apply
+TESTS += check_apply
+check_apply_SOURCES = tests/unit/check_apply.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
+check_apply_LDADD = $(TEST_LIBS)

@@ -1,1 +1,5 @@
-# unit tests of src/plan
+# unit tests of src/plan and src/desired
+check_PROGRAMS += check_plan
+TESTS += check_plan
+check_plan_SOURCES = tests/unit/check_plan.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
+check_plan_LDADD = $(TEST_LIBS)

@@ -1,1 +1,11 @@
-# unit tests of src/subnet
+# unit tests of src/subnet and of src/verify
+check_PROGRAMS += check_subnet check_topology check_survey check_verify
+TESTS += check_subnet check_topology check_survey check_verify
+check_subnet_SOURCES = tests/unit/check_subnet.c
+check_subnet_LDADD = $(TEST_LIBS)
+check_topology_SOURCES = tests/unit/check_topology.c
+check_topology_LDADD = $(TEST_LIBS)
+check_survey_SOURCES = tests/unit/check_survey.c
+check_survey_LDADD = $(TEST_LIBS)
+check_verify_SOURCES = tests/unit/check_verify.c
+check_verify_LDADD = $(TEST_LIBS)

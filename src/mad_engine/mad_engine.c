@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "mad_engine/mad_engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mad_engine/table.h"
+#include "mad_engine/window.h"
+
+/* Timeouts of the first, the second, and all later tries: 1, 2 and 4 times the configured one. */
+#define FLIGHT_LEVELS 3
+/* Rests before a try after busy or a failure to send: doubling from REST_FIRST on. */
+#define REST_LEVELS   6
+#define REST_FIRST    (4 * USEC_PER_MSEC)
+
+#define TIMEOUT_MAX       (3600 * USEC_PER_SEC)
+#define SLOTS_AT_START    64
+#define SEND_FAILURES_MAX 3
+/* What is held for one slot of the window at most before wants() says "enough": all of it may wait for few destinations. */
+#define BACKLOG_PER_WINDOW_SLOT 64
+
+/*
+ * Each list of `flying` and of `resting` has one constant delay, and time does not go back; so each is sorted by deadline
+ * by itself, and the earliest deadline of all is that of one of their first members.
+ */
+struct mad_engine {
+        struct mad_engine_table table;
+        struct mad_engine_window window;
+        struct mad_engine_list again;  /* READY after an earlier try: before those that are new */
+        struct mad_engine_list ready;  /* READY for the first time */
+        struct mad_engine_list flying[FLIGHT_LEVELS];
+        struct mad_engine_list resting[REST_LEVELS];
+        struct mad_engine_list ended;
+        usec_t timeout;
+        usec_t now;                    /* the latest that we were told */
+        uint64_t n_sends;
+        uint32_t next_tid;
+        unsigned in_flight;
+        struct mad_engine_counters counters;
+};
+
+int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **ret)
+{
+        struct mad_engine *e;
+        int r;
+
+        if (config->window < 1 || config->timeout < 1 || config->timeout > TIMEOUT_MAX)
+                return -EINVAL;
+        e = calloc(1, sizeof(*e));
+        if (!e)
+                return -ENOMEM;
+        r = mad_engine_table_init(&e->table, SLOTS_AT_START);
+        if (r < 0) {
+                (void) mad_engine_free(e);
+                return r;
+        }
+
+        mad_engine_window_init(&e->window, config->window);
+        mad_engine_list_init(&e->again);
+        mad_engine_list_init(&e->ready);
+        mad_engine_list_init(&e->ended);
+        for (size_t i = 0; i < FLIGHT_LEVELS; i++)
+                mad_engine_list_init(&e->flying[i]);
+        for (size_t i = 0; i < REST_LEVELS; i++)
+                mad_engine_list_init(&e->resting[i]);
+        e->timeout = config->timeout;
+        e->next_tid = config->first_tid;
+        *ret = e;
+        return 0;
+}
+
+struct mad_engine *mad_engine_free(struct mad_engine *e)
+{
+        if (!e)
+                return NULL;
+        mad_engine_table_done(&e->table);
+        free(e);
+        return NULL;
+}
+
+static struct mad_transaction *transaction(const struct mad_engine *e, uint32_t slot)
+{
+        return &e->table.slots[slot];
+}
+
+static usec_t usec_add(usec_t a, usec_t b)
+{
+        return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
+}
+
+static void advance(struct mad_engine *e, usec_t now)
+{
+        e->now = MAX(e->now, now);
+}
+
+int mad_engine_submit(struct mad_engine *e, const struct smp_request *request)
+{
+        uint32_t slot;
+        int r;
+
+        r = mad_engine_table_add(&e->table, request, &slot);
+        if (r < 0)
+                return r;
+        if (transaction(e, slot)->state == TRANSACTION_READY)
+                mad_engine_list_append(&e->table, &e->ready, slot);
+        return 0;
+}
+
+unsigned mad_engine_wants(const struct mad_engine *e)
+{
+        uint64_t backlog = (uint64_t) e->window.maximum * BACKLOG_PER_WINDOW_SLOT;
+        unsigned have = e->in_flight + e->again.n + e->ready.n;
+        unsigned want = e->window.size + e->window.size / 4 + 1;
+
+        if (have >= want || e->table.n_used >= backlog)
+                return 0;
+        return (unsigned) MIN(want - have, backlog - e->table.n_used);
+}
+
+/* Takes a holder out of the list that its state puts it in. */
+static void take_out(struct mad_engine *e, uint32_t slot)
+{
+        struct mad_transaction *x = transaction(e, slot);
+
+        if (x->state == TRANSACTION_FLYING) {
+                mad_engine_list_remove(&e->table, &e->flying[x->level], slot);
+                e->in_flight--;
+        } else if (x->state == TRANSACTION_RESTING) {
+                mad_engine_list_remove(&e->table, &e->resting[x->level], slot);
+        } else if (x->has_tid) {
+                mad_engine_list_remove(&e->table, &e->again, slot);
+        } else {
+                mad_engine_list_remove(&e->table, &e->ready, slot);
+        }
+}
+
+/* The holder is out of its list and ends; the next in line to its destination is ready. */
+static void end(struct mad_engine *e, uint32_t slot, enum smp_outcome outcome)
+{
+        struct mad_transaction *x = transaction(e, slot);
+        uint32_t heir;
+
+        heir = mad_engine_table_pass_on(&e->table, slot);
+        if (heir != SLOT_NONE) {
+                transaction(e, heir)->suspect = outcome == SMP_TIMED_OUT;
+                mad_engine_list_append(&e->table, &e->ready, heir);
+        }
+        mad_engine_table_clear_tid(&e->table, slot);
+        x->state = TRANSACTION_ENDED;
+        x->outcome = outcome;
+        mad_engine_list_append(&e->table, &e->ended, slot);
+}
+
+/* The holder is out of its list and waits before it is sent again. */
+static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
+{
+        struct mad_transaction *x = transaction(e, slot);
+
+        x->level = (uint8_t) MIN(level, REST_LEVELS - 1U);
+        x->state = TRANSACTION_RESTING;
+        x->deadline = usec_add(e->now, REST_FIRST << x->level);
+        mad_engine_list_append(&e->table, &e->resting[x->level], slot);
+}
+
+static void be_ready_again(struct mad_engine *e, uint32_t slot)
+{
+        transaction(e, slot)->state = TRANSACTION_READY;
+        mad_engine_list_append(&e->table, &e->again, slot);
+}
+
+static bool has_tries_left(const struct mad_transaction *x)
+{
+        return x->tries <= x->request.retries;
+}
+
+static void time_out(struct mad_engine *e, uint32_t slot)
+{
+        struct mad_transaction *x = transaction(e, slot);
+
+        e->counters.timed_out++;
+        take_out(e, slot);
+
+        /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
+         * a further request to the same destination) it speaks of a dead port, and must not slow down all others. */
+        if (x->tries == 1 && !x->suspect)
+                mad_engine_window_lost(&e->window, x->send_number, e->n_sends);
+
+        if (has_tries_left(x))
+                be_ready_again(e, slot);
+        else
+                end(e, slot, SMP_TIMED_OUT);
+}
+
+static bool is_due(const struct mad_engine *e, const struct mad_engine_list *l)
+{
+        return l->first != SLOT_NONE && transaction(e, l->first)->deadline <= e->now;
+}
+
+static void look_at_deadlines(struct mad_engine *e)
+{
+        for (size_t i = 0; i < REST_LEVELS; i++)
+                while (is_due(e, &e->resting[i])) {
+                        uint32_t slot = e->resting[i].first;
+
+                        take_out(e, slot);
+                        be_ready_again(e, slot);
+                }
+        for (size_t i = 0; i < FLIGHT_LEVELS; i++)
+                while (is_due(e, &e->flying[i]))
+                        time_out(e, e->flying[i].first);
+}
+
+/* One that no live transaction has. They count up, so that a number comes back only after four thousand million sends. */
+static uint32_t make_tid(struct mad_engine *e)
+{
+        while (mad_engine_table_find(&e->table, e->next_tid) != SLOT_NONE)
+                e->next_tid++;
+        return e->next_tid++;
+}
+
+static bool may_send(const struct mad_engine *e)
+{
+        return e->in_flight < e->window.size && (e->again.n > 0 || e->ready.n > 0);
+}
+
+bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *ret)
+{
+        struct mad_transaction *x;
+        uint32_t slot;
+
+        advance(e, now);
+        look_at_deadlines(e);
+        if (!may_send(e))
+                return false;
+
+        slot = e->again.n > 0 ? e->again.first : e->ready.first;
+        x = transaction(e, slot);
+        take_out(e, slot);
+        if (!x->has_tid)
+                mad_engine_table_set_tid(&e->table, slot, make_tid(e));
+
+        x->state = TRANSACTION_FLYING;
+        x->level = (uint8_t) MIN(x->tries, FLIGHT_LEVELS - 1U);
+        x->deadline = usec_add(e->now, e->timeout << x->level);
+        x->send_number = ++e->n_sends;
+        mad_engine_list_append(&e->table, &e->flying[x->level], slot);
+        e->in_flight++;
+        e->counters.sent++;
+        if (x->tries++ > 0)
+                e->counters.retried++;
+
+        smp_encode(&x->request, x->tid, ret);
+        ret->timeout = e->timeout << x->level;
+        return true;
+}
+
+static bool error_is_final(int error)
+{
+        return error == ENODEV || error == ENXIO || error == EBADF || error == EPERM || error == EACCES;
+}
+
+void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_frame *frame, int error)
+{
+        uint32_t slot = mad_engine_table_find(&e->table, mad_frame_tid(frame));
+        struct mad_transaction *x;
+
+        advance(e, now);
+        if (slot == SLOT_NONE || transaction(e, slot)->state != TRANSACTION_FLYING)
+                return;
+
+        /* It never left, so it was no try: even a request that may be sent only once may be tried again. */
+        x = transaction(e, slot);
+        take_out(e, slot);
+        x->tries--;
+        x->failures++;
+        e->counters.sent--;
+        if (x->tries > 0)
+                e->counters.retried--;
+        if (error_is_final(error < 0 ? -error : error) || x->failures > SEND_FAILURES_MAX)
+                end(e, slot, SMP_UNSENT);
+        else
+                rest(e, slot, x->failures);
+}
+
+/* 1, or 0 for an answer that came to an earlier try while the next one was not sent yet. */
+static int told_busy(struct mad_engine *e, uint32_t slot)
+{
+        struct mad_transaction *x = transaction(e, slot);
+
+        if (x->state != TRANSACTION_FLYING) {
+                e->counters.stray++;
+                return 0;
+        }
+        e->counters.busy++;
+        take_out(e, slot);
+        if (has_tries_left(x))
+                rest(e, slot, x->tries);
+        else
+                end(e, slot, SMP_BUSY);
+        return 1;
+}
+
+int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame *frame)
+{
+        struct mad_transaction *x;
+        uint16_t status;
+        uint32_t slot;
+
+        advance(e, now);
+        if (frame->length < MAD_SIZE) {
+                e->counters.malformed++;
+                return -EBADMSG;
+        }
+        slot = mad_engine_table_find(&e->table, mad_frame_tid(frame));
+        if (slot == SLOT_NONE) {
+                e->counters.stray++;
+                return 0;
+        }
+        x = transaction(e, slot);
+        if (smp_check_response(&x->request, frame, &status) < 0) {
+                e->counters.malformed++;
+                return -EBADMSG;
+        }
+        if (mad_status_is_busy(status))
+                return told_busy(e, slot);
+
+        e->counters.answered++;
+        mad_engine_window_answered(&e->window);
+        take_out(e, slot);
+        x->mad_status = status;
+        smp_get_data(frame, x->request.data);
+        end(e, slot, status == 0 ? SMP_ANSWERED : SMP_REFUSED);
+        return 1;
+}
+
+bool mad_engine_next_result(struct mad_engine *e, struct smp_result *ret)
+{
+        uint32_t slot = e->ended.first;
+        const struct mad_transaction *x;
+
+        if (slot == SLOT_NONE)
+                return false;
+        x = transaction(e, slot);
+        ret->cookie = x->request.cookie;
+        ret->outcome = x->outcome;
+        ret->mad_status = x->mad_status;
+        memcpy(ret->data, x->request.data, sizeof(ret->data));
+        mad_engine_list_remove(&e->table, &e->ended, slot);
+        mad_engine_table_release(&e->table, slot);
+        return true;
+}
+
+static usec_t earliest(const struct mad_engine *e, const struct mad_engine_list *lists, size_t n)
+{
+        usec_t t = USEC_INFINITY;
+
+        for (size_t i = 0; i < n; i++)
+                if (lists[i].first != SLOT_NONE)
+                        t = MIN(t, transaction(e, lists[i].first)->deadline);
+        return t;
+}
+
+usec_t mad_engine_deadline(const struct mad_engine *e)
+{
+        usec_t flying, resting;
+
+        if (may_send(e))
+                return e->now;
+        flying = earliest(e, e->flying, FLIGHT_LEVELS);
+        resting = earliest(e, e->resting, REST_LEVELS);
+        return MIN(flying, resting);
+}
+
+bool mad_engine_is_idle(const struct mad_engine *e)
+{
+        return e->table.n_used == 0;
+}
+
+void mad_engine_get_counters(const struct mad_engine *e, struct mad_engine_counters *ret)
+{
+        *ret = e->counters;
+        ret->window = e->window.size;
+        ret->in_flight = e->in_flight;
+        ret->slots = e->table.n_slots;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Where the engine's transactions live: an array of slots that grows and never moves in meaning (slots are named by
+ * index), lists through it, and two hashes over it: by transaction ID, and by destination. Every operation takes the same
+ * time however many there are; memory is asked for only when more requests wait than ever before.
+ *
+ * Of all transactions to one destination, the *holder* is the one that may be sent; the others wait in a chain behind it,
+ * in the order in which they came. So "at most one outstanding to a destination" and "in order" need no further check.
+ *
+ * This file refuses to know time and what a MAD is.
+ */
+
+#include "ib/smp.h"
+
+#define SLOT_NONE UINT32_MAX
+
+enum mad_transaction_state {
+        TRANSACTION_FREE,
+        TRANSACTION_CHAINED, /* behind the holder of its destination */
+        TRANSACTION_READY,   /* holder; to be sent as soon as the window allows */
+        TRANSACTION_FLYING,  /* holder; sent, no answer yet */
+        TRANSACTION_RESTING, /* holder; told busy or could not be sent, waits before it is sent again */
+        TRANSACTION_ENDED,   /* its result waits to be fetched */
+};
+
+struct mad_transaction {
+        struct smp_request request; /* its data becomes the answer's */
+        enum mad_transaction_state state;
+        uint32_t previous, next;    /* in the list that its state puts it in; a chain uses next only */
+        uint32_t chain_first, chain_last; /* of a holder: who waits behind it */
+        uint32_t next_by_destination, next_by_tid;
+        uint32_t tid;
+        bool has_tid;
+        bool suspect;               /* the request before it to the same destination had no answer */
+        uint8_t failures;           /* times that this host could not send it */
+        uint16_t tries;             /* times that it was sent */
+        uint8_t level;              /* of the list that it flies or rests in */
+        usec_t deadline;
+        uint64_t send_number;       /* of its last try */
+        enum smp_outcome outcome;
+        uint16_t mad_status;
+};
+
+struct mad_engine_list {
+        uint32_t first, last;
+        unsigned n;
+};
+
+struct mad_engine_table {
+        struct mad_transaction *slots;
+        uint32_t *by_destination, *by_tid; /* heads of the buckets; n_buckets each, a power of two */
+        uint32_t n_slots, n_buckets;
+        uint32_t n_used;
+        struct mad_engine_list free;
+};
+
+/* Returns 0 or -ENOMEM. */
+int mad_engine_table_init(struct mad_engine_table *t, uint32_t n_slots);
+void mad_engine_table_done(struct mad_engine_table *t);
+
+void mad_engine_list_init(struct mad_engine_list *l);
+void mad_engine_list_append(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot);
+void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot);
+
+/* A copy of the request in a slot of its own. It is the holder of its destination (READY, in no list yet) or CHAINED.
+ * Returns 0 or -ENOMEM. Pointers into slots are void after it. */
+int mad_engine_table_add(struct mad_engine_table *t, const struct smp_request *request, uint32_t *ret);
+
+/* The holder gives its place to the first in its chain, which becomes READY, in no list yet. SLOT_NONE: nobody waited. */
+uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder);
+
+/* Back to the free slots. It must be in no list and have passed on what it held. */
+void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot);
+
+/* By transaction ID; SLOT_NONE: no such. */
+uint32_t mad_engine_table_find(const struct mad_engine_table *t, uint32_t tid);
+void mad_engine_table_set_tid(struct mad_engine_table *t, uint32_t slot, uint32_t tid);
+void mad_engine_table_clear_tid(struct mad_engine_table *t, uint32_t slot);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * How many MADs may be in flight: a number that follows what the fabric bears.
+ *
+ * It starts small and doubles per flight (one more for each answer) up to a threshold, then feels its way up by one per
+ * flight. A loss halves it, once per flight: MADs that were sent before the last cut tell nothing new.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mad_engine_window {
+        unsigned size;      /* MADs that may be in flight now */
+        unsigned maximum;   /* what the settings allow */
+        unsigned threshold; /* from here on it grows slowly */
+        unsigned answers;   /* since it last grew, above the threshold */
+        uint64_t cut_at;    /* sends up to this number went out before the last cut */
+};
+
+void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum);
+void mad_engine_window_answered(struct mad_engine_window *w);
+
+/* Send number `lost` (they count from 1) had no answer; `last` is the number of the last one sent. */
+void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, uint64_t last);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * pkeyd/: the daemon.
+ *
+ *     main         options, life cycle
+ *     daemon       event sources: signals and one timer -> which pass runs next
+ *     pass         one pass over the fabric: discover -> survey -> reconcile -> apply -> verify
+ *     generation   policy and settings as both files were at one moment
+ *     picture      the fabric as it is known
+ *     state        what outlives a run
+ *     say          results of stages -> journal entries
+ *     journal      the only place that logs; notify: the only place that talks to the service manager
+ *
+ * Everything happens on one sd_event loop. At most one pass runs; when none does, a timer waits for the next one.
+ * Signals never act on the fabric themselves: SIGHUP puts a candidate generation in place, ends an apply that is
+ * running, and makes a pass due; the pass takes the candidate when it decides. A candidate becomes the generation in
+ * force when the planner accepts it against the fabric, else it is dropped and what was in force stays.
+ *
+ * Only main.c ends the process. Running out of memory ends a pass, which is tried again later.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "pkeyd/generation.h"
+#include "pkeyd/journal.h"
+#include "pkeyd/picture.h"
+#include "pkeyd/state.h"
+#include "shell/fabric.h"
+#include "watch/watch.h"
+
+struct pass;
+
+enum pass_kind {
+        PASS_FULL,  /* discover, and read every table */
+        PASS_KNOWN, /* the fabric as it is known: a new policy is carried out at once; apply reads first */
+        PASS_RETRY, /* only ports that failed are read again */
+};
+
+enum pass_result {
+        PASS_DONE,    /* everything is as the policy says, or was said to differ (audit) */
+        PASS_PARTIAL, /* some ports did not answer or refused */
+        PASS_REFUSED, /* no policy can be carried out on this fabric; nothing was written */
+        PASS_STALE,   /* another process wrote meanwhile; what was read is old */
+        PASS_ENDED,   /* the apply was ended for a new policy or the end of the daemon */
+        PASS_ERROR,   /* of mechanism; was logged */
+};
+
+/* What the port was opened with; a change of one of them makes another fabric object necessary. */
+struct fabric_key {
+        char ca[CA_NAME_SIZE];
+        unsigned port, window;
+        usec_t timeout;
+};
+
+struct daemon {
+        const struct options *options;
+        struct journal journal;
+        sd_event *event;
+        struct state state;
+
+        struct generation *generation; /* in force; NULL: none yet */
+        struct generation *candidate;  /* loaded, not accepted yet; NULL: none */
+
+        uint64_t last_number;          /* of the generations that were ever in force */
+        size_t n_file_errors;          /* of the files, or of the last candidate against the fabric */
+
+        struct fabric *fabric;         /* NULL: no port */
+        struct fabric_key fabric_key;
+        struct picture *picture;       /* NULL: none yet */
+        struct watch *watch;
+        uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
+        uint64_t failures;             /* digest of what the last apply could not do */
+
+        struct pass *pass;             /* running; NULL: none */
+        sd_event_source *due;          /* timer of the next pass */
+        sd_event_source *patience;     /* asks the service manager for more time */
+        usec_t sweep_at, retry_at;
+        usec_t retry_delay, trouble_delay;
+        bool sweep_soon;               /* after a reload */
+        bool reload_due;               /* a candidate waits for a pass on the known fabric */
+        bool ready, reloading, stopping;
+        bool waiting;                  /* for the port or the SM */
+        bool discovery_failed;         /* was said */
+        char status[256];
+};
+
+/* Loads the files. Returns 0, or a negative errno that was logged. SIGHUP, SIGTERM and SIGINT must be blocked. */
+int daemon_init(struct daemon *d, const struct options *options);
+/* Runs until it is told to stop. Returns 0 or negative errno; no port to work through was logged. */
+int daemon_run(struct daemon *d);
+/* Accepts what daemon_init left behind, whatever it returned. */
+void daemon_done(struct daemon *d);
+
+/* What shall be: the candidate, else what is in force. */
+struct generation *daemon_wanted(struct daemon *d);
+
+/* For pass.c: the generation to decide by on the port that the pass works through (NULL: none), and what became of the
+ * candidate. */
+struct generation *daemon_to_decide(struct daemon *d);
+void daemon_accept(struct daemon *d);
+void daemon_refuse(struct daemon *d, const struct findings *findings);
+
+/* For pass.c: the pass is over; it is freed. Never starts another one from in here. */
+void daemon_pass_ended(struct daemon *d, enum pass_result result);
+
+/* The status line for the service manager. */
+void daemon_set_status(struct daemon *d, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+
+#include "pkeyd/journal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <syslog.h>
+#include <systemd/sd-journal.h>
+
+#define MAX_FIELDS  48
+#define MAX_P_KEYS  32
+
+static const char *const message_ids[JOURNAL_N_EVENTS] = {
+#define X(name, id, priority) [EVENT_##name] = id,
+#include "pkeyd/events.def"
+#undef X
+};
+
+static const int priorities[JOURNAL_N_EVENTS] = {
+#define X(name, id, priority) [EVENT_##name] = priority,
+#include "pkeyd/events.def"
+#undef X
+};
+
+/* One journal entry in the making. A field that memory does not suffice for is left out. */
+struct entry {
+        struct iovec fields[MAX_FIELDS];
+        int n;
+};
+
+static void entry_done(struct entry *e)
+{
+        for (int i = 0; i < e->n; i++)
+                free(e->fields[i].iov_base);
+}
+
+__attribute__((format(printf, 2, 3))) static void entry_add(struct entry *e, const char *format, ...)
+{
+        char *field;
+        va_list ap;
+        int n;
+
+        if (e->n == MAX_FIELDS)
+                return;
+        va_start(ap, format);
+        n = vasprintf(&field, format, ap);
+        va_end(ap);
+        if (n >= 0)
+                e->fields[e->n++] = (struct iovec) { .iov_base = field, .iov_len = (size_t) n };
+}
+
+static void entry_add_about(struct entry *e, const struct journal_about *about)
+{
+        if (about->generation)
+                entry_add(e, "PKEYD_GENERATION=%" PRIu64, about->generation);
+        if (about->node) {
+                entry_add(e, "PKEYD_NODE=%s", about->node);
+                entry_add(e, "PKEYD_PORT=%u", about->port);
+        }
+        if (about->port_guid.v)
+                entry_add(e, "PKEYD_PORT_GUID=0x%016" PRIx64, about->port_guid.v);
+        if (about->lid.v)
+                entry_add(e, "PKEYD_LID=%u", (unsigned) about->lid.v);
+        for (uint32_t i = 0; i < about->n_p_keys && i < MAX_P_KEYS; i++)
+                entry_add(e, "PKEYD_P_KEY=0x%04x", (unsigned) about->p_keys[i].v);
+        if (about->where && about->where->file) {
+                entry_add(e, "CONFIG_FILE=%s", about->where->file);
+                if (about->where->line)
+                        entry_add(e, "CONFIG_LINE=%u", about->where->line);
+        }
+}
+
+static const char *priority_to_string(int priority)
+{
+        switch (priority) {
+        case LOG_ERR:
+                return "error: ";
+        case LOG_WARNING:
+                return "warning: ";
+        case LOG_DEBUG:
+                return "debug: ";
+        default:
+                return "";
+        }
+}
+
+/* message_id may be NULL, about too. */
+static void put(const struct journal *j, int priority, const char *message_id, const struct journal_about *about,
+                const char *text)
+{
+        _cleanup_(entry_done) struct entry e = {};
+
+        if (!j->native) {
+                fprintf(stderr, "pkeyd: %s%s\n", priority_to_string(priority), text);
+                return;
+        }
+        entry_add(&e, "MESSAGE=%s", text);
+        entry_add(&e, "PRIORITY=%d", priority);
+        entry_add(&e, "SYSLOG_IDENTIFIER=pkeyd");
+        if (message_id)
+                entry_add(&e, "MESSAGE_ID=%s", message_id);
+        if (about)
+                entry_add_about(&e, about);
+        if (sd_journal_sendv(e.fields, e.n) < 0)
+                fprintf(stderr, "%s\n", text);
+}
+
+/* systemd sets JOURNAL_STREAM to the device and inode of what it made stderr; a shell in between may have changed
+ * it. */
+void journal_init(struct journal *j, bool verbose)
+{
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        *j = (struct journal) { .verbose = verbose };
+        if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 || fstat(STDERR_FILENO, &st) < 0)
+                return;
+        j->native = st.st_dev == device && st.st_ino == inode;
+}
+
+void journal_event(const struct journal *j, enum journal_event event, const struct journal_about *about,
+                   const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0)
+                text = NULL;
+        put(j, priorities[event], message_ids[event], about, text ? text : format);
+}
+
+void journal_debug(const struct journal *j, const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+        int n;
+
+        if (!j->verbose)
+                return;
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n >= 0)
+                put(j, LOG_DEBUG, NULL, NULL, text);
+        else
+                text = NULL;
+}
+
+static int finding_priority(const struct finding *finding)
+{
+        switch (finding->severity) {
+        case FINDING_ERROR:
+                return LOG_ERR;
+        case FINDING_WARNING:
+                return LOG_WARNING;
+        case FINDING_NOTE:
+                return LOG_INFO;
+        }
+        return LOG_ERR;
+}
+
+/* Compiler style, in one line. */
+static char *finding_to_line(const struct finding *f)
+{
+        const char *hint_open = f->hint ? " (hint: " : "", *hint_close = f->hint ? ")" : "";
+        const char *hint = f->hint ? f->hint : "";
+        const char *severity = finding_severity_to_string(f->severity);
+        char *line;
+        int n;
+
+        if (f->where.file && f->where.line)
+                n = asprintf(&line, "%s:%u:%u: %s: %s%s%s%s", f->where.file, f->where.line, f->where.column, severity,
+                             f->text, hint_open, hint, hint_close);
+        else if (f->where.file)
+                n = asprintf(&line, "%s: %s: %s%s%s%s", f->where.file, severity, f->text, hint_open, hint, hint_close);
+        else
+                n = asprintf(&line, "%s%s%s%s", f->text, hint_open, hint, hint_close);
+        return n < 0 ? NULL : line;
+}
+
+void journal_finding(const struct journal *j, enum journal_event event, uint64_t generation,
+                     const struct finding *finding)
+{
+        struct journal_about about = { .generation = generation, .where = &finding->where };
+        _cleanup_arena_ struct arena *a = NULL;
+        _cleanup_free_ char *line = NULL;
+        const char *block;
+
+        if (!j->native && finding->where.file) {
+                a = arena_new();
+                block = a ? finding_format(a, finding) : NULL;
+                fprintf(stderr, "pkeyd: %s", block ? block : finding->text);
+                return;
+        }
+        line = finding_to_line(finding);
+        put(j, finding_priority(finding), message_ids[event], &about, line ? line : finding->text);
+}

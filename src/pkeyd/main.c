@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "pkeyd/daemon.h"
+#include "shell/report.h"
+
+/* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
+static int block_signals(void)
+{
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGHUP);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGUSR1, SIG_IGN) == SIG_ERR)
+                return -errno;
+        return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
+/* --check: both files, no fabric. */
+static int check_files(const struct options *o)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_(generation_free_p) struct generation *g = NULL;
+        _cleanup_findings_ struct findings findings;
+        char count[64];
+        int r;
+
+        findings_init(&findings, a);
+        r = a ? generation_load(o, &findings, &g) : -ENOMEM;
+        if (r == -ENOMEM || report_findings(stderr, &findings, FINDING_NOTE) < 0) {
+                fprintf(stderr, "pkeyd: error: out of memory\n");
+                return EXIT_FAILURE;
+        }
+        report_count(&findings, count, sizeof(count));
+        printf("%s: %s\n", o->policy_file, count);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run(const struct options *o)
+{
+        struct daemon d;
+        int r;
+
+        r = block_signals();
+        if (r < 0) {
+                fprintf(stderr, "pkeyd: error: signals: %s\n", strerror(-r));
+                return EXIT_FAILURE;
+        }
+        r = daemon_init(&d, o);
+        if (r == 0)
+                r = daemon_run(&d);
+        daemon_done(&d);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char *argv[])
+{
+        struct options options;
+        int r;
+
+        r = options_parse(argc, argv, &options);
+        if (r <= 0)
+                return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = options.check ? check_files(&options) : run(&options);
+        options_done(&options);
+        return r;
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/pass.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "apply/apply.h"
+#include "desired/assume.h"
+#include "pkeyd/notify.h"
+#include "pkeyd/say.h"
+#include "reconcile.h"
+
+#define MAX_RETRIES 4
+#define LOCK_RETRY USEC_PER_SEC
+
+enum pass_step {
+        STEP_DISCOVER,
+        STEP_SURVEY,
+        STEP_LOCK,
+        STEP_RECONCILE,
+        STEP_APPLY,
+        STEP_VERIFY,
+};
+
+struct pass {
+        struct daemon *d;
+        enum pass_kind kind;
+        enum pass_step step;
+        struct arena *arena;          /* of all that lives no longer than the pass */
+        struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
+        struct observed *seen;        /* what a survey of a known fabric reads */
+        struct survey *survey;
+        sd_event_source *lock_timer;
+        bool surveyed;                /* tables were read in this pass */
+
+        struct generation *generation; /* borrows: what the pass decided by */
+        struct plan_options options;
+        struct reconciled decision;
+        struct apply *apply;
+        usec_t apply_began;
+        bool ended;                   /* pass_end_apply was called */
+};
+
+struct pass *pass_free(struct pass *p)
+{
+        if (!p)
+                return NULL;
+        state_unlock(&p->d->state);
+        sd_event_source_disable_unref(p->lock_timer);
+        picture_free(p->new_picture);
+        arena_free(p->arena);
+        free(p);
+        return NULL;
+}
+
+/* Always the last thing that is done in a pass: p is gone afterwards. */
+static void pass_end(struct pass *p, enum pass_result result)
+{
+        daemon_pass_ended(p->d, result);
+}
+
+/* Of mechanism: nothing that a policy could be blamed for. */
+static void pass_fail(struct pass *p, const char *what, int error)
+{
+        struct daemon *d = p->d;
+
+        if (p->step != STEP_DISCOVER)
+                journal_event(&d->journal, EVENT_PASS_FAILED, NULL, "%s: %s; will be tried again", what,
+                              strerror(-error));
+        else if (!d->discovery_failed)
+                journal_event(&d->journal, EVENT_DISCOVERY_FAILED, NULL, "%s: %s; will be tried again", what,
+                              strerror(-error));
+        d->discovery_failed = p->step == STEP_DISCOVER;
+        daemon_set_status(d, "%s: %s", what, strerror(-error));
+        pass_end(p, PASS_ERROR);
+}
+
+/* --- verify ----------------------------------------------------------------------------------------------------- */
+
+/* judge: compare tables with the decision; else only who is there and who answers. */
+static int look(struct pass *p, bool judge, struct watch_report *ret)
+{
+        struct daemon *d = p->d;
+        bool same_policy = p->generation && d->watched_generation == p->generation->number;
+        struct verification *v = NULL;
+        int r;
+
+        if (judge) {
+                r = verify_compare(p->arena, p->decision.desired, d->picture->observed, &p->options, &v);
+                if (r < 0)
+                        return r;
+        }
+        r = watch_look(d->watch, p->arena, d->picture->observed, v, same_policy, ret);
+        if (r < 0)
+                return r;
+        if (judge)
+                d->watched_generation = p->generation->number;
+        say_look(&d->journal, p->generation ? p->generation : d->generation, ret);
+        return 0;
+}
+
+static void describe_outcome(struct pass *p, const struct watch_report *report)
+{
+        char differ[64] = "", unreachable[64] = "";
+
+        if (report->n_differ > 0)
+                (void) snprintf(differ, sizeof(differ), ", %u differ", report->n_differ);
+        if (report->n_unreachable > 0)
+                (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
+        daemon_set_status(p->d, "generation %" PRIu64 "%s: %u ports verified%s%s", p->generation->number,
+                          p->generation->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ,
+                          unreachable);
+}
+
+static void verify(struct pass *p)
+{
+        struct watch_report report;
+        bool first = !p->generation->carried_out;
+        int r;
+
+        p->step = STEP_VERIFY;
+        r = look(p, true, &report);
+        if (r < 0) {
+                pass_fail(p, "tables could not be compared with the policy", r);
+                return;
+        }
+        describe_outcome(p, &report);
+        p->generation->carried_out = true;
+        if (first)
+                journal_event(&p->d->journal, EVENT_VERIFIED,
+                              &(struct journal_about) { .generation = p->generation->number }, "%s", p->d->status);
+        pass_end(p, picture_n_failed(p->d->picture) > 0 ? PASS_PARTIAL : PASS_DONE);
+}
+
+/* --- apply ------------------------------------------------------------------------------------------------------ */
+
+static void mark_failed_ports(struct pass *p)
+{
+        const struct plan *plan = p->decision.plan;
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
+                        const struct apply_outcome *o = apply_outcome(p->apply, (enum plan_phase) phase, i);
+
+                        if (o->state == APPLY_FAILED)
+                                p->d->picture->failed[plan->steps[phase].writes[i].port] = true;
+                }
+}
+
+static void on_applied(int r, void *userdata)
+{
+        struct pass *p = userdata;
+        struct daemon *d = p->d;
+
+        state_save_memory(&d->state);
+        if (r < 0) {
+                pass_fail(p, "writing was cut short", r);
+                return;
+        }
+        if (p->ended) {
+                journal_debug(&d->journal, "generation %" PRIu64 ": writing was ended early", p->generation->number);
+                pass_end(p, PASS_ENDED);
+                return;
+        }
+        mark_failed_ports(p);
+        say_apply(&d->journal, p->generation, p->decision.plan, d->picture->observed, p->apply,
+                  clock_now() - p->apply_began, &d->failures);
+        verify(p);
+}
+
+static void apply(struct pass *p)
+{
+        struct apply_options options = { .retries = MAX_RETRIES };
+        struct daemon *d = p->d;
+        struct smp_stage stage;
+        int r;
+
+        p->step = STEP_APPLY;
+        p->apply_began = clock_now();
+        r = apply_new(p->arena, p->decision.plan, d->picture->observed, d->state.memory, &options, &p->apply);
+        if (r == 0) {
+                stage = apply_stage(p->apply);
+                r = fabric_run(d->fabric, &stage, on_applied, p);
+        }
+        if (r < 0)
+                pass_fail(p, "the plan could not be carried out", r);
+}
+
+/* --- reconcile -------------------------------------------------------------------------------------------------- */
+
+static void carry_out(struct pass *p)
+{
+        struct watch_report report;
+        bool judged_before = p->d->watched_generation == p->generation->number;
+        int r;
+
+        /* what drifted must be said before it is mended; what a new policy changes did not drift */
+        if (p->surveyed) {
+                r = look(p, judged_before, &report);
+                if (r < 0) {
+                        pass_fail(p, "tables could not be compared with the policy", r);
+                        return;
+                }
+        }
+        if (p->generation->settings->mode == MODE_AUDIT || plan_is_empty(p->decision.plan))
+                verify(p);
+        else
+                apply(p);
+}
+
+/* Nothing can be in force on this fabric; the next sweep may find another one. */
+static void refuse(struct pass *p, const struct findings *findings)
+{
+        struct watch_report report;
+        struct daemon *d = p->d;
+
+        (void) (p->surveyed ? look(p, false, &report) : 0);
+        if (p->generation->n_refused != findings->n_errors)
+                journal_event(&d->journal, EVENT_POLICY_REFUSED,
+                              &(struct journal_about) { .generation = p->generation->number },
+                              "%zu error%s: the policy cannot be carried out on this fabric; nothing was written",
+                              findings->n_errors, findings->n_errors == 1 ? "" : "s");
+        p->generation->n_refused = findings->n_errors;
+        daemon_set_status(d, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written",
+                          findings->n_errors, findings->n_errors == 1 ? "" : "s");
+        pass_end(p, PASS_REFUSED);
+}
+
+/* One try with one generation. Returns 0, -EAGAIN: it was a candidate and is refused, there is another one; -EBADMSG:
+ * refused, there is none; -ENOMEM. */
+static int decide(struct pass *p, struct findings *findings)
+{
+        struct daemon *d = p->d;
+        bool is_candidate = p->generation == d->candidate;
+        int r;
+
+        plan_options_from_settings(p->generation->settings, &p->options);
+        r = reconcile(p->arena, p->generation->policy, d->picture->observed, d->state.memory, &p->options, findings,
+                      &p->decision);
+        if (r == -ENOMEM || findings->out_of_memory)
+                return -ENOMEM;
+        if (r == 0 && is_candidate)
+                daemon_accept(d);
+        if (r < 0 && is_candidate && d->generation) {
+                daemon_refuse(d, findings); /* frees the candidate */
+                p->generation = NULL;
+                return -EAGAIN;
+        }
+        say_plan_findings(&d->journal, p->generation, findings);
+        if (r == 0)
+                p->generation->n_refused = 0;
+        return r;
+}
+
+static void reconcile_step(struct pass *p)
+{
+        int r;
+
+        p->step = STEP_RECONCILE;
+        picture_reset_failed(p->d->picture);
+        do {
+                _cleanup_findings_ struct findings findings;
+
+                findings_init(&findings, p->arena);
+                p->generation = daemon_to_decide(p->d);
+                if (!p->generation) {
+                        pass_end(p, PASS_STALE); /* wanted is one for another port */
+                        return;
+                }
+                r = decide(p, &findings);
+                if (r == -EBADMSG) {
+                        refuse(p, &findings);
+                        return;
+                }
+        } while (r == -EAGAIN);
+        if (r < 0)
+                pass_fail(p, "no plan could be made", r);
+        else
+                carry_out(p);
+}
+
+/* --- lock ------------------------------------------------------------------------------------------------------- */
+
+/* Where an answer is not needed: the lock is still somebody else's. */
+static bool try_lock(struct pass *p)
+{
+        int pid = 0;
+
+        if (state_lock(&p->d->state, &pid) == 0)
+                return true;
+        if (!p->lock_timer)
+                journal_event(&p->d->journal, EVENT_LOCK_WAIT, NULL,
+                              "process %d is writing P_Key tables with the same state directory; waiting for it", pid);
+        return false;
+}
+
+static int on_lock_due(sd_event_source *timer, uint64_t now, void *userdata)
+{
+        struct pass *p = userdata;
+
+        if (!try_lock(p)) {
+                (void) sd_event_source_set_time(timer, now + LOCK_RETRY);
+                (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+                return 0;
+        }
+        /* what was read before is what the other process changed */
+        pass_end(p, PASS_STALE);
+        return 0;
+}
+
+static void lock(struct pass *p)
+{
+        struct daemon *d = p->d;
+        int r;
+
+        p->step = STEP_LOCK;
+        if (try_lock(p)) {
+                reconcile_step(p);
+                return;
+        }
+        daemon_set_status(d, "waiting for another process that writes P_Key tables");
+        r = sd_event_add_time_relative(d->event, &p->lock_timer, CLOCK_MONOTONIC, LOCK_RETRY, 0, on_lock_due, p);
+        if (r < 0)
+                pass_fail(p, "the lock of the state directory cannot be waited for", r);
+}
+
+/* --- survey ----------------------------------------------------------------------------------------------------- */
+
+static bool any_unknown(const struct observed *o)
+{
+        for (uint32_t i = 0; i < o->subnet->n_ports; i++)
+                if (o->tables[i].entries && o->tables[i].source == TABLE_UNKNOWN)
+                        return true;
+        return false;
+}
+
+/* Ports that nobody could read so far are taken to hold what the generation in force gave them. */
+static int assume_in_force(struct pass *p, struct picture *picture)
+{
+        _cleanup_findings_ struct findings ignored;
+        const struct generation *g = p->d->generation;
+        struct memberships *memberships;
+        struct desired *desired;
+        int r;
+
+        findings_init(&ignored, p->arena);
+        if (!g || !any_unknown(picture->observed))
+                return 0;
+        r = policy_resolve(p->arena, g->policy, picture->subnet, &ignored, &memberships);
+        if (r < 0)
+                return r == -EBADMSG ? 0 : r; /* it does not fit this fabric; then nothing is known */
+        r = desired_compute(p->arena, memberships, &desired);
+        if (r == 0)
+                (void) desired_assume_unread(picture->observed, desired);
+        return r;
+}
+
+static int adopt_picture(struct pass *p)
+{
+        struct daemon *d = p->d;
+        int r;
+
+        if (d->picture)
+                observed_assume_from(p->new_picture->observed, d->picture->observed);
+        r = assume_in_force(p, p->new_picture);
+        if (r < 0)
+                return r;
+        picture_free(d->picture);
+        d->picture = STEAL(p->new_picture);
+        return 0;
+}
+
+static void on_surveyed(int r, void *userdata)
+{
+        struct pass *p = userdata;
+
+        if (r == 0 && p->new_picture)
+                r = adopt_picture(p);
+        else if (r == 0)
+                picture_merge(p->d->picture, p->seen);
+        if (r < 0) {
+                pass_fail(p, "the P_Key tables could not be read", r);
+                return;
+        }
+        p->surveyed = true;
+        lock(p);
+}
+
+/* All of a new picture, or the ports of a known one that failed. */
+static int prepare_survey(struct pass *p, struct survey_options *options)
+{
+        uint32_t *ports;
+        int r;
+
+        if (p->new_picture)
+                return survey_new(p->arena, p->new_picture->observed, options, &p->survey);
+        r = picture_failed_ports(p->d->picture, p->arena, &ports, &options->n_ports);
+        if (r < 0)
+                return r;
+        options->ports = ports;
+        r = observed_new(p->arena, p->d->picture->subnet, &p->seen);
+        if (r < 0)
+                return r;
+        return survey_new(p->arena, p->seen, options, &p->survey);
+}
+
+static void survey(struct pass *p)
+{
+        struct survey_options options = { .retries = MAX_RETRIES };
+        struct smp_stage stage;
+        int r;
+
+        p->step = STEP_SURVEY;
+        r = prepare_survey(p, &options);
+        if (r == 0) {
+                stage = survey_stage(p->survey);
+                r = fabric_run(p->d->fabric, &stage, on_surveyed, p);
+        }
+        if (r < 0)
+                pass_fail(p, "the P_Key tables could not be read", r);
+}
+
+/* --- discover --------------------------------------------------------------------------------------------------- */
+
+static void on_discovered(int r, void *userdata)
+{
+        struct pass *p = userdata;
+
+        if (r == 0)
+                r = picture_prepare(p->new_picture);
+        if (r < 0) {
+                pass_fail(p, "the fabric could not be discovered", r);
+                return;
+        }
+        if (p->d->stopping) {
+                pass_end(p, PASS_ENDED);
+                return;
+        }
+        p->d->discovery_failed = false;
+        journal_debug(&p->d->journal, "discovered: %u nodes, %u ports that matter", p->new_picture->subnet->n_nodes,
+                      p->new_picture->subnet->n_ports);
+        survey(p);
+}
+
+static void discover(struct pass *p)
+{
+        int r;
+
+        p->step = STEP_DISCOVER;
+        p->new_picture = picture_new();
+        r = p->new_picture ? fabric_discover(p->d->fabric, p->new_picture->arena, &p->new_picture->subnet,
+                                             on_discovered, p)
+                           : -ENOMEM;
+        if (r < 0)
+                pass_fail(p, "the fabric could not be discovered", r);
+}
+
+/* --- from outside ----------------------------------------------------------------------------------------------- */
+
+int pass_start(struct daemon *d, enum pass_kind kind)
+{
+        struct pass *p = calloc(1, sizeof(*p));
+
+        if (!p)
+                return -ENOMEM;
+        *p = (struct pass) { .d = d, .kind = kind, .arena = arena_new() };
+        if (!p->arena) {
+                free(p);
+                return -ENOMEM;
+        }
+        d->pass = p;
+        switch (kind) {
+        case PASS_FULL:
+                discover(p);
+                break;
+        case PASS_KNOWN:
+                lock(p);
+                break;
+        case PASS_RETRY:
+                survey(p);
+                break;
+        }
+        return 0;
+}
+
+void pass_end_apply(struct pass *p)
+{
+        if (p->step != STEP_APPLY)
+                return;
+        p->ended = true;
+        apply_abort(p->apply);
+}
+
+bool pass_must_be_awaited(const struct pass *p)
+{
+        return p->step == STEP_APPLY || p->step == STEP_DISCOVER;
+}
+
+static unsigned percent(const struct smp_stage *stage)
+{
+        uint64_t done, total;
+
+        stage->progress(stage->state, &done, &total);
+        return total > 0 ? (unsigned) (done * 100 / total) : 0;
+}
+
+void pass_describe(const struct pass *p, char *ret, size_t size)
+{
+        struct smp_stage stage;
+
+        switch (p->step) {
+        case STEP_DISCOVER:
+                (void) snprintf(ret, size, "discovering the fabric");
+                break;
+        case STEP_SURVEY:
+                stage = survey_stage(p->survey);
+                (void) snprintf(ret, size, "reading P_Key tables, %u %% done", percent(&stage));
+                break;
+        case STEP_LOCK:
+                (void) snprintf(ret, size, "waiting for another process that writes P_Key tables");
+                break;
+        case STEP_APPLY:
+                stage = apply_stage(p->apply);
+                (void) snprintf(ret, size, "generation %" PRIu64 ": writing P_Key tables (%s), %u %% done",
+                                p->generation->number, plan_phase_to_string(apply_phase(p->apply)), percent(&stage));
+                break;
+        case STEP_RECONCILE:
+        case STEP_VERIFY:
+                (void) snprintf(ret, size, "comparing");
+                break;
+        }
+}

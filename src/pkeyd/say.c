@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/say.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define EXAMPLES   4
+#define TEXT_SIZE  512
+#define MAX_P_KEYS 8
+
+/* A line of bounded length that is put together piece by piece. */
+struct line {
+        char text[TEXT_SIZE];
+        size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void line_add(struct line *l, const char *format, ...)
+{
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(l->text + l->n, sizeof(l->text) - l->n, format, ap);
+        va_end(ap);
+        if (n > 0)
+                l->n = MIN(l->n + (size_t) n, sizeof(l->text) - 1);
+}
+
+static const char *plural(uint64_t n)
+{
+        return n == 1 ? "" : "s";
+}
+
+/* --- findings --------------------------------------------------------------------------------------------------- */
+
+void say_findings(const struct journal *j, const struct findings *findings)
+{
+        for (size_t i = 0; i < findings->n; i++)
+                journal_finding(j, EVENT_FINDING, 0, &findings->items[i]);
+}
+
+static enum journal_event event_of_finding(const struct finding *f)
+{
+        if (f->code == FINDING_PLAN_INDEX0)
+                return EVENT_INDEX0_WRONG;
+        if (f->code == FINDING_PLAN_ENFORCEMENT_OFF || f->code == FINDING_PLAN_ENFORCEMENT_SKIPPED)
+                return EVENT_ENFORCEMENT_OFF;
+        return EVENT_FINDING;
+}
+
+void say_plan_findings(const struct journal *j, struct generation *g, const struct findings *findings)
+{
+        for (size_t i = 0; i < findings->n; i++) {
+                const struct finding *f = &findings->items[i];
+
+                /* the watch says which ports do not answer, once for each time they stop */
+                if (f->code != FINDING_PLAN_UNREACHABLE && generation_says(g, f))
+                        journal_finding(j, event_of_finding(f), g->number, f);
+        }
+}
+
+/* --- a look ----------------------------------------------------------------------------------------------------- */
+
+static void add_p_keys(struct line *l, const char *word, const struct p_key *keys, uint32_t n)
+{
+        if (n == 0)
+                return;
+        line_add(l, "%s%s", l->n > 0 ? ", " : "", word);
+        for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
+                line_add(l, " 0x%04x", (unsigned) keys[i].v);
+        if (n > MAX_P_KEYS)
+                line_add(l, " and %u more", n - MAX_P_KEYS);
+}
+
+static void add_difference(struct line *l, const struct discrepancy *d)
+{
+        add_p_keys(l, "lacks", d->missing, d->n_missing);
+        add_p_keys(l, "has unasked", d->unexpected, d->n_unexpected);
+        if (d->enforcement_differs)
+                line_add(l, "%sits enforcement bits differ", l->n > 0 ? ", " : "");
+}
+
+static struct journal_about about_event(const struct generation *g, const struct watch_event *e)
+{
+        return (struct journal_about) {
+                .generation = g ? g->number : 0,
+                .node = e->label,
+                .port_guid = e->port_guid,
+                .lid = e->lid,
+                .port = e->number,
+        };
+}
+
+static const char *sentence_of(const struct watch_event *e)
+{
+        switch (e->kind) {
+        case WATCH_NEW:
+                return "is new in the fabric";
+        case WATCH_GONE:
+                return "is gone from the fabric";
+        case WATCH_UNREACHABLE:
+                return "does not let its P_Key table be read";
+        case WATCH_BACK:
+                return "lets its P_Key table be read again";
+        case WATCH_DRIFTED:
+                return "its P_Key table was changed by somebody else";
+        case WATCH_DIFFERS:
+                return "its P_Key table is not as the policy says";
+        case WATCH_RIGHT:
+        case WATCH_MENDED:
+                return "its P_Key table is as the policy says again";
+        case WATCH_N_KINDS:
+                break;
+        }
+        return "";
+}
+
+static void say_one(const struct journal *j, enum journal_event event, const struct generation *g,
+                    const struct watch_event *e)
+{
+        struct journal_about about = about_event(g, e);
+        struct p_key keys[2 * MAX_P_KEYS];
+        struct line detail = {};
+
+        if (e->differs) {
+                uint32_t n_missing = MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS);
+                uint32_t n_unexpected = MIN(e->differs->n_unexpected, (uint32_t) MAX_P_KEYS);
+
+                add_difference(&detail, e->differs);
+                if (n_missing > 0)
+                        memcpy(keys, e->differs->missing, n_missing * sizeof(keys[0]));
+                if (n_unexpected > 0)
+                        memcpy(keys + n_missing, e->differs->unexpected, n_unexpected * sizeof(keys[0]));
+                about.p_keys = keys;
+                about.n_p_keys = n_missing + n_unexpected;
+        }
+        if (e->kind == WATCH_UNREACHABLE && e->failure == SMP_REFUSED)
+                line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
+        else if (e->kind == WATCH_UNREACHABLE)
+                line_add(&detail, "%s%s", smp_outcome_to_string(e->failure),
+                         e->failure == SMP_TIMED_OUT ? "; a wrong M_Key gets no answer either" : "");
+        journal_event(j, event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, sentence_of(e),
+                      detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
+}
+
+static void say_many(const struct journal *j, enum journal_event event, const struct generation *g,
+                     const struct watch_event *events, uint32_t n)
+{
+        struct journal_about about = { .generation = g ? g->number : 0 };
+        struct line examples = {};
+
+        for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
+                line_add(&examples, "%s%s", i > 0 ? ", " : "", events[i].label);
+        journal_event(j, event, &about, "%u ports, among them %s: each %s", n, examples.text, sentence_of(&events[0]));
+}
+
+static void say_kind(const struct journal *j, enum journal_event event, const struct generation *g,
+                     const struct watch_event *events, uint32_t n)
+{
+        if (n > SAY_MAX) {
+                say_many(j, event, g, events, n);
+                return;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                say_one(j, event, g, &events[i]);
+}
+
+/* What is worth an entry, and in which mode. */
+static const struct {
+        enum watch_kind kind;
+        enum journal_event event;
+        bool enforce, audit;
+} kinds_to_say[] = {
+        { WATCH_NEW, EVENT_PORT_NEW, true, true },
+        { WATCH_GONE, EVENT_PORT_GONE, true, true },
+        { WATCH_UNREACHABLE, EVENT_PORT_UNREACHABLE, true, true },
+        { WATCH_BACK, EVENT_PORT_BACK, true, true },
+        { WATCH_DRIFTED, EVENT_DRIFT_FOUND, true, true },
+        { WATCH_DIFFERS, EVENT_TABLE_DIFFERS, false, true },
+        { WATCH_RIGHT, EVENT_TABLE_RIGHT, false, true },
+        { WATCH_MENDED, EVENT_DRIFT_MENDED, true, true },
+};
+
+void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report)
+{
+        bool audit = g && g->settings->mode == MODE_AUDIT;
+        const struct watch_event *events;
+        uint32_t n;
+
+        for (size_t i = 0; i < ELEMENTS(kinds_to_say); i++) {
+                if (!(audit ? kinds_to_say[i].audit : kinds_to_say[i].enforce))
+                        continue;
+                events = watch_report_events(report, kinds_to_say[i].kind, &n);
+                say_kind(j, kinds_to_say[i].event, g, events, n);
+        }
+}
+
+/* --- an apply --------------------------------------------------------------------------------------------------- */
+
+static void say_failed_write(const struct journal *j, const struct generation *g, const struct plan *plan,
+                             const struct plan_write *w, enum plan_phase phase, const struct apply_outcome *o)
+{
+        const struct subnet_port *p = &plan->subnet->ports[w->port];
+        _cleanup_arena_ struct arena *a = arena_new();
+        const char *label = a ? subnet_port_label(a, plan->subnet, w->port) : NULL;
+        struct journal_about about = {
+                .generation = g->number, .node = label, .port_guid = p->guid, .lid = p->lid, .port = p->number,
+        };
+        struct line reason = {};
+
+        line_add(&reason, "%s", apply_reason_to_string(o->reason));
+        if (o->reason == APPLY_STATUS)
+                line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
+        if (w->kind == WRITE_BLOCK)
+                journal_event(j, EVENT_WRITE_FAILED, &about,
+                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?",
+                              (unsigned) w->block, plan_phase_to_string(phase), reason.text);
+        else
+                journal_event(j, EVENT_WRITE_FAILED, &about, "%s: its enforcement bits could not be written (%s: %s)",
+                              label ? label : "?", plan_phase_to_string(phase), reason.text);
+}
+
+static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const struct apply_outcome *o)
+{
+        h = (h ^ w->port) * UINT64_C(0x100000001b3);
+        h = (h ^ w->block) * UINT64_C(0x100000001b3);
+        return (h ^ o->reason) * UINT64_C(0x100000001b3);
+}
+
+/* Ports that could not be read were named by the watch. */
+static bool is_failure_to_name(const struct observed *observed, const struct plan_write *w,
+                               const struct apply_outcome *o)
+{
+        return o->state == APPLY_FAILED && o->reason != APPLY_ABORTED && observed->tables[w->port].source == TABLE_READ;
+}
+
+struct failures {
+        uint64_t digest;  /* 0: none */
+        uint32_t to_name;
+};
+
+static struct failures count_failures(const struct plan *plan, const struct observed *observed,
+                                      const struct apply *apply)
+{
+        struct failures f = {};
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
+                        const struct plan_write *w = &plan->steps[phase].writes[i];
+                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
+
+                        if (o->state == APPLY_FAILED)
+                                f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
+                        f.to_name += is_failure_to_name(observed, w, o);
+                }
+        return f;
+}
+
+static void say_failed_writes(const struct journal *j, const struct generation *g, const struct plan *plan,
+                              const struct observed *observed, const struct apply *apply)
+{
+        uint32_t said = 0;
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes && said < SAY_MAX; i++) {
+                        const struct plan_write *w = &plan->steps[phase].writes[i];
+                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
+
+                        if (!is_failure_to_name(observed, w, o))
+                                continue;
+                        say_failed_write(j, g, plan, w, (enum plan_phase) phase, o);
+                        said++;
+                }
+}
+
+static void add_held(struct line *l, const struct apply *apply)
+{
+        const uint16_t *bases;
+        uint32_t n;
+
+        bases = apply_held_bases(apply, &n);
+        if (n == 0)
+                return;
+        line_add(l, "; held back until that is done: partition%s", plural(n));
+        for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
+                line_add(l, " 0x%04x", (unsigned) bases[i]);
+        if (n > MAX_P_KEYS)
+                line_add(l, " and %u more", n - MAX_P_KEYS);
+}
+
+void say_apply(const struct journal *j, struct generation *g, const struct plan *plan, const struct observed *observed,
+               const struct apply *apply, usec_t duration, uint64_t *failures)
+{
+        struct journal_about about = { .generation = g->number };
+        struct failures now = count_failures(plan, observed, apply);
+        struct apply_summary summary;
+        struct line line = {};
+
+        apply_get_summary(apply, &summary);
+        line_add(&line, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
+                 plural(summary.written), plan->n_ports_affected, plural(plan->n_ports_affected),
+                 (double) duration / (double) USEC_PER_SEC);
+        if (summary.failed + summary.held == 0) {
+                *failures = 0;
+                journal_event(j, EVENT_APPLIED, &about, "%s", line.text);
+                return;
+        }
+        if (now.digest == *failures && summary.written == 0) {
+                journal_debug(j, "%s, the same %u failed again", line.text, summary.failed);
+                return;
+        }
+        *failures = now.digest;
+        say_failed_writes(j, g, plan, observed, apply);
+        line_add(&line, ", %u failed, %u held back", summary.failed, summary.held);
+        if (now.to_name > SAY_MAX)
+                line_add(&line, " (%u are named above)", SAY_MAX);
+        add_held(&line, apply);
+        journal_event(j, EVENT_APPLY_PARTIAL, &about, "%s", line.text);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/hostlist.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct reader {
+        struct arena *arena;
+        const char *text;
+        size_t n, at;
+        struct hostlist_error *error;
+        struct hostlist *list;
+        size_t min_length; /* of the names it stands for */
+};
+
+static int fail(struct reader *r, size_t offset, const char *text, const char *hint)
+{
+        r->error->offset = offset;
+        r->error->text = text;
+        r->error->hint = hint;
+        return text ? -EBADMSG : -ENOMEM;
+}
+
+static bool is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
+static bool is_name_char(char c)
+{
+        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+}
+
+/* A character as a message may show it. */
+static const char *show_char(struct reader *r, char c)
+{
+        const char *s;
+
+        if (c == ' ')
+                return "a blank";
+        if (c > 0x20 && c < 0x7f)
+                s = arena_printf(r->arena, "'%c'", c);
+        else
+                s = arena_printf(r->arena, "byte 0x%02x", (unsigned char) c);
+        return s ? s : "a character";
+}
+
+/* A number within brackets: its value and how many digits it has. */
+static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
+{
+        size_t start = r->at;
+        uint64_t v = 0;
+
+        while (r->at < r->n && is_digit(r->text[r->at])) {
+                if (r->at - start >= HOSTLIST_MAX_DIGITS)
+                        return fail(r, start, arena_printf(r->arena, "a number of more than %d digits",
+                                                           HOSTLIST_MAX_DIGITS), NULL);
+                v = v * 10 + (uint64_t) (r->text[r->at++] - '0');
+        }
+        if (r->at == start) {
+                if (r->at < r->n && r->text[r->at] == '[')
+                        return fail(r, start, "brackets within brackets", NULL);
+                return fail(r, start, "a number is missing between the brackets (accepted: digits, as in [01-18,20])",
+                            NULL);
+        }
+        *ret = v;
+        *ret_digits = r->at - start;
+        return 0;
+}
+
+/* The two ends of a range must agree about zero padding; 08-100 could mean two things. */
+static int check_padding(struct reader *r, size_t start, const struct hostlist_range *range, size_t digits_first,
+                         size_t digits_last)
+{
+        bool padded_first = digits_first > 1 && r->text[start] == '0';
+        bool padded_last = digits_last > 1 && r->text[r->at - digits_last] == '0';
+        int width = (int) MAX(digits_first, digits_last);
+
+        if (digits_first == digits_last || (!padded_first && !padded_last))
+                return 0;
+        return fail(r, start,
+                    arena_printf(r->arena, "the ends of the range %.*s differ in their zero padding",
+                                 (int) (r->at - start), r->text + start),
+                    arena_printf(r->arena, "write %0*" PRIu64 "-%0*" PRIu64 " or %" PRIu64 "-%" PRIu64, width,
+                                 range->first, width, range->last, range->first, range->last));
+}
+
+static int read_range(struct reader *r, struct hostlist_range *ret)
+{
+        struct hostlist_range range = {};
+        size_t start = r->at, digits_first, digits_last;
+        int e;
+
+        e = read_number(r, &range.first, &digits_first);
+        if (e < 0)
+                return e;
+        range.last = range.first;
+        digits_last = digits_first;
+        if (r->at < r->n && r->text[r->at] == '-') {
+                r->at++;
+                e = read_number(r, &range.last, &digits_last);
+                if (e < 0)
+                        return e;
+        }
+        e = check_padding(r, start, &range, digits_first, digits_last);
+        if (e < 0)
+                return e;
+        if (range.first > range.last)
+                return fail(r, start,
+                            arena_printf(r->arena, "the range %.*s runs backwards", (int) (r->at - start),
+                                         r->text + start),
+                            arena_printf(r->arena, "write %.*s-%.*s", (int) digits_last, r->text + r->at - digits_last,
+                                         (int) digits_first, r->text + start));
+        if (r->text[start] == '0' && digits_first > 1)
+                range.width = (uint8_t) digits_first;
+        *ret = range;
+        return 0;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+        const struct hostlist_range *a = left, *b = right;
+
+        if (a->width != b->width)
+                return (a->width > b->width) - (a->width < b->width);
+        return (a->first > b->first) - (a->first < b->first);
+}
+
+static void sort_ranges(struct hostlist_token *t)
+{
+        uint32_t i, used = 0;
+
+        qsort(t->ranges, t->n_ranges, sizeof(*t->ranges), compare_ranges);
+        for (i = 1; i < t->n_ranges; i++) {
+                struct hostlist_range *last = &t->ranges[used], *next = &t->ranges[i];
+
+                if (next->width == last->width && next->first <= last->last)
+                        last->last = MAX(last->last, next->last);
+                else
+                        t->ranges[++used] = *next;
+        }
+        t->n_ranges = used + 1;
+}
+
+static uint64_t count_names(const struct hostlist_token *t)
+{
+        uint64_t n = 0;
+        uint32_t i;
+
+        for (i = 0; i < t->n_ranges; i++)
+                n += t->ranges[i].last - t->ranges[i].first + 1;
+        return n;
+}
+
+/* From behind the opening bracket to behind the closing one. */
+static int read_brackets(struct reader *r, struct hostlist_token *token)
+{
+        size_t open = r->at - 1, commas = 0, i;
+        int e;
+
+        for (i = r->at; i < r->n && r->text[i] != ']'; i++)
+                commas += r->text[i] == ',';
+        if (i == r->n)
+                return fail(r, open, "the bracket is not closed", NULL);
+        if (commas >= HOSTLIST_MAX_RANGES)
+                return fail(r, open, arena_printf(r->arena, "more than %d ranges between brackets",
+                                                  HOSTLIST_MAX_RANGES), NULL);
+        token->kind = HOSTLIST_RANGES;
+        token->ranges = arena_new_array(r->arena, struct hostlist_range, commas + 1);
+        if (!token->ranges)
+                return -ENOMEM;
+        for (;;) {
+                e = read_range(r, &token->ranges[token->n_ranges++]);
+                if (e < 0)
+                        return e;
+                if (r->text[r->at] == ']')
+                        break;
+                if (r->text[r->at] != ',')
+                        return fail(r, r->at, arena_printf(r->arena, "%s between brackets (accepted: numbers, '-' and "
+                                                           "',')", show_char(r, r->text[r->at])), NULL);
+                r->at++;
+        }
+        r->at++;
+        sort_ranges(token);
+        r->min_length++;
+        if (__builtin_mul_overflow(r->list->n_names, count_names(token), &r->list->n_names))
+                r->list->n_names = UINT64_MAX;
+        return 0;
+}
+
+static int read_literal(struct reader *r, struct hostlist_token *token)
+{
+        size_t start = r->at;
+
+        while (r->at < r->n && is_name_char(r->text[r->at]))
+                r->at++;
+        if (r->at == start)
+                return fail(r, start,
+                            r->text[start] == ']' ?
+                                    "a ']' without its '['" :
+                                    arena_printf(r->arena, "%s cannot stand in a name (accepted: letters, digits, '-', "
+                                                 "'_', '.', ranges in brackets, the globs * and ?)",
+                                                 show_char(r, r->text[start])),
+                            NULL);
+        token->kind = HOSTLIST_LITERAL;
+        token->length = r->at - start;
+        token->literal = arena_strndup(r->arena, r->text + start, token->length);
+        r->min_length += token->length;
+        return token->literal ? 0 : -ENOMEM;
+}
+
+static int read_token(struct reader *r, struct hostlist_token *token)
+{
+        char c = r->text[r->at];
+
+        if (c == '*' || c == '?') {
+                r->at++;
+                r->list->has_glob = true;
+                token->kind = c == '*' ? HOSTLIST_ANY : HOSTLIST_ONE;
+                return 0;
+        }
+        if (c == '[') {
+                r->at++;
+                return read_brackets(r, token);
+        }
+        return read_literal(r, token);
+}
+
+int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_error *reterr, struct hostlist **ret)
+{
+        struct reader r = { .arena = a, .text = text, .n = n, .error = reterr };
+        int e;
+
+        r.list = arena_new_object(a, struct hostlist);
+        if (!r.list)
+                return -ENOMEM;
+        r.list->text = arena_strndup(a, text, n);
+        r.list->tokens = arena_new_array(a, struct hostlist_token, MIN(n + 1, (size_t) HOSTLIST_MAX_TOKENS));
+        r.list->n_names = 1;
+        if (!r.list->text || !r.list->tokens)
+                return -ENOMEM;
+        if (n == 0)
+                return fail(&r, 0, "an empty name", NULL);
+        while (r.at < n) {
+                if (r.list->n_tokens == HOSTLIST_MAX_TOKENS)
+                        return fail(&r, r.at, arena_printf(a, "more than %d parts in one name", HOSTLIST_MAX_TOKENS),
+                                    NULL);
+                e = read_token(&r, &r.list->tokens[r.list->n_tokens++]);
+                if (e < 0)
+                        return e;
+        }
+        if (r.min_length > HOSTLIST_MAX_LENGTH)
+                return fail(&r, 0, arena_printf(a, "a name of more than %d characters, which no NodeDescription can hold",
+                                                HOSTLIST_MAX_LENGTH), NULL);
+        if (r.list->has_glob)
+                r.list->n_names = 0;
+        *ret = r.list;
+        return 0;
+}
+
+/* Is the number v in a range of this width? */
+static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
+{
+        uint32_t low = 0, high = t->n_ranges;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+                const struct hostlist_range *range = &t->ranges[middle];
+
+                if (range->width < width || (range->width == width && range->last < v))
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < t->n_ranges && t->ranges[low].width == width && t->ranges[low].first <= v;
+}
+
+/* Marks in `next` every place that a number beginning at `at` may end. */
+static void match_number(const struct hostlist_token *t, const char *name, size_t at, bool *next)
+{
+        bool leading_zero = name[at] == '0';
+        uint64_t v = 0;
+        uint8_t digits;
+
+        for (digits = 1; digits <= HOSTLIST_MAX_DIGITS && is_digit(name[at + digits - 1]); digits++) {
+                v = v * 10 + (uint64_t) (name[at + digits - 1] - '0');
+                if (in_ranges(t, v, digits) || ((digits == 1 || !leading_zero) && in_ranges(t, v, 0)))
+                        next[at + digits] = true;
+        }
+}
+
+/* From place `at` of the name: where does this token leave off? */
+static void match_token(const struct hostlist_token *t, const char *name, size_t length, size_t at, bool *next)
+{
+        switch (t->kind) {
+        case HOSTLIST_LITERAL:
+                if (length - at >= t->length && memcmp(name + at, t->literal, t->length) == 0)
+                        next[at + t->length] = true;
+                return;
+        case HOSTLIST_RANGES:
+                match_number(t, name, at, next);
+                return;
+        case HOSTLIST_ONE:
+                if (at < length)
+                        next[at + 1] = true;
+                return;
+        case HOSTLIST_ANY:
+                memset(next + at, true, length - at + 1);
+                return;
+        }
+}
+
+/* All places at once instead of backtracking, so that no name and pattern together take long. */
+bool hostlist_match(const struct hostlist *h, const char *name)
+{
+        bool places[2][HOSTLIST_MAX_NAME + 1] = { { true } };
+        size_t length = strnlen(name, HOSTLIST_MAX_NAME + 1), at;
+        uint32_t i;
+
+        if (length > HOSTLIST_MAX_NAME)
+                return false;
+        if (h->n_tokens == 1 && h->tokens[0].kind == HOSTLIST_LITERAL)
+                return strcmp(h->tokens[0].literal, name) == 0;
+        for (i = 0; i < h->n_tokens; i++) {
+                bool *here = places[i % 2], *next = places[(i + 1) % 2], any = false;
+
+                memset(next, false, length + 1);
+                for (at = 0; at <= length; at++) {
+                        if (!here[at])
+                                continue;
+                        any = true;
+                        match_token(&h->tokens[i], name, length, at, next);
+                        if (h->tokens[i].kind == HOSTLIST_ANY)
+                                break;
+                }
+                if (!any)
+                        return false;
+        }
+        return places[h->n_tokens % 2][length];
+}
+
+const char *hostlist_prefix(const struct hostlist *h)
+{
+        return h->tokens[0].kind == HOSTLIST_LITERAL ? h->tokens[0].literal : "";
+}
+
+static void write_number(const struct hostlist_token *t, uint64_t index, char ret[HOSTLIST_MAX_DIGITS + 2])
+{
+        uint32_t i;
+
+        for (i = 0; i + 1 < t->n_ranges; i++) {
+                uint64_t n = t->ranges[i].last - t->ranges[i].first + 1;
+
+                if (index < n)
+                        break;
+                index -= n;
+        }
+        (void) snprintf(ret, HOSTLIST_MAX_DIGITS + 2, "%0*" PRIu64, MAX(t->ranges[i].width, 1),
+                        t->ranges[i].first + index);
+}
+
+void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_MAX_NAME])
+{
+        char numbers[HOSTLIST_MAX_TOKENS][HOSTLIST_MAX_DIGITS + 2];
+        size_t used = 0;
+        uint32_t i;
+
+        for (i = h->n_tokens; i-- > 0;) {
+                uint64_t n;
+
+                if (h->tokens[i].kind != HOSTLIST_RANGES)
+                        continue;
+                n = count_names(&h->tokens[i]);
+                write_number(&h->tokens[i], index % n, numbers[i]);
+                index /= n;
+        }
+        ret[0] = '\0';
+        for (i = 0; i < h->n_tokens; i++) {
+                const char *part = h->tokens[i].kind == HOSTLIST_RANGES ? numbers[i] : h->tokens[i].literal;
+
+                if (h->tokens[i].kind == HOSTLIST_LITERAL || h->tokens[i].kind == HOSTLIST_RANGES)
+                        used += (size_t) snprintf(ret + used, used < HOSTLIST_MAX_NAME ? HOSTLIST_MAX_NAME - used : 0,
+                                                  "%s", part);
+                used = MIN(used, (size_t) HOSTLIST_MAX_NAME - 1);
+        }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Host names as pdsh and Slurm write them: node[001-128,200], rack[1-4]n[01-18], and the globs * and ?.
+ *
+ * A hostlist is matched, never expanded: node[0-999999999] costs as much as node7. Zero padding is part of a name:
+ * [01-18] is 01 ... 18, [1-18] is 1 ... 18.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/arena.h"
+
+#define HOSTLIST_MAX_TOKENS 32   /* literals, ranges and globs of one hostlist */
+#define HOSTLIST_MAX_RANGES 1024 /* between one pair of brackets */
+#define HOSTLIST_MAX_DIGITS 18   /* so that a number fits in 64 bits */
+#define HOSTLIST_MAX_LENGTH 64   /* of a name: a NodeDescription has no more bytes */
+#define HOSTLIST_MAX_NAME   256  /* of what it is compared with: each byte may be escaped as \xNN */
+
+struct hostlist_range {
+        uint64_t first, last;
+        uint8_t width; /* digits, zero padded; 0: not padded */
+};
+
+enum hostlist_kind {
+        HOSTLIST_LITERAL,
+        HOSTLIST_RANGES,
+        HOSTLIST_ONE, /* ? */
+        HOSTLIST_ANY, /* * */
+};
+
+struct hostlist_token {
+        enum hostlist_kind kind;
+        const char *literal;
+        size_t length;
+        struct hostlist_range *ranges; /* ascending (width, first), not overlapping within a width */
+        uint32_t n_ranges;
+};
+
+struct hostlist {
+        const char *text; /* as written */
+        struct hostlist_token *tokens;
+        uint32_t n_tokens;
+        bool has_glob;
+        uint64_t n_names; /* how many names it stands for; 0 if it has globs; UINT64_MAX: that or more */
+};
+
+struct hostlist_error {
+        size_t offset;    /* into the text */
+        const char *text; /* in the arena; NULL: memory is out */
+        const char *hint; /* NULL: none */
+};
+
+/* Reads one hostlist (a comma may stand only between brackets). Returns 0, -EBADMSG (*reterr says why), -ENOMEM. */
+int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_error *reterr, struct hostlist **ret);
+
+bool hostlist_match(const struct hostlist *h, const char *name);
+
+/* What every name it matches begins with; "" if there is nothing such. */
+const char *hostlist_prefix(const struct hostlist *h);
+
+/* Name number `index` (< n_names) of a hostlist without globs. */
+void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_MAX_NAME]);

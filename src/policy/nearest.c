@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/nearest.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+
+static int folded(char c)
+{
+        return tolower((unsigned char) c);
+}
+
+static unsigned cell(const char *a, const char *b, size_t i, size_t j, unsigned (*rows)[NEAREST_MAX_LENGTH + 1])
+{
+        const unsigned *before = rows[(i + 1) % 3], *above = rows[(i + 2) % 3], *row = rows[i % 3];
+        bool same = folded(a[i - 1]) == folded(b[j - 1]);
+        unsigned d = MIN(above[j] + 1, row[j - 1] + 1);
+
+        d = MIN(d, above[j - 1] + !same);
+        if (i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) && folded(a[i - 2]) == folded(b[j - 1]))
+                d = MIN(d, before[j - 2] + 1);
+        return d;
+}
+
+unsigned edit_distance(const char *a, const char *b, unsigned limit)
+{
+        unsigned rows[3][NEAREST_MAX_LENGTH + 1] = {};
+        size_t la = strnlen(a, NEAREST_MAX_LENGTH + 1), lb = strnlen(b, NEAREST_MAX_LENGTH + 1), i, j;
+
+        if (la > NEAREST_MAX_LENGTH || lb > NEAREST_MAX_LENGTH || MAX(la, lb) - MIN(la, lb) > limit)
+                return limit + 1;
+        for (j = 0; j <= lb; j++)
+                rows[0][j] = (unsigned) j;
+        for (i = 1; i <= la; i++) {
+                unsigned least = rows[i % 3][0] = (unsigned) i;
+
+                for (j = 1; j <= lb; j++) {
+                        rows[i % 3][j] = cell(a, b, i, j, rows);
+                        least = MIN(least, rows[i % 3][j]);
+                }
+                /* a swap may still reach one row back, hence not at `limit` already */
+                if (least > limit + 1)
+                        return limit + 1;
+        }
+        return MIN(rows[la % 3][lb], limit + 1);
+}
+
+/* A third of the letters may be wrong, but not more than three, and at least one. */
+void nearest_init(struct nearest *n, const char *text)
+{
+        size_t length = strlen(text);
+
+        *n = (struct nearest) { .text = text, .limit = (unsigned) MIN(MAX(length / 3, (size_t) 1), (size_t) 3) };
+}
+
+void nearest_offer(struct nearest *n, const char *candidate)
+{
+        unsigned d = edit_distance(n->text, candidate, n->limit);
+
+        /* a word that shares nothing with a very short one is not near */
+        if (d > n->limit || d >= strlen(candidate) || d >= MAX(strlen(n->text), (size_t) 1))
+                return;
+        if (n->best && d >= n->limit)
+                return;
+        n->best = candidate;
+        n->limit = d;
+}
+
+const char *nearest_word(const char *text, const char *const *words, size_t n)
+{
+        struct nearest nearest;
+        size_t i;
+
+        nearest_init(&nearest, text);
+        for (i = 0; i < n; i++)
+                nearest_offer(&nearest, words[i]);
+        return nearest.best;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Contradictions that need no fabric to be seen: two lines of a partition, equally specific, of different membership, that
+ * name the same host (or GUID, or switch port). Only what is certain is said here: if something more specific in the
+ * partition may decide for that host, or the names are too many to be written out, policy_resolve will find it out.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_reader.h"
+
+#define NAMES_PER_SELECTOR 4096
+#define NAMES_PER_FILE     1000000
+#define STEPS_PER_FILE     50000000
+#define MANY               (UINT64_C(1) << 32)
+
+/* What may still be spent on a file. */
+struct budget {
+        uint32_t names; /* that are written out */
+        uint32_t steps; /* of looking for lines that are more specific */
+};
+
+/* One thing that a line names. */
+struct entry {
+        const char *key;
+        const char *host; /* NULL: it has none */
+        const struct selector *selector;
+        uint32_t rule;
+};
+
+struct conflict {
+        const struct entry *earlier, *later;
+};
+
+struct search {
+        struct policy_reader *reader;
+        const struct policy_partition *partition;
+        struct arena *arena; /* for this partition */
+        struct budget *budget;
+        struct entry *entries;
+        size_t n, allocated;
+        struct conflict *conflicts;
+        size_t n_conflicts, n_keys; /* keys in conflict */
+};
+
+static int add_entry(struct search *s, const char *key, const char *host, const struct selector *selector,
+                     uint32_t rule)
+{
+        if (!key)
+                return -ENOMEM;
+        if (s->n == s->allocated) {
+                size_t allocated = MAX(s->allocated * 2, (size_t) 64);
+                struct entry *entries = reallocarray(s->entries, allocated, sizeof(*entries));
+
+                if (!entries)
+                        return -ENOMEM;
+                s->entries = entries;
+                s->allocated = allocated;
+        }
+        s->entries[s->n++] = (struct entry) { .key = key, .host = host, .selector = selector, .rule = rule };
+        return 0;
+}
+
+/* Key number i of the ports of @SWITCH/PORTS, the devices of HOST/DEVICE, or nothing. */
+static const char *suffix(struct search *s, const struct selector *selector, uint64_t i)
+{
+        char device[HOSTLIST_MAX_NAME];
+        unsigned port = 0;
+
+        if (selector->has_ports) {
+                for (;; port++)
+                        if (selector_has_port(selector, port) && i-- == 0)
+                                return arena_printf(s->arena, "/%u", port);
+        }
+        if (!selector->device)
+                return "";
+        hostlist_name(selector->device, i, device);
+        if (selector->port > 0)
+                return arena_printf(s->arena, "/%s/%u", device, selector->port);
+        return arena_printf(s->arena, "/%s", device);
+}
+
+static uint64_t count_ports(const struct selector *s)
+{
+        uint64_t n = 0;
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(s->ports); i++)
+                n += (uint64_t) __builtin_popcountll(s->ports[i]);
+        return n;
+}
+
+static uint64_t count_suffixes(const struct selector *s)
+{
+        if (s->has_ports)
+                return count_ports(s);
+        return s->device ? s->device->n_names : 1;
+}
+
+/* Writes out what HOST, HOST/DEVICE, HOST/DEVICE/PORT and @SWITCH mean. */
+static int add_names(struct search *s, const struct selector *selector, uint32_t rule)
+{
+        const char *sign = selector->kind == SELECTOR_SWITCH ? "@" : "";
+        uint64_t n = selector->host->n_names, m = count_suffixes(selector), i, k;
+        char name[HOSTLIST_MAX_NAME];
+        const char *host, *end;
+        int e;
+
+        if (n > NAMES_PER_SELECTOR || m > NAMES_PER_SELECTOR || n * m > NAMES_PER_SELECTOR || n * m > s->budget->names)
+                return 0;
+        s->budget->names -= (uint32_t) (n * m);
+        for (i = 0; i < n; i++) {
+                hostlist_name(selector->host, i, name);
+                host = arena_strdup(s->arena, name);
+                for (k = 0; k < m; k++) {
+                        end = suffix(s, selector, k);
+                        if (!host || !end)
+                                return -ENOMEM;
+                        e = add_entry(s, arena_printf(s->arena, "%s%s%s", sign, host, end), sign[0] ? NULL : host,
+                                      selector, rule);
+                        if (e < 0)
+                                return e;
+                }
+        }
+        return 0;
+}
+
+static int add_selector(struct search *s, const struct selector *selector, uint32_t rule)
+{
+        switch (selector->kind) {
+        case SELECTOR_ALL:
+        case SELECTOR_TYPE:
+        case SELECTOR_SELF:
+        case SELECTOR_GROUP:
+                return add_entry(s, selector->text, NULL, selector, rule);
+        case SELECTOR_GUID:
+                return add_entry(s, arena_printf(s->arena, "0x%016" PRIx64, selector->guid.v), NULL, selector, rule);
+        case SELECTOR_SWITCH:
+                if (!selector->host)
+                        return 0;
+                return add_names(s, selector, rule);
+        case SELECTOR_HOST:
+                return add_names(s, selector, rule);
+        }
+        return 0;
+}
+
+/* Hostlists that are too long to be written out, against the names that were. */
+static int add_long_hostlists(struct search *s)
+{
+        const struct policy_partition *p = s->partition;
+        size_t n = s->n, i;
+        uint32_t rule, k;
+        int e = 0;
+
+        for (rule = 0; rule < p->n_rules; rule++) {
+                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+                        const struct selector *selector = p->rules[rule].selectors[k];
+
+                        if (selector->kind != SELECTOR_HOST || selector->specificity != SPECIFICITY_HOST ||
+                            selector->host->n_names <= NAMES_PER_SELECTOR || n > s->budget->names)
+                                continue;
+                        s->budget->names -= (uint32_t) n;
+                        for (i = 0; i < n && e == 0; i++)
+                                if (s->entries[i].host && hostlist_match(selector->host, s->entries[i].key))
+                                        e = add_entry(s, s->entries[i].key, s->entries[i].host, selector, rule);
+                }
+        }
+        return e;
+}
+
+static int collect(struct search *s, enum specificity level)
+{
+        const struct policy_partition *p = s->partition;
+        uint32_t rule, k;
+        int e;
+
+        s->n = 0;
+        for (rule = 0; rule < p->n_rules; rule++) {
+                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+                        if (p->rules[rule].selectors[k]->specificity != level)
+                                continue;
+                        e = add_selector(s, p->rules[rule].selectors[k], rule);
+                        if (e < 0)
+                                return e;
+                }
+        }
+        return level == SPECIFICITY_HOST ? add_long_hostlists(s) : 0;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+        const struct entry *a = left, *b = right;
+        int c = strcmp(a->key, b->key);
+
+        return c ? c : (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+/* ---- what may still decide ------------------------------------------------------------------------------------ */
+
+/* For how many ports or hosts may this selector, the more specific one, decide? */
+static uint64_t reach(const struct selector *s)
+{
+        switch (s->kind) {
+        case SELECTOR_ALL:
+        case SELECTOR_TYPE:
+        case SELECTOR_GROUP:
+        case SELECTOR_HOST:
+                return MANY;
+        case SELECTOR_SELF:
+        case SELECTOR_GUID:
+                return 1;
+        case SELECTOR_SWITCH:
+                if (!s->has_ports || (s->host && s->host->n_names != 1))
+                        return MANY;
+                return count_ports(s);
+        }
+        return MANY;
+}
+
+/* How many of the things that are in conflict may be decided by lines more specific than `level`? Lines for a device are
+ * looked at for each host (is_covered), hence not counted for hosts. */
+static uint64_t count_decided(const struct search *s, enum specificity level)
+{
+        const struct policy_partition *p = s->partition;
+        bool hosts = level == SPECIFICITY_HOST || level == SPECIFICITY_DEVICE;
+        uint64_t n = 0;
+        uint32_t rule, k;
+
+        for (rule = 0; rule < p->n_rules; rule++) {
+                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+                        const struct selector *selector = p->rules[rule].selectors[k];
+
+                        if (selector->specificity > level && !(hosts && selector->kind == SELECTOR_HOST))
+                                n = MIN(n + reach(selector), MANY);
+                }
+        }
+        return n;
+}
+
+/* With the budget spent everything counts as covered: nothing is said that is not certain. */
+static bool is_covered(const struct search *s, const struct entry *entry, enum specificity level)
+{
+        const struct policy_partition *p = s->partition;
+        uint32_t rule, k;
+
+        for (rule = 0; rule < p->n_rules; rule++) {
+                if (s->budget->steps < p->rules[rule].n_selectors)
+                        return true;
+                s->budget->steps -= p->rules[rule].n_selectors;
+                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+                        const struct selector *selector = p->rules[rule].selectors[k];
+
+                        if (selector->specificity <= level)
+                                continue;
+                        if (!entry->host || (selector->kind == SELECTOR_HOST && hostlist_match(selector->host,
+                                                                                               entry->host)))
+                                return level < SPECIFICITY_SWITCH_PORT;
+                }
+        }
+        return false;
+}
+
+/* ---- conflicts ------------------------------------------------------------------------------------------------ */
+
+static int find_conflicts(struct search *s, enum specificity level)
+{
+        const struct policy_rule *rules = s->partition->rules;
+        size_t i, first;
+
+        s->n_conflicts = s->n_keys = 0;
+        s->conflicts = arena_new_array(s->arena, struct conflict, s->n);
+        if (!s->conflicts)
+                return -ENOMEM;
+        qsort(s->entries, s->n, sizeof(*s->entries), compare_entries);
+        for (i = first = 0; i < s->n; i++) {
+                struct entry *a = &s->entries[first], *b = &s->entries[i];
+
+                if (strcmp(a->key, b->key) != 0) {
+                        first = i;
+                        continue;
+                }
+                if (rules[a->rule].membership == rules[b->rule].membership || is_covered(s, b, level))
+                        continue;
+                s->n_keys += s->n_conflicts == 0 ||
+                             strcmp(s->conflicts[s->n_conflicts - 1].later->key, b->key) != 0;
+                s->conflicts[s->n_conflicts++] = (struct conflict) { a, b };
+        }
+        return 0;
+}
+
+static int compare_conflicts(const void *left, const void *right)
+{
+        const struct conflict *a = left, *b = right;
+
+        if (a->later->rule != b->later->rule)
+                return a->later->rule < b->later->rule ? -1 : 1;
+        if (a->earlier->rule != b->earlier->rule)
+                return a->earlier->rule < b->earlier->rule ? -1 : 1;
+        return (a > b) - (a < b);
+}
+
+static void report_conflict(struct search *s, const struct conflict *c)
+{
+        struct report *report = &s->reader->report;
+        const struct policy_rule *rules = s->partition->rules;
+        const struct policy_rule *earlier = &rules[c->earlier->rule], *later = &rules[c->later->rule];
+        struct finding *item;
+
+        item = report_add(report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &c->later->selector->place,
+                          "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
+                          "about '%s'", s->partition->name, report_quote(report, later->text),
+                          membership_to_string(later->membership), report_quote(report, earlier->text),
+                          membership_to_string(earlier->membership), earlier->where.file, earlier->where.line,
+                          c->later->key);
+        report_hint(report, item, "take it out of one of the two, or add a more specific line that decides");
+}
+
+static int search_level(struct search *s, enum specificity level)
+{
+        const struct conflict *c, *last = NULL;
+        size_t i;
+        int e;
+
+        e = collect(s, level);
+        if (e == 0)
+                e = find_conflicts(s, level);
+        if (e < 0 || s->n_keys <= count_decided(s, level))
+                return e;
+        qsort(s->conflicts, s->n_conflicts, sizeof(*s->conflicts), compare_conflicts);
+        for (i = 0; i < s->n_conflicts; i++) {
+                c = &s->conflicts[i];
+                if (!last || last->later->rule != c->later->rule || last->earlier->rule != c->earlier->rule)
+                        report_conflict(s, c);
+                last = c;
+        }
+        return 0;
+}
+
+/* ---- one line twice, in other words --------------------------------------------------------------------------- */
+
+struct normal {
+        const char *text;
+        const struct policy_rule *rule;
+};
+
+static int compare_normals(const void *left, const void *right)
+{
+        const struct normal *a = left, *b = right;
+        int c = strcmp(a->text, b->text);
+
+        return c ? c : (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+static const char *normal_text(struct arena *a, const struct policy_rule *rule)
+{
+        _cleanup_text_ struct text t = {};
+        uint32_t i;
+
+        for (i = 0; i < rule->n_selectors; i++) {
+                if (i > 0)
+                        text_add_n(&t, ",", 1);
+                selector_print(&t, rule->selectors[i]);
+        }
+        return text_copy(a, &t);
+}
+
+static int check_duplicates(struct search *s)
+{
+        const struct policy_partition *p = s->partition;
+        struct report *report = &s->reader->report;
+        struct normal *normals = arena_new_array(s->arena, struct normal, p->n_rules);
+        struct place place;
+        uint32_t i;
+
+        if (!normals)
+                return -ENOMEM;
+        for (i = 0; i < p->n_rules; i++) {
+                normals[i] = (struct normal) { normal_text(s->arena, &p->rules[i]), &p->rules[i] };
+                if (!normals[i].text)
+                        return -ENOMEM;
+        }
+        qsort(normals, p->n_rules, sizeof(*normals), compare_normals);
+        for (i = 1; i < p->n_rules; i++) {
+                if (strcmp(normals[i - 1].text, normals[i].text) != 0)
+                        continue;
+                place = (struct place) { normals[i].rule->where, normals[i].rule->source_line };
+                (void) report_add(report, FINDING_ERROR, FINDING_YAML_DUPLICATE_KEY, &place,
+                                  "partitions.%s.members: %s is the same selector as %s in line %u", p->name,
+                                  report_quote(report, normals[i].rule->text),
+                                  report_quote(report, normals[i - 1].rule->text), normals[i - 1].rule->where.line);
+        }
+        return 0;
+}
+
+static bool has_two_memberships(const struct policy_partition *p)
+{
+        uint32_t i;
+
+        for (i = 1; i < p->n_rules; i++)
+                if (p->rules[i].membership != p->rules[0].membership)
+                        return true;
+        return false;
+}
+
+static int check_partition(struct policy_reader *r, const struct policy_partition *partition, struct budget *budget)
+{
+        _cleanup_arena_ struct arena *arena = arena_new();
+        struct search s = { .reader = r, .partition = partition, .arena = arena, .budget = budget };
+        size_t errors = r->report.n_errors;
+        int level, e;
+
+        if (!arena)
+                return -ENOMEM;
+        e = check_duplicates(&s);
+        if (r->report.n_errors > errors || !has_two_memberships(partition))
+                return e;
+        for (level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL && e == 0; level--)
+                e = search_level(&s, (enum specificity) level);
+        free(s.entries);
+        return e;
+}
+
+int policy_check_contradictions(struct policy_reader *r)
+{
+        struct budget budget = { NAMES_PER_FILE, STEPS_PER_FILE };
+        uint32_t i;
+        int e;
+
+        for (i = 0; i < r->policy->n_partitions; i++) {
+                if (!r->nodes[i].sound)
+                        continue;
+                e = check_partition(r, &r->policy->partitions[i], &budget);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}

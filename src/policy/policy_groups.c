@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_reader.h"
+
+#define GROUPS_MAX_DEPTH 32
+
+const char *policy_path(struct policy_reader *r, const char *prefix, const char *name, const char *suffix)
+{
+        const char *path = arena_printf(r->report.findings->arena, "%s%s%s", prefix, report_escape(&r->report, name),
+                                        suffix);
+
+        return path ? path : "?";
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+        const struct policy_group *a = left, *b = right;
+
+        return strcmp(a->name, b->name);
+}
+
+static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
+{
+        struct policy *p = r->policy;
+        const struct yaml_tree_node *c;
+        struct place place;
+        uint32_t n = 0;
+
+        for (c = map->children; c; c = c->next)
+                n++;
+        p->groups = arena_new_array(r->arena, struct policy_group, n);
+        if (!p->groups)
+                return -ENOMEM;
+        for (c = map->children; c; c = c->next) {
+                struct policy_group *group = &p->groups[p->n_groups];
+                const char *problem = selector_name_problem(c->key->text);
+
+                if (problem) {
+                        r->groups_sound = false;
+                        (void) yaml_tree_error(&r->tree, c->key, FINDING_POLICY_NAME, "groups: %s %s",
+                                               report_quote(&r->report, c->key->text), problem);
+                        continue;
+                }
+                place = yaml_tree_place(&r->tree, c->key);
+                group->name = c->key->text;
+                group->where = place.where;
+                group->source_line = place.source_line;
+                p->n_groups++;
+        }
+        qsort(p->groups, p->n_groups, sizeof(*p->groups), compare_groups);
+        return 0;
+}
+
+/* One text, or one item of a list of them. */
+static int read_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                     struct selector ***ret, uint32_t *ret_n)
+{
+        struct selector_source source = { .text = node->text, .path = path };
+        struct finding *item;
+
+        if (node->broken)
+                return -EBADMSG;
+        if (node->kind != YAML_TREE_SCALAR || yaml_tree_is_null(node)) {
+                item = yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is %s (accepted: a selector, or a list of "
+                                       "selectors)", path, yaml_tree_is_null(node) ? "empty" :
+                                       yaml_tree_kind_to_string(node->kind));
+                if (node->kind == YAML_TREE_MAP)
+                        report_hint(&r->report, item, "groups have members only; memberships stand below `partitions`");
+                return -EBADMSG;
+        }
+        source.place = yaml_tree_place(&r->tree, node);
+        source.verbatim = node->verbatim;
+        if (!node->plain)
+                source.place.where.column += node->verbatim;
+        return selector_parse_list(&r->selectors, &source, ret, ret_n);
+}
+
+static int join_items(struct policy_reader *r, struct policy_group *group, struct selector ***lists,
+                      const uint32_t *counts, uint32_t n)
+{
+        uint32_t i, total = 0;
+
+        for (i = 0; i < n; i++)
+                total += counts[i];
+        group->selectors = arena_new_array(r->arena, struct selector *, total);
+        if (!group->selectors)
+                return -ENOMEM;
+        for (i = 0; i < n; i++) {
+                if (counts[i] > 0)
+                        memcpy(group->selectors + group->n_selectors, lists[i], counts[i] * sizeof(**lists));
+                group->n_selectors += counts[i];
+        }
+        return 0;
+}
+
+static int read_members(struct policy_reader *r, struct policy_group *group, const struct yaml_tree_node *value)
+{
+        const char *path = policy_path(r, "groups.", group->name, "");
+        const struct yaml_tree_node *c, *items = value->kind == YAML_TREE_LIST ? value->children : value;
+        struct selector ***lists;
+        uint32_t *counts, n = 0, i = 0;
+        int e;
+
+        for (c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL)
+                n++;
+        lists = arena_new_array(r->arena, struct selector **, n);
+        counts = arena_new_array(r->arena, uint32_t, n);
+        if (!lists || !counts)
+                return -ENOMEM;
+        for (c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL) {
+                e = read_item(r, c, path, &lists[i], &counts[i]);
+                i++;
+                if (e == -ENOMEM)
+                        return e;
+                if (e < 0)
+                        r->groups_sound = false;
+        }
+        return join_items(r, group, lists, counts, n);
+}
+
+/* ---- circles -------------------------------------------------------------------------------------------------- */
+
+struct walk {
+        struct policy_reader *reader;
+        uint8_t *heights; /* of each group: 0 not looked at, else how deep the groups below it are nested, and 1 */
+        uint32_t stack[GROUPS_MAX_DEPTH];
+        unsigned depth;
+};
+
+static void refuse_circle(struct walk *w, const struct selector *at, unsigned from)
+{
+        struct policy_reader *r = w->reader;
+        const struct policy_group *groups = r->policy->groups;
+        const char *first = groups[w->stack[from]].name, *chain = first;
+        unsigned i;
+
+        for (i = from + 1; i < w->depth && chain; i++)
+                chain = arena_printf(r->report.findings->arena, "%s -> %s", chain, groups[w->stack[i]].name);
+        (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
+                          "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
+                          chain ? chain : "...", first);
+}
+
+/* Returns the height of a group; GROUPS_MAX_DEPTH + 1: too high, or a circle, which has been reported. */
+static uint8_t walk_group(struct walk *w, uint32_t group)
+{
+        struct policy_reader *r = w->reader;
+        const struct policy_group *g = &r->policy->groups[group];
+        uint8_t height = 1, below;
+        uint32_t i;
+        unsigned k;
+
+        if (w->heights[group] > 0)
+                return w->heights[group];
+        w->stack[w->depth++] = group;
+        for (i = 0; i < g->n_selectors && height <= GROUPS_MAX_DEPTH; i++) {
+                const struct selector *s = g->selectors[i];
+
+                if (s->kind != SELECTOR_GROUP)
+                        continue;
+                for (k = 0; k < w->depth && w->stack[k] != s->group; k++)
+                        ;
+                if (k < w->depth) {
+                        refuse_circle(w, s, k);
+                        height = GROUPS_MAX_DEPTH + 1;
+                        break;
+                }
+                below = w->depth < GROUPS_MAX_DEPTH ? walk_group(w, s->group) : GROUPS_MAX_DEPTH;
+                if (below == GROUPS_MAX_DEPTH)
+                        (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &s->place,
+                                          "groups.%s: groups are nested deeper than %d levels", g->name,
+                                          GROUPS_MAX_DEPTH);
+                height = MAX(height, (uint8_t) MIN(below + 1, GROUPS_MAX_DEPTH + 1));
+        }
+        w->depth--;
+        w->heights[group] = height;
+        return height;
+}
+
+static int check_circles(struct policy_reader *r)
+{
+        struct walk w = { .reader = r };
+        uint32_t i;
+
+        w.heights = arena_new_array(r->arena, uint8_t, r->policy->n_groups);
+        if (!w.heights)
+                return -ENOMEM;
+        for (i = 0; i < r->policy->n_groups; i++)
+                if (walk_group(&w, i) > GROUPS_MAX_DEPTH)
+                        r->groups_sound = false;
+        return 0;
+}
+
+int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map)
+{
+        const struct yaml_tree_node *c;
+        int e, group;
+
+        r->groups_sound = true;
+        if (!map)
+                return 0;
+        if (!yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "groups")) {
+                r->groups_sound = false;
+                return 0;
+        }
+        e = read_names(r, map);
+        if (e < 0)
+                return e;
+        for (c = map->children; c; c = c->next) {
+                group = selector_find_group(r->policy, c->key->text);
+                if (group < 0)
+                        continue;
+                e = read_members(r, &r->policy->groups[group], c);
+                if (e < 0)
+                        return e;
+        }
+        return check_circles(r);
+}

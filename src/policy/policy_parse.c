@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_keys.h"
+#include "policy/policy_reader.h"
+
+static void read_version(struct policy_reader *r, const struct yaml_tree_node *node)
+{
+        struct place top = { .where = { r->policy->file, 1, 1 } };
+        struct finding *item;
+
+        if (!node) {
+                top.source_line = yaml_source_line(&r->tree.source, r->arena, 1);
+                item = report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top, "the key 'version' is missing "
+                                  "(accepted: 1)");
+                report_hint(&r->report, item, "begin the file with `version: 1`");
+                return;
+        }
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "version") || strcmp(node->text, "1") == 0)
+                return;
+        (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION, "version: %s is not a version of this format "
+                               "(accepted: 1)", report_quote(&r->report, node->text));
+}
+
+/* ---- owns ----------------------------------------------------------------------------------------------------- */
+
+static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, const char *text, uint16_t *ret)
+{
+        const char *problem;
+        struct finding *item;
+        uint16_t instead;
+
+        if (policy_parse_base(text, ret, &problem, &instead) == 0)
+                return 0;
+        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text),
+                               problem);
+        if (instead > 0)
+                report_hint(&r->report, item, "write 0x%04x", instead);
+        return -EBADMSG;
+}
+
+static int read_range(struct policy_reader *r, const struct yaml_tree_node *node, struct base_range *ret)
+{
+        struct base_range range = {};
+        const char *dash;
+        char *first;
+
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "owns"))
+                return -EBADMSG;
+        dash = strchr(node->text, '-');
+        first = arena_strndup(r->arena, node->text, dash ? (size_t) (dash - node->text) : strlen(node->text));
+        if (!first)
+                return -ENOMEM;
+        if (read_owned_base(r, node, first, &range.first) < 0 ||
+            read_owned_base(r, node, dash ? dash + 1 : first, &range.last) < 0)
+                return -EBADMSG;
+        if (range.first > range.last) {
+                report_hint(&r->report,
+                            yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",
+                                            report_quote(&r->report, node->text)),
+                            "write 0x%04x-0x%04x", range.last, range.first);
+                return -EBADMSG;
+        }
+        *ret = range;
+        return 0;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+        const struct base_range *a = left, *b = right;
+
+        return (a->first > b->first) - (a->first < b->first);
+}
+
+/* Ascending, without overlaps. */
+static void sort_owns(struct policy *p)
+{
+        uint32_t i, used = 0;
+
+        if (p->n_owns == 0)
+                return;
+        qsort(p->owns, p->n_owns, sizeof(*p->owns), compare_ranges);
+        for (i = 1; i < p->n_owns; i++) {
+                if (p->owns[i].first <= p->owns[used].last + 1)
+                        p->owns[used].last = MAX(p->owns[used].last, p->owns[i].last);
+                else
+                        p->owns[++used] = p->owns[i];
+        }
+        p->n_owns = used + 1;
+}
+
+static int own_everything(struct policy_reader *r)
+{
+        r->policy->owns = arena_new_object(r->arena, struct base_range);
+        if (!r->policy->owns)
+                return -ENOMEM;
+        r->policy->owns[0] = (struct base_range) { 1, P_KEY_BASE_MASK };
+        r->policy->n_owns = 1;
+        return 0;
+}
+
+static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
+{
+        const struct yaml_tree_node *c, *items;
+        bool list;
+        uint32_t n = 0;
+
+        if (!node)
+                return own_everything(r);
+        list = node->kind == YAML_TREE_LIST;
+        items = list ? node->children : node;
+        if (node->broken)
+                return 0;
+        if (!items || yaml_tree_is_null(node)) {
+                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: is empty, so that nothing could be "
+                                       "done (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])");
+                return 0;
+        }
+        for (c = items; c; c = list ? c->next : NULL)
+                n++;
+        r->policy->owns = arena_new_array(r->arena, struct base_range, n);
+        if (!r->policy->owns)
+                return -ENOMEM;
+        for (c = items; c; c = list ? c->next : NULL) {
+                int e = read_range(r, c, &r->policy->owns[r->policy->n_owns]);
+
+                if (e == -ENOMEM)
+                        return e;
+                r->policy->n_owns += e == 0;
+        }
+        sort_owns(r->policy);
+        return 0;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------- */
+
+static int read_policy(struct policy_reader *r)
+{
+        struct yaml_tree_node *root = r->tree.root, *node;
+        struct place whole = { .where = { r->policy->file, 1, 1 } };
+        int e;
+
+        if (!root) {
+                report_hint(&r->report,
+                            report_add(&r->report, FINDING_ERROR, FINDING_YAML_EMPTY, &whole, "the policy is empty"),
+                            "a policy without partitions of its own is `version: 1` and `partitions: {}`");
+                return 0;
+        }
+        yaml_tree_check_keys(&r->tree, root, "", policy_keys, policy_n_keys);
+        read_version(r, yaml_tree_get(root, "version"));
+        node = yaml_tree_get(root, "strict");
+        if (node)
+                (void) yaml_tree_bool(&r->tree, node, "strict", &r->policy->strict);
+        e = read_owns(r, yaml_tree_get(root, "owns"));
+        if (e == 0)
+                e = policy_read_groups(r, yaml_tree_get(root, "groups"));
+        if (e < 0)
+                return e;
+        node = yaml_tree_get(root, "partitions");
+        if (!node) {
+                struct finding *item = yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING,
+                                                       "the key 'partitions' is missing");
+
+                report_hint(&r->report, item, "`partitions: {}` is a policy with the default partition only");
+        }
+        e = policy_read_partitions(r, node);
+        if (e == 0)
+                e = policy_check_partitions(r);
+        if (e == 0)
+                e = policy_check_contradictions(r);
+        return e;
+}
+
+int policy_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                 struct policy **ret)
+{
+        struct policy_reader r = { .arena = a };
+        int e, finish;
+
+        report_init(&r.report, findings);
+        r.policy = arena_new_object(a, struct policy);
+        if (!r.policy)
+                return -ENOMEM;
+        r.policy->file = arena_strdup(a, file_name);
+        if (!r.policy->file)
+                return -ENOMEM;
+        r.selectors = (struct selector_reader) { .arena = a, .report = &r.report, .policy = r.policy };
+        e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, &r.report);
+        if (e == 0)
+                e = read_policy(&r);
+        yaml_tree_done(&r.tree);
+        finish = report_finish(&r.report);
+        findings_sort(findings);
+        if (e == 0)
+                e = finish;
+        if (e == 0)
+                *ret = r.policy;
+        return e;
+}

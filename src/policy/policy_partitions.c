@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "policy/nearest.h"
+#include "policy/policy_keys.h"
+#include "policy/policy_reader.h"
+
+static const char *const memberships[] = { "full", "limited", "both", "none" };
+
+/* ---- P_Keys --------------------------------------------------------------------------------------------------- */
+
+static int refuse_base(const char **reterr_text, const char *text, uint16_t *reterr_instead, unsigned long instead)
+{
+        *reterr_text = text;
+        *reterr_instead = instead <= P_KEY_BASE_MASK ? (uint16_t) instead : 0;
+        return -EBADMSG;
+}
+
+static int refuse_not_hex(const char *text, const char **reterr_text, uint16_t *reterr_instead)
+{
+        size_t n = strlen(text);
+
+        if (n > 0 && strspn(text, "0123456789") == n)
+                return refuse_base(reterr_text, "is decimal (accepted: hex, 0x0001 to 0x7fff)", reterr_instead,
+                                   strtoul(text, NULL, 10));
+        return refuse_base(reterr_text, "is not a P_Key (accepted: hex, 0x0001 to 0x7fff)", reterr_instead,
+                           n > 0 && n <= 4 && strspn(text, "0123456789abcdefABCDEF") == n ? strtoul(text, NULL, 16) : 0);
+}
+
+int policy_parse_base(const char *text, uint16_t *ret, const char **reterr_text, uint16_t *reterr_instead)
+{
+        size_t n = strlen(text);
+        unsigned long v;
+
+        if (n < 3 || text[0] != '0' || text[1] != 'x' || strspn(text + 2, "0123456789abcdefABCDEF") != n - 2)
+                return refuse_not_hex(text, reterr_text, reterr_instead);
+        if (n > 6)
+                return refuse_base(reterr_text, "has more than four hex digits (accepted: 0x0001 to 0x7fff)",
+                                   reterr_instead, 0);
+        v = strtoul(text + 2, NULL, 16);
+        if ((v & P_KEY_BASE_MASK) == 0)
+                return refuse_base(reterr_text, "is no partition: it stands for an unused table entry (accepted: 0x0001 "
+                                   "to 0x7fff)", reterr_instead, 0);
+        if (v & P_KEY_FULL_BIT)
+                return refuse_base(reterr_text, "has the high bit set, which says full member and is no part of the "
+                                   "partition's number (accepted: 0x0001 to 0x7fff)", reterr_instead,
+                                   v & P_KEY_BASE_MASK);
+        *ret = (uint16_t) v;
+        return 0;
+}
+
+static void read_p_key(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,
+                       const struct yaml_tree_node *map)
+{
+        const char *path = policy_path(r, "partitions.", partition->name, ".pkey"), *text;
+        const struct yaml_tree_node *node = yaml_tree_get(map, "pkey");
+        struct finding *item;
+        uint16_t instead;
+
+        if (!node) {
+                item = yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING, "partitions.%s: the key 'pkey' is "
+                                       "missing (accepted: 0x0001 to 0x7fff)", report_escape(&r->report, partition->name));
+                if (strcmp(partition->name, "default") == 0)
+                        report_hint(&r->report, item, "write `pkey: 0x7fff`");
+                return;
+        }
+        nodes->p_key = node;
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+                return;
+        if (policy_parse_base(node->text, &partition->base, &text, &instead) == 0)
+                return;
+        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path,
+                               report_quote(&r->report, node->text), text);
+        if (instead > 0)
+                report_hint(&r->report, item, "write 0x%04x%s", instead,
+                            strstr(text, "high bit") ? " here, and `full` behind the members" : "");
+}
+
+/* ---- members -------------------------------------------------------------------------------------------------- */
+
+static const char *near_membership(const char *text)
+{
+        static const char *const strangers[][2] = {
+                { "yes", "full" },  { "true", "full" },  { "no", "none" },    { "false", "none" },
+                { "null", "none" }, { "off", "none" },   { "f", "full" },     { "l", "limited" },
+                { "rw", "full" },   { "partial", "limited" }, { "member", "limited" }, { "lim", "limited" },
+        };
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(strangers); i++)
+                if (strcasecmp(text, strangers[i][0]) == 0)
+                        return strangers[i][1];
+        return nearest_word(text, memberships, ELEMENTS(memberships));
+}
+
+static int read_membership(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                           enum membership *ret)
+{
+        static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED, MEMBERSHIP_BOTH, MEMBERSHIP_NONE };
+        const char *selector = report_quote(&r->report, node->key->text), *near;
+        struct finding *item;
+        size_t i;
+
+        if (node->broken)
+                return -EBADMSG;
+        if (node->kind != YAML_TREE_SCALAR || node->text[0] == '\0' || yaml_tree_is_null(node)) {
+                item = yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
+                                       "%s: %s has %s for a membership (accepted: full, limited, both, none)", path,
+                                       selector, node->kind != YAML_TREE_SCALAR ?
+                                                         yaml_tree_kind_to_string(node->kind) : "nothing");
+                if (node->kind == YAML_TREE_LIST)
+                        report_hint(&r->report, item, "each line is SELECTOR: MEMBERSHIP; make the list a group");
+                return -EBADMSG;
+        }
+        for (i = 0; i < ELEMENTS(memberships); i++) {
+                if (strcmp(node->text, memberships[i]) == 0) {
+                        *ret = values[i];
+                        return 0;
+                }
+        }
+        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP, "%s: %s is not a membership (accepted: full, "
+                               "limited, both, none)", path, report_quote(&r->report, node->text));
+        near = near_membership(node->text);
+        if (near)
+                report_hint(&r->report, item, "did you mean '%s'?", near);
+        return -EBADMSG;
+}
+
+static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                     struct policy_rule *rule)
+{
+        struct selector_source source = { .text = node->key->text, .path = path, .verbatim = node->key->verbatim };
+        int e, membership;
+
+        source.place = yaml_tree_place(&r->tree, node->key);
+        rule->text = node->key->text;
+        rule->where = source.place.where;
+        rule->source_line = source.place.source_line;
+        if (!node->key->plain)
+                source.place.where.column += node->key->verbatim;
+        e = selector_parse_list(&r->selectors, &source, &rule->selectors, &rule->n_selectors);
+        if (e == -ENOMEM)
+                return e;
+        membership = read_membership(r, node, path, &rule->membership);
+        return e < 0 ? e : membership;
+}
+
+/* A list of maps is what one writes who thinks of other tools. */
+static bool expect_members(struct policy_reader *r, const struct yaml_tree_node *node, const char *path)
+{
+        struct finding *item;
+
+        if (node->kind != YAML_TREE_LIST || node->broken)
+                return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
+        item = yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is a list (accepted: a map of selectors to "
+                               "memberships)", path);
+        report_hint(&r->report, item, "leave the dashes out and write SELECTOR: MEMBERSHIP in each line");
+        return false;
+}
+
+static int read_members(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,
+                        const struct yaml_tree_node *map)
+{
+        const char *path = policy_path(r, "partitions.", partition->name, ".members");
+        const struct yaml_tree_node *node = yaml_tree_get(map, "members"), *c;
+        struct finding *item;
+        uint32_t n = 0;
+        int e;
+
+        if (!node) {
+                item = yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING, "partitions.%s: the key 'members' is "
+                                       "missing (accepted: a map of selectors to memberships)",
+                                       report_escape(&r->report, partition->name));
+                report_hint(&r->report, item, "`members: {}` is a partition without members");
+                return 0;
+        }
+        if (!expect_members(r, node, path))
+                return 0;
+        for (c = node->children; c; c = c->next)
+                n++;
+        partition->rules = arena_new_array(r->arena, struct policy_rule, n);
+        nodes->memberships = arena_new_array(r->arena, const struct yaml_tree_node *, n);
+        if (!partition->rules || !nodes->memberships)
+                return -ENOMEM;
+        for (c = node->children; c; c = c->next) {
+                e = read_rule(r, c, path, &partition->rules[partition->n_rules]);
+                if (e == -ENOMEM)
+                        return e;
+                if (e == 0)
+                        nodes->memberships[partition->n_rules++] = c;
+        }
+        return 0;
+}
+
+/* ---- partitions ----------------------------------------------------------------------------------------------- */
+
+static int read_partition(struct policy_reader *r, const struct yaml_tree_node *node,
+                          struct policy_partition *partition, struct partition_nodes *nodes)
+{
+        const char *path = policy_path(r, "partitions.", node->key->text, ""), *problem;
+        size_t errors = r->report.n_errors;
+        int e;
+
+        nodes->name = node->key;
+        partition->name = node->key->text;
+        partition->where = yaml_tree_place(&r->tree, node->key).where;
+        problem = selector_name_problem(node->key->text);
+        if (problem)
+                (void) yaml_tree_error(&r->tree, node->key, FINDING_POLICY_NAME, "partitions: %s %s",
+                                       report_quote(&r->report, node->key->text), problem);
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))
+                return 0;
+        yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, policy_n_partition_keys);
+        read_p_key(r, partition, nodes, node);
+        nodes->index0 = yaml_tree_get(node, "index0");
+        if (nodes->index0)
+                (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"),
+                                      &partition->index0);
+        e = read_members(r, partition, nodes, node);
+        nodes->sound = r->report.n_errors == errors;
+        return e;
+}
+
+int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node *map)
+{
+        struct policy *p = r->policy;
+        const struct yaml_tree_node *c;
+        uint32_t n = 0;
+        int e;
+
+        if (map && !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "partitions"))
+                map = NULL;
+        for (c = map ? map->children : NULL; c; c = c->next)
+                n++;
+        /* one more: the default partition may have to be made up */
+        p->partitions = arena_new_array(r->arena, struct policy_partition, (size_t) n + 1);
+        r->nodes = arena_new_array(r->arena, struct partition_nodes, (size_t) n + 1);
+        if (!p->partitions || !r->nodes)
+                return -ENOMEM;
+        for (c = map ? map->children : NULL; c; c = c->next) {
+                e = read_partition(r, c, &p->partitions[p->n_partitions], &r->nodes[p->n_partitions]);
+                if (e < 0)
+                        return e;
+                p->n_partitions++;
+        }
+        return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The normal form: two files that mean the same print the same. Partitions by P_Key with the default partition first,
+ * lines from the least specific, groups and what is equally specific by name; GUIDs with all their digits.
+ */
+#include <string.h>
+
+#include "policy/selector.h"
+
+/* libyaml takes "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
+#define SIMPLE_KEY_MAX 1000
+
+/* A line of a partition or group, printed once and then sorted. */
+struct line {
+        const char *text;
+        enum specificity specificity;
+        enum membership membership;
+};
+
+static bool needs_quotes(const char *s)
+{
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/,[]";
+
+        return !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", s[0]) ||
+               strspn(s, plain) != strlen(s) || strcasecmp(s, "null") == 0;
+}
+
+static void print_word(struct text *t, const char *s)
+{
+        const char *quote = needs_quotes(s) ? "\"" : "";
+
+        text_add(t, "%s%s%s", quote, s, quote);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+        const struct line *a = left, *b = right;
+
+        if (a->specificity != b->specificity)
+                return a->specificity < b->specificity ? -1 : 1;
+        return strcmp(a->text, b->text);
+}
+
+static bool make_line(struct arena *a, struct selector *const *selectors, uint32_t n, struct line *ret)
+{
+        _cleanup_text_ struct text t = {};
+        uint32_t i;
+
+        for (i = 0; i < n; i++) {
+                if (i > 0)
+                        text_add_n(&t, ",", 1);
+                selector_print(&t, selectors[i]);
+                ret->specificity = MAX(ret->specificity, selectors[i]->specificity);
+        }
+        ret->text = text_copy(a, &t);
+        return ret->text;
+}
+
+static void print_owns(struct text *t, const struct policy *p)
+{
+        uint32_t i;
+
+        if (p->n_owns == 1 && p->owns[0].first == 1 && p->owns[0].last == P_KEY_BASE_MASK)
+                return;
+        text_add(t, "owns:\n");
+        for (i = 0; i < p->n_owns; i++) {
+                text_add(t, "  - 0x%04x", p->owns[i].first);
+                if (p->owns[i].last > p->owns[i].first)
+                        text_add(t, "-0x%04x", p->owns[i].last);
+                text_add_n(t, "\n", 1);
+        }
+}
+
+static bool print_group(struct text *t, struct arena *a, const struct policy_group *g)
+{
+        struct line *lines = arena_new_array(a, struct line, g->n_selectors);
+        uint32_t i;
+
+        if (!lines)
+                return false;
+        for (i = 0; i < g->n_selectors; i++)
+                if (!make_line(a, &g->selectors[i], 1, &lines[i]))
+                        return false;
+        qsort(lines, g->n_selectors, sizeof(*lines), compare_lines);
+        text_add(t, "  %s:%s\n", g->name, g->n_selectors == 0 ? " []" : "");
+        for (i = 0; i < g->n_selectors; i++) {
+                text_add(t, "    - ");
+                print_word(t, lines[i].text);
+                text_add_n(t, "\n", 1);
+        }
+        return true;
+}
+
+static bool print_groups(struct text *t, struct arena *a, const struct policy *p)
+{
+        uint32_t i;
+
+        if (p->n_groups > 0)
+                text_add(t, "groups:\n");
+        for (i = 0; i < p->n_groups; i++)
+                if (!print_group(t, a, &p->groups[i]))
+                        return false;
+        return true;
+}
+
+static void print_member(struct text *t, const struct line *line)
+{
+        bool simple = strlen(line->text) <= SIMPLE_KEY_MAX;
+
+        text_add(t, simple ? "      " : "      ? ");
+        print_word(t, line->text);
+        text_add(t, "%s: %s\n", simple ? "" : "\n      ", membership_to_string(line->membership));
+}
+
+static bool print_partition(struct text *t, struct arena *a, const struct policy_partition *p)
+{
+        struct line *lines = arena_new_array(a, struct line, p->n_rules);
+        uint32_t i;
+
+        if (!lines)
+                return false;
+        for (i = 0; i < p->n_rules; i++) {
+                if (!make_line(a, p->rules[i].selectors, p->rules[i].n_selectors, &lines[i]))
+                        return false;
+                lines[i].membership = p->rules[i].membership;
+        }
+        qsort(lines, p->n_rules, sizeof(*lines), compare_lines);
+        text_add(t, "  %s:\n    pkey: 0x%04x\n%s    members:%s\n", p->name, p->base, p->index0 ? "    index0: true\n" : "",
+                 p->n_rules == 0 ? " {}" : "");
+        for (i = 0; i < p->n_rules; i++)
+                print_member(t, &lines[i]);
+        return true;
+}
+
+static int compare_partitions(const void *left, const void *right)
+{
+        const struct policy_partition *a = *(const struct policy_partition *const *) left;
+        const struct policy_partition *b = *(const struct policy_partition *const *) right;
+        bool default_a = a->base == P_KEY_DEFAULT_BASE, default_b = b->base == P_KEY_DEFAULT_BASE;
+
+        if (default_a != default_b)
+                return default_a ? -1 : 1;
+        return (a->base > b->base) - (a->base < b->base);
+}
+
+static bool print_partitions(struct text *t, struct arena *a, const struct policy *p)
+{
+        const struct policy_partition **sorted = arena_new_array(a, const struct policy_partition *, p->n_partitions);
+        uint32_t i, n = 0;
+
+        if (!sorted)
+                return false;
+        /* a default partition that was made up and is not pkeyd's to touch cannot be written down */
+        for (i = 0; i < p->n_partitions; i++)
+                if (policy_owns(p, p->partitions[i].base))
+                        sorted[n++] = &p->partitions[i];
+        qsort(sorted, n, sizeof(*sorted), compare_partitions);
+        text_add(t, "partitions:%s\n", n == 0 ? " {}" : "");
+        for (i = 0; i < n; i++)
+                if (!print_partition(t, a, sorted[i]))
+                        return false;
+        return true;
+}
+
+const char *policy_print(struct arena *a, const struct policy *p)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        _cleanup_text_ struct text t = {};
+
+        if (!scratch)
+                return NULL;
+        text_add(&t, "version: 1\n%s", p->strict ? "strict: true\n" : "");
+        print_owns(&t, p);
+        if (!print_groups(&t, scratch, p) || !print_partitions(&t, scratch, p))
+                return NULL;
+        return text_copy(a, &t);
+}

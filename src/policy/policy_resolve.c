@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/selector_match.h"
+
+#define NOBODY UINT32_MAX
+
+/* A selector and its line; within a partition ordered so that whoever comes first decides. */
+struct candidate {
+        const struct selector *selector;
+        uint32_t rule;
+};
+
+/* Two lines that are equally specific and disagree. */
+struct dispute {
+        uint32_t earlier, later; /* rules */
+        const struct selector *selector;
+        uint32_t port;           /* an example */
+        uint32_t n_ports;
+};
+
+/* An item of the result, with the port it is of. */
+struct grant {
+        uint32_t port;
+        struct port_membership membership;
+};
+
+struct resolver {
+        struct matcher matcher;
+        const struct policy *policy;
+        const struct subnet *subnet;
+        struct report report;
+        /* of the partition at hand, for each port: the rule that decided, and how specific it was */
+        uint32_t *decided;
+        uint8_t *level;
+        bool *disputed;
+        struct dispute *disputes;
+        size_t n_disputes, disputes_allocated;
+        /* of all partitions */
+        struct grant *grants;
+        size_t n_grants, grants_allocated;
+};
+
+static void resolver_done(struct resolver *r)
+{
+        free(r->disputes);
+        free(r->grants);
+}
+
+static int grow(void *items, size_t size, size_t n, size_t *allocated)
+{
+        size_t more = MAX(*allocated * 2, (size_t) 64);
+        void *p;
+
+        if (n < *allocated)
+                return 0;
+        p = reallocarray(*(void **) items, more, size);
+        if (!p)
+                return -ENOMEM;
+        memcpy(items, &p, sizeof(p));
+        *allocated = more;
+        return 0;
+}
+
+/* ---- who decides ---------------------------------------------------------------------------------------------- */
+
+static int compare_candidates(const void *left, const void *right)
+{
+        const struct candidate *a = left, *b = right;
+
+        if (a->selector->specificity != b->selector->specificity)
+                return a->selector->specificity > b->selector->specificity ? -1 : 1;
+        return (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+static int collect_candidates(struct arena *a, const struct policy_partition *p, struct candidate **ret, size_t *ret_n)
+{
+        struct candidate *candidates;
+        uint32_t rule, i;
+        size_t n = 0;
+
+        for (rule = 0; rule < p->n_rules; rule++)
+                n += p->rules[rule].n_selectors;
+        candidates = arena_new_array(a, struct candidate, n);
+        if (!candidates)
+                return -ENOMEM;
+        *ret = candidates;
+        *ret_n = n;
+        for (rule = 0; rule < p->n_rules; rule++)
+                for (i = 0; i < p->rules[rule].n_selectors; i++)
+                        *candidates++ = (struct candidate) { p->rules[rule].selectors[i], rule };
+        qsort(*ret, n, sizeof(**ret), compare_candidates);
+        return 0;
+}
+
+static int add_dispute(struct resolver *r, const struct candidate *c, uint32_t port)
+{
+        struct dispute *d;
+        size_t i;
+
+        /* the pair at hand was nearly always the last one found */
+        for (i = r->n_disputes; i-- > 0;) {
+                d = &r->disputes[i];
+                if (d->later == c->rule && d->earlier == r->decided[port]) {
+                        d->n_ports++;
+                        return 0;
+                }
+        }
+        if (r->n_disputes >= REPORT_MAX)
+                return 0;
+        if (grow(&r->disputes, sizeof(*r->disputes), r->n_disputes, &r->disputes_allocated) < 0)
+                return -ENOMEM;
+        r->disputes[r->n_disputes++] = (struct dispute) { r->decided[port], c->rule, c->selector, port, 1 };
+        return 0;
+}
+
+/* Always a full member of the default partition: the port pkeyd works through, and the master SM's. */
+static bool is_exempt(const struct resolver *r, const struct policy_partition *p, uint32_t port)
+{
+        return p->base == P_KEY_DEFAULT_BASE && (port == r->subnet->self || port == r->subnet->sm);
+}
+
+static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct candidate *c)
+{
+        struct port_list list = {};
+        uint32_t i, port;
+        int e;
+
+        e = matcher_match(&r->matcher, c->selector, &list);
+        if (e < 0)
+                return e;
+        for (i = 0; i < list.n; i++) {
+                port = list.ports[i];
+                if (r->decided[port] == NOBODY) {
+                        r->decided[port] = c->rule;
+                        r->level[port] = (uint8_t) c->selector->specificity;
+                        continue;
+                }
+                if (r->level[port] != c->selector->specificity ||
+                    p->rules[r->decided[port]].membership == p->rules[c->rule].membership)
+                        continue;
+                r->disputed[port] = true;
+                if (is_exempt(r, p, port))
+                        continue;
+                e = add_dispute(r, c, port);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+static void report_disputes(struct resolver *r, const struct policy_partition *p)
+{
+        struct arena *a = r->report.findings->arena;
+        const struct dispute *d;
+        struct finding *item;
+
+        for (d = r->disputes; d < r->disputes + r->n_disputes; d++) {
+                const struct policy_rule *earlier = &p->rules[d->earlier], *later = &p->rules[d->later];
+                const char *port = subnet_port_label(a, r->subnet, d->port), *others = "";
+
+                if (d->n_ports > 1)
+                        others = arena_printf(a, " (and %u other port%s)", d->n_ports - 1, d->n_ports > 2 ? "s" : "");
+                item = report_add(&r->report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &d->selector->place,
+                                  "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
+                                  "about %s%s", p->name, report_quote(&r->report, later->text),
+                                  membership_to_string(later->membership), report_quote(&r->report, earlier->text),
+                                  membership_to_string(earlier->membership), earlier->where.file, earlier->where.line,
+                                  port ? port : "?", others ? others : "");
+                report_hint(&r->report, item, "take it out of one of the two, or add a more specific line that decides");
+        }
+        r->n_disputes = 0;
+}
+
+/* ---- what follows --------------------------------------------------------------------------------------------- */
+
+static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum membership membership,
+                     const struct policy_rule *rule)
+{
+        if (membership == MEMBERSHIP_NONE)
+                return 0;
+        if (grow(&r->grants, sizeof(*r->grants), r->n_grants, &r->grants_allocated) < 0)
+                return -ENOMEM;
+        r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule } };
+        return 0;
+}
+
+static int grant_default(struct resolver *r, uint32_t port)
+{
+        const struct policy_partition *p = &r->policy->partitions[0];
+        const struct policy_rule *rule = NULL;
+        enum membership membership = MEMBERSHIP_LIMITED;
+
+        if (r->decided[port] != NOBODY) {
+                rule = &p->rules[r->decided[port]];
+                membership = rule->membership;
+        }
+        if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->disputed[port])) {
+                rule = NULL;
+                membership = MEMBERSHIP_FULL;
+        }
+        return add_grant(r, port, 0, membership, rule);
+}
+
+static int grant_partition(struct resolver *r, uint32_t partition)
+{
+        const struct policy_partition *p = &r->policy->partitions[partition];
+        uint32_t port;
+        int e = 0;
+
+        for (port = 0; port < r->subnet->n_ports && e == 0; port++) {
+                if (r->subnet->ports[port].role != PORT_ENDPORT)
+                        continue;
+                if (p->base == P_KEY_DEFAULT_BASE)
+                        e = grant_default(r, port);
+                else if (r->decided[port] != NOBODY)
+                        e = add_grant(r, port, partition, p->rules[r->decided[port]].membership,
+                                      &p->rules[r->decided[port]]);
+        }
+        return e;
+}
+
+static int resolve_partition(struct resolver *r, uint32_t partition)
+{
+        const struct policy_partition *p = &r->policy->partitions[partition];
+        struct candidate *candidates;
+        size_t n, i;
+        int e;
+
+        if (!policy_owns(r->policy, p->base))
+                return 0;
+        memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
+        memset(r->disputed, 0, r->subnet->n_ports * sizeof(*r->disputed));
+        e = collect_candidates(r->matcher.arena, p, &candidates, &n);
+        for (i = 0; e == 0 && i < n; i++)
+                e = apply_candidate(r, p, &candidates[i]);
+        if (e < 0)
+                return e;
+        report_disputes(r, p);
+        return grant_partition(r, partition);
+}
+
+/* Groups that no line uses are looked at too: what is wrong in them should not wait until one does. */
+static int resolve_groups(struct resolver *r)
+{
+        uint32_t i;
+        int e = 0;
+
+        for (i = 0; i < r->policy->n_groups && e == 0; i++) {
+                struct selector s = { .kind = SELECTOR_GROUP, .group = i };
+                struct port_list list;
+
+                e = matcher_match(&r->matcher, &s, &list);
+        }
+        return e;
+}
+
+/* Grants came partition by partition; the result is wanted port by port. */
+static int sort_grants(struct resolver *r, struct arena *a, struct memberships **ret)
+{
+        struct memberships *m = arena_new_object(a, struct memberships);
+        uint32_t n_ports = r->subnet->n_ports, *next = r->decided, i;
+        size_t k;
+
+        if (!m)
+                return -ENOMEM;
+        m->policy = r->policy;
+        m->subnet = r->subnet;
+        m->first = arena_new_array(a, uint32_t, (size_t) n_ports + 1);
+        m->items = arena_new_array(a, struct port_membership, r->n_grants);
+        if (!m->first || !m->items)
+                return -ENOMEM;
+        for (k = 0; k < r->n_grants; k++)
+                m->first[r->grants[k].port + 1]++;
+        for (i = 0; i < n_ports; i++) {
+                m->first[i + 1] += m->first[i];
+                next[i] = m->first[i];
+        }
+        for (k = 0; k < r->n_grants; k++)
+                m->items[next[r->grants[k].port]++] = r->grants[k].membership;
+        *ret = m;
+        return 0;
+}
+
+static int resolver_init(struct resolver *r, struct arena *scratch)
+{
+        size_t n = r->subnet->n_ports;
+
+        r->decided = arena_new_array(scratch, uint32_t, n);
+        r->level = arena_new_array(scratch, uint8_t, n);
+        r->disputed = arena_new_array(scratch, bool, n);
+        if (!r->decided || !r->level || !r->disputed)
+                return -ENOMEM;
+        return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
+}
+
+int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                   struct memberships **ret)
+{
+        _cleanup_(resolver_done) struct resolver r = { .policy = policy, .subnet = subnet };
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct memberships *memberships;
+        uint32_t i;
+        int e;
+
+        if (!scratch)
+                return -ENOMEM;
+        report_init(&r.report, findings);
+        e = resolver_init(&r, scratch);
+        if (e == 0)
+                e = resolve_groups(&r);
+        for (i = 0; i < policy->n_partitions && e == 0; i++)
+                e = resolve_partition(&r, i);
+        if (e < 0)
+                return e;
+        e = report_finish(&r.report);
+        findings_sort(findings);
+        if (e == 0)
+                e = sort_grants(&r, a, &memberships);
+        if (e == 0)
+                *ret = memberships;
+        return e;
+}
+
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
+                  struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
+{
+        struct selector_source source = { .text = text };
+        struct selector_reader reader = { .arena = a, .policy = policy };
+        struct selector **selectors;
+        struct matcher matcher;
+        struct port_list list;
+        struct report report;
+        uint32_t n;
+        int e;
+
+        report_init(&report, findings);
+        reader.report = &report;
+        e = selector_parse_list(&reader, &source, &selectors, &n);
+        if (e == 0)
+                e = matcher_init(&matcher, a, policy, subnet, &report);
+        if (e == 0)
+                e = matcher_match_list(&matcher, selectors, n, &list);
+        if (e == 0)
+                e = report_finish(&report);
+        if (e < 0)
+                return e;
+        *ret_ports = list.ports;
+        *ret_n = list.n;
+        return 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define QUOTE_MAX 80
+
+void report_init(struct report *r, struct findings *findings)
+{
+        *r = (struct report) { .findings = findings };
+}
+
+/* Nearly all findings are about one file: copy its name once. */
+static const char *copy_file(struct report *r, const char *file)
+{
+        if (!file)
+                return NULL;
+        if (file != r->file) {
+                r->file_copy = arena_strdup(r->findings->arena, file);
+                r->file = r->file_copy ? file : NULL;
+        }
+        return r->file_copy;
+}
+
+struct finding *report_add(struct report *r, enum finding_severity severity, enum finding_code code,
+                           const struct place *place, const char *format, ...)
+{
+        struct location where = {};
+        struct finding *item;
+        const char *text;
+        va_list ap;
+
+        r->n++;
+        r->n_errors += severity == FINDING_ERROR;
+        if (r->n > REPORT_MAX) {
+                r->dropped++;
+                r->dropped_errors += severity == FINDING_ERROR;
+                return NULL;
+        }
+        va_start(ap, format);
+        text = arena_vprintf(r->findings->arena, format, ap);
+        va_end(ap);
+        if (place) {
+                where = place->where;
+                where.file = copy_file(r, where.file);
+        }
+        if (!text) {
+                r->findings->out_of_memory = true;
+                return NULL;
+        }
+        item = findings_add(r->findings, severity, code, &where, "%s", text);
+        if (item && place && place->source_line)
+                item->source_line = arena_strdup(r->findings->arena, place->source_line);
+        return item;
+}
+
+void report_hint(struct report *r, struct finding *item, const char *format, ...)
+{
+        const char *text;
+        va_list ap;
+
+        if (!item)
+                return;
+        va_start(ap, format);
+        text = arena_vprintf(r->findings->arena, format, ap);
+        va_end(ap);
+        if (text)
+                finding_set_hint(r->findings, item, "%s", text);
+}
+
+int report_finish(struct report *r)
+{
+        if (r->dropped > 0)
+                (void) findings_add(r->findings, r->dropped_errors > 0 ? FINDING_ERROR : FINDING_NOTE,
+                                    FINDING_VALUE_INVALID, NULL, "%zu more findings (%zu of them errors) are not shown",
+                                    r->dropped, r->dropped_errors);
+        r->dropped = r->dropped_errors = 0;
+        if (r->findings->out_of_memory)
+                return -ENOMEM;
+        return r->n_errors > 0 ? -EBADMSG : 0;
+}
+
+static const char *escape(struct report *r, const char *text, size_t n, const char *quote)
+{
+        char buffer[4 * QUOTE_MAX + 1];
+        size_t i, used = 0;
+        const char *s;
+
+        for (i = 0; i < n && i < QUOTE_MAX; i++) {
+                unsigned char c = (unsigned char) text[i];
+
+                if (c >= 0x20 && c < 0x7f)
+                        buffer[used++] = (char) c;
+                else
+                        used += (size_t) snprintf(buffer + used, 5, "\\x%02x", c);
+        }
+        buffer[used] = '\0';
+        s = arena_printf(r->findings->arena, "%s%s%s%s", quote, buffer, n > QUOTE_MAX ? "..." : "", quote);
+        return s ? s : "?";
+}
+
+const char *report_quote_n(struct report *r, const char *text, size_t n)
+{
+        return escape(r, text, n, "'");
+}
+
+const char *report_quote(struct report *r, const char *text)
+{
+        return escape(r, text, strlen(text), "'");
+}
+
+const char *report_escape(struct report *r, const char *text)
+{
+        return escape(r, text, strlen(text), "");
+}

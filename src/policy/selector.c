@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/selector.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "policy/nearest.h"
+
+#define GUID_DIGITS 16
+
+static const struct keyword {
+        const char *word;
+        enum selector_kind kind;
+        enum specificity specificity;
+        enum node_type type;
+} keywords[] = {
+        { "ALL", SELECTOR_ALL, SPECIFICITY_ALL, 0 },
+        { "ALL_CAS", SELECTOR_TYPE, SPECIFICITY_TYPE, NODE_CA },
+        { "ALL_SWITCHES", SELECTOR_TYPE, SPECIFICITY_TYPE, NODE_SWITCH },
+        { "ALL_ROUTERS", SELECTOR_TYPE, SPECIFICITY_TYPE, NODE_ROUTER },
+        { "SELF", SELECTOR_SELF, SPECIFICITY_GUID, 0 },
+};
+
+static const char *const membership_words[] = { "full", "limited", "both", "none" };
+
+/* One element of a list: where it is in the text, and what it becomes. */
+struct element {
+        const struct selector_reader *reader;
+        const struct selector_source *source;
+        size_t offset;
+        char *text; /* a copy in the arena */
+        struct selector *selector;
+};
+
+static struct finding *refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
+{
+        struct place place = e->source->place;
+        const char *path = e->source->path;
+
+        if (e->source->verbatim)
+                place.where.column += (unsigned) (e->offset + offset);
+        return report_add(e->reader->report, FINDING_ERROR, code, &place, "%s%s%s%s%s", path ? path : "",
+                          path ? ": " : "", report_quote(e->reader->report, e->text),
+                          strncmp(text, "is ", 3) == 0 ? " " : ": ", text);
+}
+
+static void hint(const struct element *e, struct finding *item, const char *text)
+{
+        report_hint(e->reader->report, item, "%s", text);
+}
+
+/* ---- GUIDs ---------------------------------------------------------------------------------------------------- */
+
+static int parse_guid(const struct element *e, const char *text, size_t offset, struct guid *ret)
+{
+        size_t n = strlen(text), i;
+        struct finding *item;
+        uint64_t v = 0;
+
+        for (i = 2; i < n && isxdigit((unsigned char) text[i]); i++)
+                v = v << 4 | (uint64_t) (isdigit((unsigned char) text[i]) ? text[i] - '0' :
+                                                                            (tolower(text[i]) - 'a') + 10);
+        if (text[1] == 'X' || i < n || n == 2 || n > GUID_DIGITS + 2) {
+                item = refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
+                              "is not a GUID (expected 0x and up to 16 hex digits)");
+                if (n > GUID_DIGITS + 2 && i == n)
+                        report_hint(e->reader->report, item, "it has %zu hex digits; a GID is a subnet prefix and a GUID: "
+                                    "take the last 16", n - 2);
+                return -EBADMSG;
+        }
+        if (v == 0) {
+                (void) refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port has the GUID 0");
+                return -EBADMSG;
+        }
+        ret->v = v;
+        return 0;
+}
+
+/* 0002:c903:000e:0b72 or sixteen bare digits: a GUID as other tools print it. */
+static bool looks_like_guid(const char *text, char ret[GUID_DIGITS + 1])
+{
+        size_t n = 0;
+
+        for (; *text; text++) {
+                if (*text == ':')
+                        continue;
+                if (!isxdigit((unsigned char) *text) || n == GUID_DIGITS)
+                        return false;
+                ret[n++] = *text;
+        }
+        ret[n] = '\0';
+        return n == GUID_DIGITS;
+}
+
+static int check_guid_without_prefix(const struct element *e)
+{
+        char digits[GUID_DIGITS + 1];
+
+        if (!looks_like_guid(e->text, digits))
+                return 0;
+        report_hint(e->reader->report,
+                    refuse(e, FINDING_POLICY_GUID, 0, "is not a host name but a GUID (expected 0x and up to 16 hex digits)"),
+                    "write 0x%s", digits);
+        return -EBADMSG;
+}
+
+/* ---- hosts ---------------------------------------------------------------------------------------------------- */
+
+static int parse_host(const struct element *e, const char *text, size_t n, size_t offset, struct hostlist **ret)
+{
+        struct hostlist_error error = {};
+        struct finding *item;
+        int r;
+
+        r = hostlist_parse(e->reader->arena, text, n, &error, ret);
+        if (r != -EBADMSG)
+                return r;
+        item = refuse(e, FINDING_POLICY_HOSTLIST, offset + error.offset, error.text);
+        if (error.hint)
+                hint(e, item, error.hint);
+        else if (strchr(e->text, '='))
+                hint(e, item, "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format");
+        else if (strchr(e->text, ' '))
+                hint(e, item, "a comma separates several selectors");
+        return -EBADMSG;
+}
+
+/* One decimal number of 1 to 254 at *at; 0 if there is none. */
+static unsigned read_port(const char *text, size_t *at)
+{
+        unsigned v = 0;
+        size_t digits;
+
+        for (digits = 0; isdigit((unsigned char) text[*at]); digits++, (*at)++)
+                v = v > SELECTOR_MAX_PORT ? v : v * 10 + (unsigned) (text[*at] - '0');
+        return digits > 0 && v <= SELECTOR_MAX_PORT ? v : 0;
+}
+
+static int parse_device_port(const struct element *e, const char *text, size_t offset)
+{
+        size_t at = 0;
+
+        e->selector->port = (uint8_t) read_port(text, &at);
+        if (e->selector->port > 0 && text[at] == '\0')
+                return 0;
+        (void) refuse(e, FINDING_POLICY_SELECTOR, offset, "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of "
+                      "1 to 254)");
+        return -EBADMSG;
+}
+
+/* HOST/DEVICE or HOST/DEVICE/PORT */
+static int parse_device(const struct element *e, char *slash)
+{
+        char *port = strchr(slash + 1, '/');
+        size_t host_length = (size_t) (slash - e->text), device = host_length + 1;
+        char *host = arena_strndup(e->reader->arena, e->text, host_length);
+        int r;
+
+        if (!host)
+                return -ENOMEM;
+        if (selector_find_group(e->reader->policy, host) >= 0) {
+                hint(e, refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group before '/' (accepted there: a host or hostlist)"),
+                     "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
+                return -EBADMSG;
+        }
+        e->selector->specificity = port ? SPECIFICITY_DEVICE_PORT : SPECIFICITY_DEVICE;
+        r = parse_host(e, e->text, host_length, 0, &e->selector->host);
+        if (r == 0)
+                r = parse_host(e, slash + 1, port ? (size_t) (port - slash) - 1 : strlen(slash + 1), device,
+                               &e->selector->device);
+        if (r == 0 && port)
+                r = parse_device_port(e, port + 1, (size_t) (port + 1 - e->text));
+        return r;
+}
+
+/* ---- switches ------------------------------------------------------------------------------------------------- */
+
+static int parse_port_range(const struct element *e, const char *text, size_t *at, size_t offset)
+{
+        size_t start = *at;
+        unsigned first = read_port(text, at), last = first;
+        struct finding *item;
+
+        if (first > 0 && text[*at] == '-') {
+                (*at)++;
+                last = read_port(text, at);
+        }
+        if (first == 0 || last == 0 || (text[*at] != ',' && text[*at] != '\0')) {
+                item = refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is not a list of ports (accepted: numbers of 1 to "
+                              "254, as in @SWITCH/3 or @SWITCH/1-18,20)");
+                if (text[start] == '0')
+                        hint(e, item, "port 0 is the switch itself: write its name without '@'");
+                return -EBADMSG;
+        }
+        if (first > last) {
+                report_hint(e->reader->report,
+                            refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is a range of ports that runs backwards"),
+                            "write %u-%u", last, first);
+                return -EBADMSG;
+        }
+        for (; first <= last; first++)
+                e->selector->ports[first / 64] |= UINT64_C(1) << (first % 64);
+        return 0;
+}
+
+static int parse_ports(const struct element *e, const char *text, size_t offset)
+{
+        size_t at = 0;
+        int r;
+
+        e->selector->has_ports = true;
+        e->selector->specificity = SPECIFICITY_SWITCH_PORT;
+        e->selector->ports_text = text;
+        for (;;) {
+                r = parse_port_range(e, text, &at, offset);
+                if (r < 0)
+                        return r;
+                if (text[at] == '\0')
+                        return 0;
+                at++;
+        }
+}
+
+static int parse_switch(const struct element *e)
+{
+        char *name = e->text + 1, *slash = strchr(name, '/');
+        size_t n = slash ? (size_t) (slash - name) : strlen(name);
+        char *copy = arena_strndup(e->reader->arena, name, n);
+        int r;
+
+        if (!copy)
+                return -ENOMEM;
+        e->selector->kind = SELECTOR_SWITCH;
+        e->selector->specificity = SPECIFICITY_HOST;
+        if (copy[0] == '0' && tolower(copy[1]) == 'x')
+                r = parse_guid(e, copy, 1, &e->selector->guid);
+        else
+                r = parse_host(e, name, n, 1, &e->selector->host);
+        if (r == 0 && slash)
+                r = parse_ports(e, slash + 1, (size_t) (slash + 1 - e->text));
+        return r;
+}
+
+/* ---- words ---------------------------------------------------------------------------------------------------- */
+
+int selector_find_group(const struct policy *p, const char *name)
+{
+        uint32_t low = 0, high = p ? p->n_groups : 0;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+                int c = strcmp(p->groups[middle].name, name);
+
+                if (c == 0)
+                        return (int) middle;
+                if (c < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return -1;
+}
+
+/* A keyword that is nearly one: other case, a prefix (OpenSM takes A for ALL), one letter wrong. NULL: nothing such. */
+static const char *near_keyword(const char *text)
+{
+        size_t n = strlen(text), i;
+        bool shouting = n > 0 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == n;
+
+        for (i = 0; i < ELEMENTS(keywords); i++)
+                if (strcasecmp(text, keywords[i].word) == 0)
+                        return keywords[i].word;
+        if (!shouting)
+                return strncasecmp(text, "ALL_", 4) == 0 ? "ALL_CAS" : NULL;
+        for (i = 0; i < ELEMENTS(keywords); i++)
+                if (strncmp(text, keywords[i].word, n) == 0 || edit_distance(text, keywords[i].word, 2) <= 1)
+                        return keywords[i].word;
+        return strncmp(text, "ALL", 3) == 0 ? "ALL_CAS" : NULL;
+}
+
+static int check_near_keyword(const struct element *e)
+{
+        const char *near = near_keyword(e->text);
+
+        if (!near)
+                return 0;
+        report_hint(e->reader->report,
+                    refuse(e, FINDING_POLICY_SELECTOR, 0,
+                           "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)"),
+                    "did you mean %s?", near);
+        return -EBADMSG;
+}
+
+static int check_membership_word(const struct element *e)
+{
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(membership_words); i++)
+                if (strcasecmp(e->text, membership_words[i]) == 0) {
+                        hint(e, refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected"),
+                             "write the selector first, as in node[1-4]: full");
+                        return -EBADMSG;
+                }
+        return 0;
+}
+
+static bool same_digits(const char *a, const char *b)
+{
+        for (;; a++, b++) {
+                while (*a && !isdigit((unsigned char) *a))
+                        a++;
+                while (*b && !isdigit((unsigned char) *b))
+                        b++;
+                if (*a != *b)
+                        return false;
+                if (!*a)
+                        return true;
+        }
+}
+
+/* A host name may be anything; but one that differs from a group's name by a letter is more likely that group. */
+static void warn_near_group(const struct element *e)
+{
+        const struct policy *p = e->reader->policy;
+        struct nearest nearest;
+        struct finding *item;
+        uint32_t i;
+
+        nearest_init(&nearest, e->text);
+        nearest.limit = MIN(nearest.limit, 2u);
+        for (i = 0; p && i < p->n_groups; i++)
+                if (same_digits(e->text, p->groups[i].name))
+                        nearest_offer(&nearest, p->groups[i].name);
+        if (!nearest.best)
+                return;
+        item = refuse(e, FINDING_POLICY_GROUP_UNKNOWN, 0, "no group has this name, so it is taken for a host");
+        if (!item)
+                return;
+        item->severity = FINDING_WARNING;
+        report_hint(e->reader->report, item, "there is a group '%s'", nearest.best);
+}
+
+static int parse_word(const struct element *e)
+{
+        int group, r;
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(keywords); i++) {
+                if (strcmp(e->text, keywords[i].word) != 0)
+                        continue;
+                e->selector->kind = keywords[i].kind;
+                e->selector->specificity = keywords[i].specificity;
+                e->selector->type = keywords[i].type;
+                return 0;
+        }
+        r = check_near_keyword(e);
+        if (r == 0)
+                r = check_membership_word(e);
+        if (r == 0)
+                r = check_guid_without_prefix(e);
+        if (r < 0)
+                return r;
+        group = selector_find_group(e->reader->policy, e->text);
+        if (group >= 0) {
+                e->selector->kind = SELECTOR_GROUP;
+                e->selector->specificity = SPECIFICITY_GROUP;
+                e->selector->group = (uint32_t) group;
+                return 0;
+        }
+        r = parse_host(e, e->text, strlen(e->text), 0, &e->selector->host);
+        if (r == 0)
+                warn_near_group(e);
+        return r;
+}
+
+static int parse_element(const struct element *e)
+{
+        char *slash;
+
+        if (e->text[0] == '\0') {
+                (void) refuse(e, FINDING_POLICY_SELECTOR, 0, "a selector is missing");
+                return -EBADMSG;
+        }
+        if (e->text[0] == '0' && tolower(e->text[1]) == 'x') {
+                e->selector->kind = SELECTOR_GUID;
+                e->selector->specificity = SPECIFICITY_GUID;
+                return parse_guid(e, e->text, 0, &e->selector->guid);
+        }
+        if (e->text[0] == '@')
+                return parse_switch(e);
+        e->selector->kind = SELECTOR_HOST;
+        e->selector->specificity = SPECIFICITY_HOST;
+        slash = strchr(e->text, '/');
+        return slash ? parse_device(e, slash) : parse_word(e);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------------------- */
+
+/* Is what follows this comma a number or range of ports, up to the next comma? */
+static bool continues_ports(const char *s)
+{
+        size_t n;
+
+        while (*s == ' ')
+                s++;
+        n = strspn(s, "0123456789-");
+        s += n;
+        while (*s == ' ')
+                s++;
+        return n > 0 && (*s == ',' || *s == '\0');
+}
+
+/* The length of the element at the begin of s: up to a comma that is neither between brackets nor between the ports of a
+ * switch. */
+static size_t element_length(const char *s)
+{
+        bool brackets = false, is_switch, ports = false;
+        size_t i = strspn(s, " ");
+
+        is_switch = s[i] == '@';
+        for (; s[i]; i++) {
+                brackets = s[i] == '[' || (brackets && s[i] != ']');
+                ports = ports || (is_switch && s[i] == '/');
+                if (s[i] == ',' && !brackets && !(ports && continues_ports(s + i + 1)))
+                        break;
+        }
+        return i;
+}
+
+/* A copy without blanks around it (and, in a list of ports, none around its commas). */
+static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_lead)
+{
+        size_t lead = 0, i, used = 0;
+        bool ports = false;
+        char *copy;
+
+        while (lead < n && s[lead] == ' ')
+                lead++;
+        while (n > lead && s[n - 1] == ' ')
+                n--;
+        copy = arena_strndup(a, s + lead, n - lead);
+        for (i = 0; copy && copy[i]; i++) {
+                ports = ports || (copy[0] == '@' && copy[i] == '/');
+                if (!ports || copy[i] != ' ')
+                        copy[used++] = copy[i];
+        }
+        if (copy)
+                copy[used] = '\0';
+        *ret_lead = lead;
+        return copy;
+}
+
+static size_t count_elements(const char *s)
+{
+        size_t n = 1, length;
+
+        for (;; n++) {
+                length = element_length(s);
+                if (s[length] == '\0')
+                        return n;
+                s += length + 1;
+        }
+}
+
+static int add_element(const struct selector_reader *r, const struct selector_source *source, size_t offset, size_t n,
+                       struct selector **ret)
+{
+        struct element e = { .reader = r, .source = source };
+        size_t lead;
+
+
+        e.selector = arena_new_object(r->arena, struct selector);
+        e.text = copy_element(r->arena, source->text + offset, n, &lead);
+        if (!e.selector || !e.text)
+                return -ENOMEM;
+        e.offset = offset + lead;
+        e.selector->text = arena_strdup(r->arena, e.text);
+        if (!e.selector->text)
+                return -ENOMEM;
+        e.selector->place = source->place;
+        if (source->verbatim)
+                e.selector->place.where.column += (unsigned) e.offset;
+        *ret = e.selector;
+        return parse_element(&e);
+}
+
+int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
+                        uint32_t *ret_n)
+{
+        size_t n = count_elements(source->text), i, at = 0, length;
+        struct selector **selectors;
+        int result = 0, e;
+
+        if (n > SELECTOR_MAX_ELEMENTS) {
+                (void) report_add(r->report, FINDING_ERROR, FINDING_POLICY_SELECTOR, &source->place,
+                                  "%s%s%zu selectors in one line (accepted: up to %d)", source->path ? source->path : "",
+                                  source->path ? ": " : "", n, SELECTOR_MAX_ELEMENTS);
+                return -EBADMSG;
+        }
+        r->total += (uint32_t) n;
+        if (r->total > SELECTOR_MAX_TOTAL) {
+                (void) report_add(r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &source->place,
+                                  "more than %d selectors in one file", SELECTOR_MAX_TOTAL);
+                return -EBADMSG;
+        }
+        selectors = arena_new_array(r->arena, struct selector *, n);
+        if (!selectors)
+                return -ENOMEM;
+        for (i = 0; i < n; i++) {
+                length = element_length(source->text + at);
+                e = add_element(r, source, at, length, &selectors[i]);
+                if (e == -ENOMEM)
+                        return e;
+                result = e < 0 ? e : result;
+                at += length + 1;
+        }
+        if (result < 0)
+                return result;
+        *ret = selectors;
+        *ret_n = (uint32_t) n;
+        return 0;
+}
+
+/* ---- names and the normal form -------------------------------------------------------------------------------- */
+
+const char *selector_name_problem(const char *name)
+{
+        size_t n = strlen(name), i;
+        const char *text = NULL;
+
+        for (i = 0; i < n && !text; i++)
+                if (!isalnum((unsigned char) name[i]) && !strchr("_-.", name[i]))
+                        text = "is not a name (accepted: letters, digits, '_', '-', '.')";
+        if (!text && (n == 0 || n > HOSTLIST_MAX_LENGTH))
+                text = "is not a name (accepted: 1 to 64 characters)";
+        if (!text && !isalnum((unsigned char) name[0]))
+                text = "is not a name (accepted: a letter or digit in front)";
+        if (!text && near_keyword(name))
+                text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in capitals or not";
+        if (!text && name[0] == '0' && tolower(name[1]) == 'x')
+                text = "is not a name: 0x is how P_Keys and GUIDs begin";
+        for (i = 0; i < ELEMENTS(membership_words) && !text; i++)
+                if (strcasecmp(name, membership_words[i]) == 0)
+                        text = "is not a name: full, limited, both and none are memberships";
+        return text;
+}
+
+void selector_print(struct text *t, const struct selector *s)
+{
+        switch (s->kind) {
+        case SELECTOR_GUID:
+                text_add(t, "0x%016" PRIx64, s->guid.v);
+                return;
+        case SELECTOR_SWITCH:
+                if (s->host)
+                        text_add(t, "@%s", s->host->text);
+                else
+                        text_add(t, "@0x%016" PRIx64, s->guid.v);
+                if (s->has_ports)
+                        text_add(t, "/%s", s->ports_text);
+                return;
+        case SELECTOR_ALL:
+        case SELECTOR_TYPE:
+        case SELECTOR_SELF:
+        case SELECTOR_GROUP:
+        case SELECTOR_HOST:
+                text_add(t, "%s", s->text);
+                return;
+        }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A selector: one way to say which ports are meant. Reading one is pure text; what it means in a fabric is
+ * selector_match.h's matter.
+ *
+ *     0x0002c903000e0b72            a port GUID or node GUID
+ *     SELF                          the port pkeyd works through
+ *     @leaf07/1-18,20               what is plugged into these ports of a switch (a name, hostlist or GUID)
+ *     node7/mlx5_0/1  node7/mlx5_0  host, device, port
+ *     node[001-128]   @leaf07       host names; what is plugged into a switch
+ *     storage                       a group
+ *     ALL_CAS ALL_SWITCHES ALL_ROUTERS ALL
+ *
+ * A comma separates several, each with its own specificity. After @SWITCH/ a comma that is followed by digits and dashes
+ * only goes on with the list of ports.
+ */
+
+#include "policy/hostlist.h"
+#include "policy/policy.h"
+#include "policy/report.h"
+#include "policy/text.h"
+
+#define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, 255 means "all" on the wire */
+#define SELECTOR_MAX_ELEMENTS 4096 /* in one line */
+#define SELECTOR_MAX_TOTAL    1000000 /* in one file */
+
+enum selector_kind {
+        SELECTOR_ALL,
+        SELECTOR_TYPE,
+        SELECTOR_SELF,
+        SELECTOR_GROUP,
+        SELECTOR_HOST,   /* host, host/device, host/device/port */
+        SELECTOR_SWITCH, /* @SWITCH, @SWITCH/PORTS */
+        SELECTOR_GUID,
+};
+
+struct selector {
+        enum selector_kind kind;
+        enum specificity specificity;
+        const char *text;        /* as written */
+        struct place place;
+        enum node_type type;     /* of SELECTOR_TYPE */
+        struct guid guid;        /* of SELECTOR_GUID, and of SELECTOR_SWITCH by GUID */
+        uint32_t group;          /* of SELECTOR_GROUP: index into policy->groups */
+        struct hostlist *host;   /* host or switch name */
+        struct hostlist *device; /* NULL: any */
+        uint8_t port;            /* 0: any */
+        bool has_ports;          /* @SWITCH/PORTS */
+        uint64_t ports[4];       /* bit for each */
+        const char *ports_text;
+};
+
+static inline bool selector_has_port(const struct selector *s, unsigned port)
+{
+        return s->ports[port / 64] >> (port % 64) & 1;
+}
+
+struct selector_reader {
+        struct arena *arena;
+        struct report *report;
+        const struct policy *policy; /* whose groups are known; NULL: none */
+        uint32_t total;              /* elements read so far */
+};
+
+/* Where a list of selectors stands. */
+struct selector_source {
+        const char *text;
+        const char *path;   /* for messages, "partitions.lustre.members"; NULL: none */
+        struct place place;
+        bool verbatim;      /* an offset into the text is a column */
+};
+
+/* Reads a list of selectors separated by commas. Reports all that is wrong with it. Returns 0, -EBADMSG, -ENOMEM. */
+int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
+                        uint32_t *ret_n);
+
+/* A name for a group or partition is letters, digits, '_', '-', '.', and nothing that a selector could be taken for.
+ * NULL if it is one; else what is wrong, a static string. */
+const char *selector_name_problem(const char *name);
+
+/* Index of the group of this name, or -1. policy may be NULL. */
+int selector_find_group(const struct policy *p, const char *name);
+
+/* The normal form of one, appended. */
+void selector_print(struct text *t, const struct selector *s);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/selector_hint.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "policy/nearest.h"
+
+#define MAX_LISTED 4
+
+/* A name with each run of digits as one #, so that node[1-4] and node0017 look alike. */
+static void shape_of_name(const char *name, char ret[HOSTLIST_MAX_NAME])
+{
+        size_t used = 0;
+
+        for (; *name && used < HOSTLIST_MAX_NAME - 1; name++) {
+                char c = isdigit((unsigned char) *name) ? '#' : *name;
+
+                if (c != '#' || used == 0 || ret[used - 1] != '#')
+                        ret[used++] = c;
+        }
+        ret[used] = '\0';
+}
+
+static void shape_of_hostlist(const struct hostlist *h, char ret[HOSTLIST_MAX_NAME])
+{
+        char text[HOSTLIST_MAX_NAME];
+        size_t used = 0;
+        uint32_t i;
+
+        for (i = 0; i < h->n_tokens && used < sizeof(text) - HOSTLIST_MAX_LENGTH; i++) {
+                const char *part = h->tokens[i].kind == HOSTLIST_LITERAL ? h->tokens[i].literal :
+                                   h->tokens[i].kind == HOSTLIST_RANGES ? "0" : "";
+
+                used += (size_t) snprintf(text + used, sizeof(text) - used, "%s", part);
+        }
+        text[MIN(used, sizeof(text) - 1)] = '\0';
+        shape_of_name(text, ret);
+}
+
+static bool is_candidate(const struct selector *s, const struct subnet_node *node)
+{
+        return s->kind != SELECTOR_SWITCH || node->type == NODE_SWITCH;
+}
+
+/* The nearest name for a name that is written out. */
+static const char *nearest_name(struct matcher *m, const struct selector *s, const char *name)
+{
+        const struct subnet *subnet = m->subnet;
+        struct nearest nearest;
+        uint32_t i;
+
+        nearest_init(&nearest, name);
+        for (i = 0; i < subnet->n_by_name; i++)
+                if (is_candidate(s, &subnet->nodes[subnet->by_name[i]]))
+                        nearest_offer(&nearest, subnet->nodes[subnet->by_name[i]].name);
+        for (i = 0; m->policy && s->kind == SELECTOR_HOST && !s->device && i < m->policy->n_groups; i++)
+                nearest_offer(&nearest, m->policy->groups[i].name);
+        return nearest.best;
+}
+
+/* A name whose letters, digits left aside, are nearest to those of a hostlist. */
+static const char *nearest_shape(struct matcher *m, const struct selector *s)
+{
+        const struct subnet *subnet = m->subnet;
+        char wanted[HOSTLIST_MAX_NAME], shape[HOSTLIST_MAX_NAME];
+        unsigned limit = 2, d;
+        const char *best = NULL;
+        uint32_t i;
+
+        shape_of_hostlist(s->host, wanted);
+        for (i = 0; i < subnet->n_by_name; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (!is_candidate(s, node))
+                        continue;
+                shape_of_name(node->name, shape);
+                d = edit_distance(wanted, shape, limit);
+                if (d > limit || d >= strlen(shape))
+                        continue;
+                best = node->name;
+                if (d == 0)
+                        break;
+                limit = d - 1;
+        }
+        return best;
+}
+
+/* The devices of a host that is there, or NULL. */
+static const char *list_devices(struct matcher *m, const struct selector *s)
+{
+        const struct subnet *subnet = m->subnet;
+        const char *list = NULL;
+        unsigned n = 0;
+        uint32_t i;
+
+        for (i = 0; i < subnet->n_by_name && n <= MAX_LISTED; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (!hostlist_match(s->host, node->name))
+                        continue;
+                if (++n > MAX_LISTED)
+                        list = arena_printf(m->arena, "%s, ...", list);
+                else
+                        list = arena_printf(m->arena, "%s%s%s/%s", list ? list : "", list ? ", " : "", node->name,
+                                            node->device[0] ? node->device : "(no device in its NodeDescription)");
+                if (!list)
+                        return NULL;
+        }
+        return list;
+}
+
+/* There is something of this name, but not of this kind. Returns true if it was said. */
+static bool hint_wrong_kind(struct matcher *m, const struct selector *s, struct finding *item)
+{
+        const struct subnet *subnet = m->subnet;
+        uint32_t i;
+
+        if (s->kind == SELECTOR_SWITCH && s->host && selector_find_group(m->policy, s->host->text) >= 0) {
+                report_hint(m->report, item, "'%s' is a group: write it without '@'", s->host->text);
+                return true;
+        }
+        for (i = 0; i < subnet->n_by_name && s->host; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (!hostlist_match(s->host, node->name))
+                        continue;
+                if (s->kind == SELECTOR_SWITCH && node->type != NODE_SWITCH) {
+                        report_hint(m->report, item, "'%s' is a %s, not a switch: write it without '@'", node->name,
+                                    node_type_to_string(node->type));
+                        return true;
+                }
+                if (s->kind == SELECTOR_SWITCH) {
+                        report_hint(m->report, item, "the switch is there, but no endport is plugged into it%s",
+                                    s->has_ports ? " at these ports" : "");
+                        return true;
+                }
+        }
+        return false;
+}
+
+static void hint_nearest(struct matcher *m, const struct selector *s, struct finding *item)
+{
+        const char *near;
+        char name[HOSTLIST_MAX_NAME];
+
+        if (s->host->n_names == 1) {
+                hostlist_name(s->host, 0, name);
+                near = nearest_name(m, s, name);
+                if (near) {
+                        report_hint(m->report, item, "did you mean '%s'?", near);
+                        return;
+                }
+        }
+        near = nearest_shape(m, s);
+        if (near)
+                report_hint(m->report, item, "there are names like '%s': look at spelling and zero padding", near);
+}
+
+static void add_hint(struct matcher *m, const struct selector *s, struct finding *item)
+{
+        const char *devices;
+
+        if (m->hints == 0)
+                return;
+        m->hints--;
+        if (s->kind == SELECTOR_GUID) {
+                report_hint(m->report, item, "neither a port nor a node has this GUID; is it a system image GUID, or is the "
+                            "node down?");
+                return;
+        }
+        if (!s->host || hint_wrong_kind(m, s, item))
+                return;
+        devices = s->device ? list_devices(m, s) : NULL;
+        if (devices)
+                report_hint(m->report, item, "there is %s", devices);
+        else
+                hint_nearest(m, s, item);
+}
+
+void selector_report_no_match(struct matcher *m, const struct selector *s)
+{
+        bool strict = m->policy && m->policy->strict;
+        struct finding *item;
+
+        item = report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
+                          "%s matches nothing in the fabric%s", report_quote(m->report, s->text),
+                          strict ? " (`strict: true` makes this an error)" : "");
+        if (item)
+                add_hint(m, s, item);
+}

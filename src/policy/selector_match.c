@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/selector_match.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/selector_hint.h"
+
+#define MAX_LISTED 4
+#define MAX_HINTS  50
+
+/* ---- setting up ----------------------------------------------------------------------------------------------- */
+
+/* How many nodes of one name are compared with each other. */
+#define MAX_NAMESAKES 256
+
+static void find_twins(struct matcher *m)
+{
+        const struct subnet *s = m->subnet;
+        uint32_t i, k;
+
+        for (i = 1; i < s->n_by_name; i++) {
+                const struct subnet_node *node = &s->nodes[s->by_name[i]];
+
+                if (node->type != NODE_CA || !node->device[0])
+                        continue;
+                for (k = i; k-- > 0 && i - k <= MAX_NAMESAKES;) {
+                        const struct subnet_node *other = &s->nodes[s->by_name[k]];
+
+                        if (strcmp(other->name, node->name) != 0)
+                                break;
+                        if (other->type != NODE_CA || strcmp(other->device, node->device) != 0)
+                                continue;
+                        m->twin[s->by_name[i]] = s->by_name[k];
+                        break;
+                }
+        }
+}
+
+int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
+                 struct report *report)
+{
+        uint32_t i, node = 0, n_groups = policy ? policy->n_groups : 0;
+
+        *m = (struct matcher) { .arena = arena, .report = report, .policy = policy, .subnet = subnet };
+        m->hints = MAX_HINTS;
+        m->first_port = arena_new_array(arena, uint32_t, (size_t) subnet->n_nodes + 1);
+        m->twin = arena_new_array(arena, uint32_t, subnet->n_nodes);
+        m->groups = arena_new_array(arena, struct port_list, n_groups);
+        m->group_known = arena_new_array(arena, bool, n_groups);
+        m->scratch = arena_new_array(arena, uint32_t, subnet->n_ports);
+        if (!m->first_port || !m->twin || !m->groups || !m->group_known || !m->scratch)
+                return -ENOMEM;
+        for (i = 0; i < subnet->n_ports; i++)
+                while (node <= subnet->ports[i].node)
+                        m->first_port[node++] = i;
+        while (node <= subnet->n_nodes)
+                m->first_port[node++] = subnet->n_ports;
+        memset(m->twin, 0xff, subnet->n_nodes * sizeof(*m->twin));
+        find_twins(m);
+        return 0;
+}
+
+/* ---- collecting ports ----------------------------------------------------------------------------------------- */
+
+struct collection {
+        struct matcher *matcher;
+        uint32_t n; /* ports in matcher->scratch; a port may stand there only once */
+};
+
+static void add_port(struct collection *c, uint32_t port)
+{
+        if (c->matcher->subnet->ports[port].role == PORT_ENDPORT && c->n < c->matcher->subnet->n_ports)
+                c->matcher->scratch[c->n++] = port;
+}
+
+static void add_node(struct collection *c, uint32_t node, uint8_t number)
+{
+        const struct matcher *m = c->matcher;
+        uint32_t i;
+
+        for (i = m->first_port[node]; i < m->first_port[node + 1]; i++)
+                if (number == 0 || m->subnet->ports[i].number == number)
+                        add_port(c, i);
+}
+
+static int compare_ports(const void *left, const void *right)
+{
+        uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
+
+        return (a > b) - (a < b);
+}
+
+static int finish(struct collection *c, struct port_list *ret)
+{
+        uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), i, used = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        qsort(c->matcher->scratch, c->n, sizeof(uint32_t), compare_ports);
+        for (i = 0; i < c->n; i++)
+                if (i == 0 || c->matcher->scratch[i] != c->matcher->scratch[i - 1])
+                        ports[used++] = c->matcher->scratch[i];
+        *ret = (struct port_list) { ports, used };
+        return 0;
+}
+
+/* ---- hosts ---------------------------------------------------------------------------------------------------- */
+
+static void warn_twins(struct matcher *m, const struct selector *s, uint32_t node)
+{
+        const struct subnet_node *a, *b;
+
+        if (m->twin[node] == SUBNET_NONE)
+                return;
+        a = &m->subnet->nodes[m->twin[node]];
+        b = &m->subnet->nodes[node];
+        m->twin[node] = SUBNET_NONE; /* said once is enough */
+        report_hint(m->report,
+                    report_add(m->report, FINDING_WARNING, FINDING_NAME_DUPLICATE, &s->place,
+                               "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
+                               report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v),
+                    "a node chooses its name itself; if one of them is an impostor, write GUIDs or @SWITCH/PORT");
+}
+
+static bool host_matches(const struct selector *s, const struct subnet_node *node)
+{
+        return hostlist_match(s->host, node->name) && (!s->device || hostlist_match(s->device, node->device));
+}
+
+static bool name_exists(const struct subnet *subnet, const char *name)
+{
+        uint32_t i = subnet_first_name(subnet, name);
+
+        return i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0;
+}
+
+/* Some of a range are there and some not: nodes may be down, so this is only worth a note. Each step finds a name that
+ * is there or one that is missing, so the fabric bounds the work, not the range. */
+static void note_missing(struct matcher *m, const struct selector *s)
+{
+        const char *list = NULL;
+        char name[HOSTLIST_MAX_NAME];
+        unsigned missing = 0;
+        uint64_t i;
+
+        if (s->host->n_names < 2)
+                return;
+        for (i = 0; i < s->host->n_names && missing <= MAX_LISTED; i++) {
+                hostlist_name(s->host, i, name);
+                if (name_exists(m->subnet, name))
+                        continue;
+                if (++missing <= MAX_LISTED)
+                        list = list ? arena_printf(m->arena, "%s, %s", list, name) : arena_strdup(m->arena, name);
+        }
+        if (missing > 0)
+                (void) report_add(m->report, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, &s->place,
+                                  "%s: not in the fabric: %s%s", report_quote(m->report, s->text), list ? list : "?",
+                                  missing > MAX_LISTED ? ", ..." : "");
+}
+
+static int match_host(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        const struct subnet *subnet = m->subnet;
+        const char *prefix = hostlist_prefix(s->host);
+        struct collection c = { .matcher = m };
+        size_t length = strlen(prefix);
+        uint32_t i;
+
+        for (i = subnet_first_name(subnet, prefix); i < subnet->n_by_name; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (strncmp(node->name, prefix, length) != 0)
+                        break;
+                if (!host_matches(s, node))
+                        continue;
+                warn_twins(m, s, subnet->by_name[i]);
+                add_node(&c, subnet->by_name[i], s->port);
+        }
+        if (c.n == 0)
+                selector_report_no_match(m, s);
+        else
+                note_missing(m, s);
+        return finish(&c, ret);
+}
+
+/* ---- switches ------------------------------------------------------------------------------------------------- */
+
+/* Endports plugged into the switch. */
+static void add_neighbours(struct collection *c, const struct selector *s, uint32_t node)
+{
+        const struct matcher *m = c->matcher;
+        uint32_t i;
+
+        for (i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
+                const struct subnet_port *p = &m->subnet->ports[i];
+
+                if (p->role != PORT_SWITCH_EXTERNAL || p->neighbour == SUBNET_NONE)
+                        continue;
+                if (!s->has_ports || selector_has_port(s, p->number))
+                        add_port(c, p->neighbour);
+        }
+}
+
+static void check_port_numbers(struct matcher *m, const struct selector *s, const struct subnet_node *node)
+{
+        unsigned port;
+
+        for (port = SELECTOR_MAX_PORT; s->has_ports && node->num_ports > 0 && port > node->num_ports; port--) {
+                if (!selector_has_port(s, port))
+                        continue;
+                (void) report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_PORT, &s->place,
+                                  "%s: the switch '%s' has no port %u (accepted: 1 to %u)",
+                                  report_quote(m->report, s->text), node->name[0] ? node->name : node->description, port,
+                                  node->num_ports);
+                return;
+        }
+}
+
+/* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told
+ * from each other. Returns the index behind them. */
+static uint32_t match_namesakes(struct collection *c, const struct selector *s, uint32_t i)
+{
+        struct matcher *m = c->matcher;
+        const struct subnet *subnet = m->subnet;
+        const char *name = subnet->nodes[subnet->by_name[i]].name, *guids = NULL;
+        uint32_t n = 0, only = 0;
+
+        for (; i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (node->type != NODE_SWITCH)
+                        continue;
+                only = subnet->by_name[i];
+                if (++n > 2 * MAX_LISTED)
+                        continue;
+                guids = arena_printf(m->arena, "%s%s0x%016" PRIx64, guids ? guids : "", guids ? ", " : "", node->guid.v);
+        }
+        if (n == 1) {
+                check_port_numbers(m, s, &subnet->nodes[only]);
+                add_neighbours(c, s, only);
+        } else if (n > 1) {
+                report_hint(m->report,
+                            report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
+                                       "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n,
+                                       name, guids ? guids : "?", n > 2 * MAX_LISTED ? ", ..." : ""),
+                            "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
+        }
+        return i;
+}
+
+static int match_switch(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        const struct subnet *subnet = m->subnet;
+        struct collection c = { .matcher = m };
+        size_t errors = m->report->n_errors, length;
+        const char *prefix;
+        uint32_t i;
+
+        if (s->host) {
+                prefix = hostlist_prefix(s->host);
+                length = strlen(prefix);
+                i = subnet_first_name(subnet, prefix);
+                while (i < subnet->n_by_name && strncmp(subnet->nodes[subnet->by_name[i]].name, prefix, length) == 0) {
+                        if (hostlist_match(s->host, subnet->nodes[subnet->by_name[i]].name))
+                                i = match_namesakes(&c, s, i);
+                        else
+                                i++;
+                }
+        } else {
+                i = subnet_find_node(subnet, s->guid);
+                if (i != SUBNET_NONE && subnet->nodes[i].type == NODE_SWITCH) {
+                        check_port_numbers(m, s, &subnet->nodes[i]);
+                        add_neighbours(&c, s, i);
+                }
+        }
+        if (c.n == 0 && m->report->n_errors == errors)
+                selector_report_no_match(m, s);
+        return finish(&c, ret);
+}
+
+/* ---- the others ----------------------------------------------------------------------------------------------- */
+
+/* A number may be the GUID of a port and of its node too: then the port is meant, the narrower of the two. */
+static int match_guid(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        struct collection c = { .matcher = m };
+        uint32_t port = subnet_find_endport(m->subnet, s->guid), node = subnet_find_node(m->subnet, s->guid);
+
+        if (port != SUBNET_NONE)
+                add_port(&c, port);
+        else if (node != SUBNET_NONE)
+                add_node(&c, node, 0);
+        if (c.n == 0)
+                selector_report_no_match(m, s);
+        return finish(&c, ret);
+}
+
+static int match_type(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        struct collection c = { .matcher = m };
+        uint32_t i;
+
+        for (i = 0; i < m->subnet->n_ports; i++)
+                if (s->kind == SELECTOR_ALL || subnet_port_node(m->subnet, &m->subnet->ports[i])->type == s->type)
+                        add_port(&c, i);
+        return finish(&c, ret);
+}
+
+static int match_self(struct matcher *m, struct port_list *ret)
+{
+        struct collection c = { .matcher = m };
+
+        if (m->subnet->self != SUBNET_NONE)
+                add_port(&c, m->subnet->self);
+        return finish(&c, ret);
+}
+
+static int match_simple(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        switch (s->kind) {
+        case SELECTOR_ALL:
+        case SELECTOR_TYPE:
+                return match_type(m, s, ret);
+        case SELECTOR_SELF:
+                return match_self(m, ret);
+        case SELECTOR_HOST:
+                return match_host(m, s, ret);
+        case SELECTOR_SWITCH:
+                return match_switch(m, s, ret);
+        case SELECTOR_GUID:
+                return match_guid(m, s, ret);
+        case SELECTOR_GROUP:
+                break;
+        }
+        return 0;
+}
+
+/* All of these together. What their groups match is known. */
+static int match_all(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
+{
+        bool *member = arena_new_array(m->arena, bool, m->subnet->n_ports);
+        struct collection c = { .matcher = m };
+        struct port_list list = {};
+        uint32_t i, k;
+        int r;
+
+        if (!member)
+                return -ENOMEM;
+        for (i = 0; i < n; i++) {
+                if (selectors[i]->kind == SELECTOR_GROUP)
+                        list = m->groups[selectors[i]->group];
+                else {
+                        r = match_simple(m, selectors[i], &list);
+                        if (r < 0)
+                                return r;
+                }
+                for (k = 0; k < list.n; k++)
+                        member[list.ports[k]] = true;
+        }
+        for (i = 0; i < m->subnet->n_ports; i++)
+                if (member[i])
+                        add_port(&c, i);
+        return finish(&c, ret);
+}
+
+/* Groups contain no circle and are not nested deeply: the parser saw to that. */
+static int match_group(struct matcher *m, uint32_t group)
+{
+        const struct policy_group *g = &m->policy->groups[group];
+        uint32_t i;
+        int r;
+
+        if (m->group_known[group])
+                return 0;
+        for (i = 0; i < g->n_selectors; i++) {
+                if (g->selectors[i]->kind != SELECTOR_GROUP)
+                        continue;
+                r = match_group(m, g->selectors[i]->group);
+                if (r < 0)
+                        return r;
+        }
+        r = match_all(m, g->selectors, g->n_selectors, &m->groups[group]);
+        m->group_known[group] = r == 0;
+        return r;
+}
+
+int matcher_match(struct matcher *m, const struct selector *s, struct port_list *ret)
+{
+        int r;
+
+        if (s->kind != SELECTOR_GROUP)
+                return match_simple(m, s, ret);
+        r = match_group(m, s->group);
+        if (r == 0)
+                *ret = m->groups[s->group];
+        return r;
+}
+
+int matcher_match_list(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
+{
+        uint32_t i;
+        int r;
+
+        for (i = 0; i < n; i++) {
+                if (selectors[i]->kind != SELECTOR_GROUP)
+                        continue;
+                r = match_group(m, selectors[i]->group);
+                if (r < 0)
+                        return r;
+        }
+        return match_all(m, selectors, n, ret);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/text.h"
+
+#include <string.h>
+
+void text_done(struct text *t)
+{
+        free(t->bytes);
+        *t = (struct text) {};
+}
+
+static bool reserve(struct text *t, size_t n)
+{
+        size_t allocated = MAX(t->allocated * 2, (size_t) 256);
+        char *bytes;
+
+        if (t->failed)
+                return false;
+        if (t->allocated - t->n > n)
+                return true;
+        allocated = MAX(allocated, t->n + n + 1);
+        bytes = realloc(t->bytes, allocated);
+        if (!bytes) {
+                t->failed = true;
+                return false;
+        }
+        t->bytes = bytes;
+        t->allocated = allocated;
+        return true;
+}
+
+void text_add_n(struct text *t, const char *bytes, size_t n)
+{
+        if (n == 0 || !reserve(t, n))
+                return;
+        memcpy(t->bytes + t->n, bytes, n);
+        t->n += n;
+        t->bytes[t->n] = '\0';
+}
+
+void text_add(struct text *t, const char *format, ...)
+{
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(NULL, 0, format, ap);
+        va_end(ap);
+        if (n < 0 || !reserve(t, (size_t) n)) {
+                t->failed = true;
+                return;
+        }
+        va_start(ap, format);
+        (void) vsnprintf(t->bytes + t->n, (size_t) n + 1, format, ap);
+        va_end(ap);
+        t->n += (size_t) n;
+}
+
+char *text_copy(struct arena *a, const struct text *t)
+{
+        if (t->failed)
+                return NULL;
+        return arena_strndup(a, t->bytes ? t->bytes : "", t->n);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/yaml_source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define LINE_WIDTH_MAX 160
+
+/* One character at p of the n >= 1 bytes left. Returns its length, 0 if it is not UTF-8 (RFC 3629: no overlong forms,
+ * no surrogates, nothing above U+10FFFF). */
+static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
+{
+        static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+        size_t length, i;
+        uint32_t c;
+
+        if (p[0] < 0x80) {
+                *ret = p[0];
+                return 1;
+        }
+        length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+        if (p[0] < 0xc2 || p[0] > 0xf4 || length > n)
+                return 0;
+        c = p[0] & (0xffu >> (length + 1));
+        for (i = 1; i < length; i++) {
+                if ((p[i] & 0xc0) != 0x80)
+                        return 0;
+                c = c << 6 | (p[i] & 0x3f);
+        }
+        if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+                return 0;
+        *ret = c;
+        return length;
+}
+
+/* Marks that make a text read otherwise than it is stored. */
+static bool turns_direction(uint32_t c)
+{
+        return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f;
+}
+
+static bool is_control(uint32_t c)
+{
+        return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || (c >= 0x7f && c < 0xa0) || c == 0xfeff ||
+               c == 0xfffe || c == 0xffff;
+}
+
+static bool breaks_line(uint32_t c)
+{
+        return c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
+struct scan {
+        struct yaml_source *source;
+        unsigned line, column;
+        bool in_comment, after_blank;
+        unsigned last_blank_line; /* where a tab or no-break space was reported */
+};
+
+static struct finding *refuse(struct scan *s, enum finding_code code, const char *text)
+{
+        struct yaml_source *source = s->source;
+        struct place place = { .where = { source->file, s->line, s->column } };
+
+        place.source_line = yaml_source_line(source, source->report->findings->arena, s->line);
+        return report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
+}
+
+/* Tabs and no-break spaces look like blanks and are none. One finding for a line is enough. */
+static void check_blank(struct scan *s, uint32_t c)
+{
+        struct finding *item;
+
+        if (s->in_comment || s->last_blank_line == s->line)
+                return;
+        s->last_blank_line = s->line;
+        if (c == '\t')
+                item = refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: blanks; YAML does not indent with tabs)");
+        else
+                item = refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary blanks)");
+        report_hint(s->source->report, item,
+                    c == '\t' ? "replace it by blanks, as `expand -t 4 FILE` does" :
+                                "text pasted from a web page often has them: type the blanks of this line again");
+}
+
+/* False: there is no point in looking further. */
+static bool check_char(struct scan *s, uint32_t c, uint32_t next)
+{
+        struct report *report = s->source->report;
+        char text[80];
+
+        if (c == 0) {
+                (void) refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file");
+                return false;
+        }
+        if (is_control(c) || breaks_line(c) || turns_direction(c)) {
+                (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", a character that cannot be seen, is not accepted",
+                                c);
+                (void) refuse(s, FINDING_YAML_ENCODING, text);
+                return false;
+        }
+        if (c == '\r' && next != '\n') {
+                report_hint(report, refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line"),
+                            "end lines with a line feed, as on Unix");
+                return false;
+        }
+        if (c == '\t' || c == 0xa0)
+                check_blank(s, c);
+        return true;
+}
+
+static void step(struct scan *s, uint32_t c)
+{
+        if (c == '\n') {
+                s->line++;
+                s->column = 1;
+                s->in_comment = false;
+                s->after_blank = true;
+                return;
+        }
+        if (c == '#' && s->after_blank)
+                s->in_comment = true;
+        s->after_blank = c == ' ' || c == '\t';
+        s->column++;
+}
+
+static void scan_characters(struct yaml_source *source)
+{
+        struct scan s = { .source = source, .line = 1, .column = 1, .after_blank = true };
+        const unsigned char *p = (const unsigned char *) source->bytes;
+        size_t at = 0, length;
+        uint32_t c;
+
+        while (at < source->n) {
+                length = decode(p + at, source->n - at, &c);
+                if (length == 0) {
+                        char text[80];
+
+                        (void) snprintf(text, sizeof(text), "byte 0x%02x is not UTF-8: this is not a text file, or "
+                                        "of another encoding", p[at]);
+                        (void) refuse(&s, FINDING_YAML_ENCODING, text);
+                        return;
+                }
+                if (!check_char(&s, c, at + 1 < source->n ? p[at + 1] : 0))
+                        return;
+                step(&s, c);
+                at += length;
+        }
+}
+
+static int find_lines(struct yaml_source *s)
+{
+        const char *p = s->bytes, *end = s->bytes + s->n;
+        size_t n = 1;
+
+        for (; p < end && (p = memchr(p, '\n', (size_t) (end - p))); p++)
+                n++;
+        s->lines = reallocarray(NULL, n, sizeof(*s->lines));
+        if (!s->lines)
+                return -ENOMEM;
+        s->lines[s->n_lines++] = 0;
+        for (p = s->bytes; p < end && (p = memchr(p, '\n', (size_t) (end - p))); p++)
+                s->lines[s->n_lines++] = (size_t) (p - s->bytes) + 1;
+        return 0;
+}
+
+int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes, size_t n, struct report *report)
+{
+        struct place whole = { .where = { .file = file } };
+        int r;
+
+        *s = (struct yaml_source) { .file = file, .bytes = bytes, .n = n, .report = report };
+        if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0)) {
+                report_hint(report, report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole,
+                                               "the file is UTF-16 (accepted: UTF-8)"),
+                            "save it as UTF-8, or run `iconv -f UTF-16 -t UTF-8`");
+                return -EBADMSG;
+        }
+        if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
+                s->bytes += 3;
+                s->n -= 3;
+        }
+        r = find_lines(s);
+        if (r < 0)
+                return r;
+        scan_characters(s);
+        return report->n_errors > 0 ? -EBADMSG : 0;
+}
+
+void yaml_source_done(struct yaml_source *s)
+{
+        free(s->lines);
+        s->lines = NULL;
+}
+
+const char *yaml_source_line(const struct yaml_source *s, struct arena *a, unsigned line)
+{
+        const unsigned char *p;
+        char buffer[4 * LINE_WIDTH_MAX + 1];
+        size_t at = 0, n, used = 0, length;
+        uint32_t c;
+
+        if (line == 0 || line > s->n_lines)
+                return NULL;
+        p = (const unsigned char *) s->bytes + s->lines[line - 1];
+        n = (line < s->n_lines ? s->lines[line] : s->n) - s->lines[line - 1];
+        while (at < n && used < LINE_WIDTH_MAX && p[at] != '\n') {
+                length = decode(p + at, n - at, &c);
+                if (length == 0 || is_control(c) || breaks_line(c) || turns_direction(c))
+                        buffer[used++] = '?';
+                else if (c == '\t' || c == '\r' || c == 0xa0)
+                        buffer[used++] = ' ';
+                else {
+                        memcpy(buffer + used, p + at, length);
+                        used += length;
+                }
+                at += MAX(length, (size_t) 1);
+        }
+        while (used > 0 && buffer[used - 1] == ' ')
+                used--;
+        return arena_strndup(a, buffer, used);
+}

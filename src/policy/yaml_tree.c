@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/yaml_tree.h"
+
+#include <errno.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "policy/nearest.h"
+#include "util/cleanup.h"
+
+/* An open list or map. */
+struct frame {
+        struct yaml_tree_node *node, *key;
+        struct yaml_tree_node **tail; /* where the next child goes */
+        uint32_t n_children;
+};
+
+struct builder {
+        yaml_parser_t parser;
+        struct yaml_tree *tree;
+        struct frame frames[YAML_TREE_MAX_DEPTH];
+        unsigned depth;
+        uint32_t n_nodes;
+        unsigned n_documents;
+        bool done;
+};
+
+/* ---- places and findings -------------------------------------------------------------------------------------- */
+
+struct place yaml_tree_place(struct yaml_tree *t, const struct yaml_tree_node *node)
+{
+        if (t->source_line_number != node->line) {
+                t->source_line = yaml_source_line(&t->source, t->arena, node->line);
+                t->source_line_number = t->source_line ? node->line : 0;
+        }
+        return (struct place) { { t->source.file, node->line, node->column }, t->source_line };
+}
+
+struct finding *yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code,
+                                const char *format, ...)
+{
+        struct place place = yaml_tree_place(t, node);
+        const char *text;
+        va_list ap;
+
+        if (node->broken)
+                return NULL;
+        va_start(ap, format);
+        text = arena_vprintf(t->report->findings->arena, format, ap);
+        va_end(ap);
+        if (!text) {
+                t->report->findings->out_of_memory = true;
+                return NULL;
+        }
+        return report_add(t->report, FINDING_ERROR, code, &place, "%s", text);
+}
+
+/* ---- what libyaml says of a file that is no YAML ------------------------------------------------------------------ */
+
+struct complaint {
+        const char *libyaml; /* how its message begins */
+        const char *text, *hint;
+        bool at_context;     /* the mistake is where the construct began, not where libyaml noticed */
+};
+
+static const struct complaint complaints[] = {
+        { "mapping values are not allowed", "a second ':' or a line that is indented too far",
+          "check the indentation; a text that contains ': ' must stand in quotes", false },
+        { "did not find expected key", "this line is not indented like the ones it belongs to",
+          "all keys of one map begin in the same column", false },
+        { "did not find expected '-' indicator", "this line is not indented like the items of the list above",
+          "all items of a list begin with '- ' in the same column", false },
+        { "could not find expected ':'", "a line without ':' where KEY: VALUE is expected", NULL, true },
+        { "found character that cannot start any token", "this character cannot begin a word without quotes",
+          "put quotes around it, as in \"@leaf07/1-18\"", false },
+        { "did not find expected alphabetic or numeric character", "'*' and '&' cannot begin a word without quotes",
+          "put quotes around a glob, as in \"*-ib0\"", true },
+        { "did not find expected ',' or '}'", "the map in { } does not go on like one",
+          "inside { } and [ ] a hostlist must stand in quotes, as in {\"node[1-4]\": full}", false },
+        { "did not find expected ',' or ']'", "the list in [ ] does not go on like one",
+          "inside { } and [ ] a hostlist must stand in quotes, as in [\"node[1-4]\", head1]", false },
+        { "found unexpected end of stream", "the quotes that are opened here are not closed", NULL, true },
+        { "found unexpected document indicator", "the quotes that are opened here are not closed", NULL, true },
+        { "block sequence entries are not allowed", "a list item where none can stand",
+          "put it on a line of its own, or write the list as [a, b]", false },
+        { "found unknown escape character", "an unknown escape in a text in double quotes",
+          "write a backslash twice, or use single quotes", false },
+        { "found incompatible YAML document", "a YAML version that is not known (accepted: 1.1, 1.2)", NULL, false },
+};
+
+/* partitions.conf of OpenSM, pasted in: `Default=0x7fff, ipoib: ALL=full;` */
+static bool looks_like_opensm(const char *line)
+{
+        return line && strchr(line, '=') && (strstr(line, "=0x") || strchr(line, ';'));
+}
+
+static void add_opensm_hint(struct report *r, struct finding *item)
+{
+        report_hint(r, item, "this looks like OpenSM's partitions.conf; `man partitions.yaml` shows how the same is "
+                             "written here");
+}
+
+static void report_syntax(struct builder *b)
+{
+        struct yaml_tree *t = b->tree;
+        const char *problem = b->parser.problem ? b->parser.problem : "unreadable";
+        const struct complaint *known = NULL;
+        yaml_mark_t mark = b->parser.problem_mark;
+        struct yaml_tree_node at = {};
+        struct finding *item;
+        struct place place;
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(complaints) && !known; i++)
+                if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
+                        known = &complaints[i];
+        if (known && known->at_context && b->parser.context)
+                mark = b->parser.context_mark;
+        at.line = (unsigned) MIN(mark.line + 1, t->source.n_lines);
+        at.column = (unsigned) mark.column + 1;
+        place = yaml_tree_place(t, &at);
+        item = report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
+                          known ? known->text : problem);
+        if (looks_like_opensm(place.source_line))
+                add_opensm_hint(t->report, item);
+        else if (known && known->hint)
+                report_hint(t->report, item, "%s", known->hint);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+
+static size_t count_characters(const unsigned char *s, size_t n)
+{
+        size_t count = 0, i;
+
+        for (i = 0; i < n; i++)
+                count += (s[i] & 0xc0) != 0x80;
+        return count;
+}
+
+static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
+{
+        const char *value = (const char *) e->data.scalar.value;
+        size_t n = e->data.scalar.length, width = e->end_mark.column - e->start_mark.column;
+        bool block = e->data.scalar.style == YAML_LITERAL_SCALAR_STYLE ||
+                     e->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
+
+        node->kind = YAML_TREE_SCALAR;
+        node->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+        node->verbatim = !block && e->start_mark.line == e->end_mark.line &&
+                         width == count_characters(e->data.scalar.value, n) + (node->plain ? 0 : 2);
+        node->text = "";
+        if (memchr(value, '\0', n)) {
+                (void) yaml_tree_error(b->tree, node, FINDING_YAML_ENCODING, "a NUL character in a text");
+                node->broken = true;
+                return 0;
+        }
+        node->text = arena_strndup(b->tree->arena, value, n);
+        return node->text ? 0 : -ENOMEM;
+}
+
+static void refuse_extras(struct builder *b, const struct yaml_tree_node *node, const void *anchor, const void *tag)
+{
+        if (anchor)
+                (void) yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "anchors (&NAME) are not accepted");
+        if (tag)
+                (void) yaml_tree_error(b->tree, node, FINDING_YAML_TYPE, "tags (!NAME) are not accepted");
+}
+
+static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
+{
+        const char *name = (const char *) e->data.alias.anchor;
+        struct finding *item;
+
+        node->text = "";
+        item = yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
+        report_hint(b->tree->report, item, "write out what it stands for, or use `groups`; a glob must stand in "
+                    "quotes: \"*%s\"", report_escape(b->tree->report, name));
+        node->broken = true;
+}
+
+/* The event of a scalar, an alias, or the begin of a list or map. */
+static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_node **ret)
+{
+        struct yaml_tree_node *node;
+        int r = 0;
+
+        if (++b->n_nodes > YAML_TREE_MAX_NODES) {
+                struct yaml_tree_node at = { .line = (unsigned) e->start_mark.line + 1,
+                                             .column = (unsigned) e->start_mark.column + 1 };
+
+                (void) yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
+                                       YAML_TREE_MAX_NODES);
+                return -EBADMSG;
+        }
+        node = arena_new_object(b->tree->arena, struct yaml_tree_node);
+        if (!node)
+                return -ENOMEM;
+        node->line = (unsigned) e->start_mark.line + 1;
+        node->column = (unsigned) e->start_mark.column + 1;
+        if (e->type == YAML_SCALAR_EVENT) {
+                r = set_scalar(b, node, e);
+                refuse_extras(b, node, e->data.scalar.anchor, e->data.scalar.tag);
+        } else if (e->type == YAML_SEQUENCE_START_EVENT) {
+                node->kind = YAML_TREE_LIST;
+                refuse_extras(b, node, e->data.sequence_start.anchor, e->data.sequence_start.tag);
+        } else if (e->type == YAML_MAPPING_START_EVENT) {
+                node->kind = YAML_TREE_MAP;
+                refuse_extras(b, node, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+        } else
+                refuse_alias(b, node, e);
+        *ret = node;
+        return r;
+}
+
+static void check_key(struct builder *b, struct yaml_tree_node *key)
+{
+        if (key->kind != YAML_TREE_SCALAR) {
+                struct finding *item = yaml_tree_error(b->tree, key, FINDING_YAML_TYPE,
+                                                       "a key must be a single word, not %s",
+                                                       yaml_tree_kind_to_string(key->kind));
+
+                report_hint(b->tree->report, item, "a key that begins with '[' or '{' must stand in quotes");
+                key->broken = true;
+        } else if (key->plain && strcmp(key->text, "<<") == 0) {
+                (void) yaml_tree_error(b->tree, key, FINDING_YAML_ALIAS, "merge keys (<<) are not accepted");
+                key->broken = true;
+        }
+}
+
+/* Puts a node where it belongs: the root, an item, a key, or a key's value. */
+static void attach(struct builder *b, struct yaml_tree_node *node)
+{
+        struct frame *f;
+
+        if (b->depth == 0) {
+                b->tree->root = node;
+                return;
+        }
+        f = &b->frames[b->depth - 1];
+        if (f->node->kind == YAML_TREE_MAP) {
+                if (!f->key) {
+                        check_key(b, node);
+                        f->key = node;
+                        return;
+                }
+                node->key = f->key;
+                f->key = NULL;
+        }
+        *f->tail = node;
+        f->tail = &node->next;
+        f->n_children++;
+}
+
+static int open_node(struct builder *b, struct yaml_tree_node *node)
+{
+        if (b->depth == YAML_TREE_MAX_DEPTH) {
+                (void) yaml_tree_error(b->tree, node, FINDING_YAML_DEPTH, "nested deeper than %d levels",
+                                       YAML_TREE_MAX_DEPTH);
+                return -EBADMSG;
+        }
+        b->frames[b->depth++] = (struct frame) { .node = node, .tail = &node->children };
+        return 0;
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+        const struct yaml_tree_node *a = *(struct yaml_tree_node *const *) left;
+        const struct yaml_tree_node *b = *(struct yaml_tree_node *const *) right;
+        int c = strcmp(a->key->text ? a->key->text : "", b->key->text ? b->key->text : "");
+
+        if (c == 0)
+                c = (a->key->line > b->key->line) - (a->key->line < b->key->line);
+        if (c == 0)
+                c = (a->key->column > b->key->column) - (a->key->column < b->key->column);
+        return c;
+}
+
+static void report_duplicate(struct builder *b, const struct yaml_tree_node *first, struct yaml_tree_node *again)
+{
+        struct report *r = b->tree->report;
+        struct finding *item;
+
+        item = yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "%s stands here twice",
+                               report_quote(r, again->key->text));
+        report_hint(r, item, "the first one is in line %u", first->key->line);
+        again->key->broken = again->broken = true;
+}
+
+/* Reports keys that appear twice and takes the later ones out, and with them what is no key at all. */
+static int close_map(struct builder *b, struct frame *f)
+{
+        _cleanup_free_ struct yaml_tree_node **values = NULL;
+        struct yaml_tree_node *c, **tail = &f->node->children;
+        const struct yaml_tree_node *first;
+        uint32_t n = 0, i;
+
+        if (!f->node->children)
+                return 0;
+        values = reallocarray(NULL, (size_t) f->n_children + 1, sizeof(struct yaml_tree_node *));
+        if (!values)
+                return -ENOMEM;
+        for (c = f->node->children; c; c = c->next)
+                values[n++] = c;
+        qsort(values, n, sizeof(struct yaml_tree_node *), compare_keys);
+        for (i = 1, first = values[0]; i < n; i++) {
+                if (!values[i]->key->broken && !first->key->broken && strcmp(values[i]->key->text, first->key->text) == 0)
+                        report_duplicate(b, first, values[i]);
+                else
+                        first = values[i];
+        }
+        for (c = f->node->children; c; c = c->next) {
+                if (c->key->broken)
+                        continue;
+                *tail = c;
+                tail = &c->next;
+        }
+        *tail = NULL;
+        return 0;
+}
+
+static int close_node(struct builder *b)
+{
+        struct frame *f = &b->frames[--b->depth];
+
+        return f->node->kind == YAML_TREE_MAP ? close_map(b, f) : 0;
+}
+
+static int start_document(struct builder *b, const yaml_event_t *e)
+{
+        struct yaml_tree_node at = { .line = (unsigned) e->start_mark.line + 1,
+                                     .column = (unsigned) e->start_mark.column + 1 };
+
+        if (++b->n_documents == 1)
+                return 0;
+        (void) yaml_tree_error(b->tree, &at, FINDING_YAML_DOCUMENTS, "a second YAML document (accepted: one in a file)");
+        return -EBADMSG;
+}
+
+static int handle_event(struct builder *b, const yaml_event_t *e)
+{
+        struct yaml_tree_node *node;
+        int r;
+
+        if (e->type == YAML_STREAM_END_EVENT)
+                b->done = true;
+        if (e->type == YAML_DOCUMENT_START_EVENT)
+                return start_document(b, e);
+        if (e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT)
+                return close_node(b);
+        if (e->type != YAML_SCALAR_EVENT && e->type != YAML_ALIAS_EVENT && e->type != YAML_SEQUENCE_START_EVENT &&
+            e->type != YAML_MAPPING_START_EVENT)
+                return 0;
+        r = new_node(b, e, &node);
+        if (r < 0)
+                return r;
+        attach(b, node);
+        return node->kind == YAML_TREE_SCALAR ? 0 : open_node(b, node);
+}
+
+static int build(struct builder *b)
+{
+        yaml_event_t event;
+        int r = 0;
+
+        while (r == 0 && !b->done) {
+                if (!yaml_parser_parse(&b->parser, &event)) {
+                        if (b->parser.error == YAML_MEMORY_ERROR)
+                                return -ENOMEM;
+                        report_syntax(b);
+                        return -EBADMSG;
+                }
+                r = handle_event(b, &event);
+                yaml_event_delete(&event);
+        }
+        return r;
+}
+
+/* One word or sentence where a map should be: nobody meant that. */
+static int check_root(struct yaml_tree *t)
+{
+        struct yaml_tree_node *root = t->root;
+        struct finding *item;
+
+        if (!root || root->kind == YAML_TREE_MAP)
+                return 0;
+        if (yaml_tree_is_null(root)) {
+                t->root = NULL;
+                return 0;
+        }
+        item = yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s, not a map of keys and values",
+                               yaml_tree_kind_to_string(root->kind));
+        if (root->kind == YAML_TREE_SCALAR && looks_like_opensm(root->text))
+                add_opensm_hint(t->report, item);
+        return -EBADMSG;
+}
+
+int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n,
+                    struct report *report)
+{
+        struct builder b = { .tree = t };
+        struct place whole = { .where = { .file = file } };
+        int r;
+
+        *t = (struct yaml_tree) { .arena = a, .report = report };
+        if (n > YAML_TREE_MAX_SIZE) {
+                (void) report_add(report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &whole,
+                                  "the file has %zu bytes (accepted: up to %u MiB)", n, YAML_TREE_MAX_SIZE >> 20);
+                return -EBADMSG;
+        }
+        r = yaml_source_init(&t->source, file, bytes, n, report);
+        if (r < 0)
+                return r;
+        if (!yaml_parser_initialize(&b.parser))
+                return -ENOMEM;
+        yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&b.parser, (const unsigned char *) t->source.bytes, t->source.n);
+        r = build(&b);
+        yaml_parser_delete(&b.parser);
+        return r < 0 ? r : check_root(t);
+}
+
+void yaml_tree_done(struct yaml_tree *t)
+{
+        yaml_source_done(&t->source);
+}
+
+/* ---- looking at a tree ---------------------------------------------------------------------------------------- */
+
+struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key)
+{
+        struct yaml_tree_node *c;
+
+        if (!map || map->kind != YAML_TREE_MAP)
+                return NULL;
+        for (c = map->children; c; c = c->next)
+                if (strcmp(c->key->text, key) == 0)
+                        return c;
+        return NULL;
+}
+
+bool yaml_tree_is_null(const struct yaml_tree_node *node)
+{
+        static const char *const words[] = { "", "~", "null", "Null", "NULL" };
+        size_t i;
+
+        if (node->kind != YAML_TREE_SCALAR || !node->plain)
+                return false;
+        for (i = 0; i < ELEMENTS(words); i++)
+                if (strcmp(node->text, words[i]) == 0)
+                        return true;
+        return false;
+}
+
+const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind)
+{
+        switch (kind) {
+        case YAML_TREE_SCALAR:
+                return "a single value";
+        case YAML_TREE_LIST:
+                return "a list";
+        case YAML_TREE_MAP:
+                return "a map";
+        }
+        return "something else";
+}
+
+bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
+                      const char *path)
+{
+        struct finding *item;
+
+        if (node->broken)
+                return false;
+        if (kind != YAML_TREE_SCALAR && yaml_tree_is_null(node)) {
+                item = yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: %s)", path,
+                                       yaml_tree_kind_to_string(kind));
+                report_hint(t->report, item, "if nothing is what you mean, write %s",
+                            kind == YAML_TREE_MAP ? "{}" : "[]");
+                return false;
+        }
+        if (node->kind == kind)
+                return true;
+        (void) yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: is %s (accepted: %s)", path,
+                               yaml_tree_kind_to_string(node->kind), yaml_tree_kind_to_string(kind));
+        return false;
+}
+
+static const char *join(struct report *r, const char *const *words, size_t n)
+{
+        const char *all = n > 0 ? words[0] : "nothing";
+        size_t i;
+
+        for (i = 1; i < n && all; i++)
+                all = arena_printf(r->findings->arena, "%s, %s", all, words[i]);
+        return all ? all : "?";
+}
+
+void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
+                          const char *const *keys, size_t n_keys)
+{
+        const struct yaml_tree_node *c;
+        const char *accepted = NULL;
+        size_t i;
+
+        for (c = map->children; c; c = c->next) {
+                const char *text = c->key->text, *near;
+                struct finding *item;
+
+                for (i = 0; i < n_keys && strcmp(text, keys[i]) != 0; i++)
+                        ;
+                if (i < n_keys)
+                        continue;
+                if (!accepted)
+                        accepted = join(t->report, keys, n_keys);
+                item = yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
+                                       *path ? ": " : "", report_quote(t->report, text), accepted);
+                near = nearest_word(text, keys, n_keys);
+                if (near)
+                        report_hint(t->report, item, "did you mean '%s'?", near);
+                else if (looks_like_opensm(text))
+                        add_opensm_hint(t->report, item);
+        }
+}
+
+int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret)
+{
+        static const char *const yes[] = { "yes", "on", "y", "1", "true" }, *const no[] = { "no", "off", "n", "0", "false" };
+        struct finding *item;
+        size_t i;
+
+        if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
+                return -EBADMSG;
+        if (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0) {
+                *ret = node->text[0] == 't';
+                return 0;
+        }
+        item = yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is neither true nor false", path,
+                               report_quote(t->report, node->text));
+        for (i = 0; i < ELEMENTS(yes); i++) {
+                if (strcasecmp(node->text, yes[i]) == 0)
+                        report_hint(t->report, item, "write true");
+                if (strcasecmp(node->text, no[i]) == 0)
+                        report_hint(t->report, item, "write false");
+        }
+        return -EBADMSG;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/fabric.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+
+#include "shell/pump.h"
+#include "shell/thread.h"
+
+#define DISCOVERY_MAX_SMPS 32 /* libibnetdisc's window does not adapt: what its own tools offer as a bold choice */
+#define PROGRESS_INTERVAL  (USEC_PER_SEC / 5)
+
+enum fabric_job {
+        JOB_NONE,
+        JOB_DISCOVERY,
+        JOB_STAGE,
+};
+
+/* What the discovery thread works on. It owns all of this, and nothing else of the fabric, until it rings. */
+struct fabric_discovery {
+        struct local_port lp;
+        struct discovery_options options;
+        struct arena *arena;
+        struct subnet *subnet;
+        int r;
+        int event_fd;
+};
+
+struct fabric {
+        sd_event *event;
+        char *ca;           /* as in the settings: NULL and 0 mean any */
+        unsigned port_number;
+        unsigned max_smps;
+        usec_t timeout;
+        struct local_port lp;
+        struct mad_engine *engine;
+        struct smi_port *port; /* open from the first stage after a discovery on */
+        struct pump *pump;
+
+        enum fabric_job job;
+        fabric_done_t done;
+        void *userdata;
+        uint64_t n_jobs_done;
+        int last_r;
+
+        struct smp_stage stage;
+        struct fabric_discovery discovery;
+        pthread_t thread;
+        sd_event_source *discovered;
+        struct subnet **ret_subnet;
+};
+
+/* The last thing that is done to a job: in `done` another one may begin. */
+static void finish_job(struct fabric *f, int r)
+{
+        f->job = JOB_NONE;
+        f->last_r = r;
+        f->n_jobs_done++;
+        f->done(r, f->userdata);
+}
+
+static int on_discovered(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+        struct fabric *f = userdata;
+        eventfd_t n;
+
+        (void) s;
+        (void) revents;
+        (void) eventfd_read(fd, &n);
+        if (f->job != JOB_DISCOVERY)
+                return 0;
+        (void) pthread_join(f->thread, NULL);
+        if (f->discovery.r >= 0)
+                *f->ret_subnet = f->discovery.subnet;
+        finish_job(f, MIN(f->discovery.r, 0));
+        return 0;
+}
+
+static int new_engine(const struct settings *settings, struct mad_engine **ret)
+{
+        struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout };
+
+        /* Any start will do if there is no randomness yet: it only keeps two runs apart. */
+        if (getrandom(&config.first_tid, sizeof(config.first_tid), GRND_NONBLOCK) < 0)
+                config.first_tid = (uint32_t) clock_now();
+        return mad_engine_new(&config, ret);
+}
+
+int fabric_new(sd_event *event, const struct settings *settings, struct fabric **ret)
+{
+        _cleanup_(fabric_free_p) struct fabric *f = calloc(1, sizeof(*f));
+        int r;
+
+        *ret = NULL;
+        if (!f)
+                return -ENOMEM;
+        f->event = event;
+        f->port_number = settings->port;
+        f->timeout = settings->timeout;
+        f->max_smps = MIN(settings->window, (unsigned) DISCOVERY_MAX_SMPS);
+        f->discovery.event_fd = -1;
+        if (settings->ca) {
+                f->ca = strdup(settings->ca);
+                if (!f->ca)
+                        return -ENOMEM;
+        }
+        r = local_port_find(f->ca, f->port_number, &f->lp);
+        if (r < 0)
+                return r;
+        r = new_engine(settings, &f->engine);
+        if (r < 0)
+                return r;
+
+        f->discovery.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (f->discovery.event_fd < 0)
+                return -errno;
+        r = sd_event_add_io(event, &f->discovered, f->discovery.event_fd, EPOLLIN, on_discovered, f);
+        if (r < 0)
+                return r;
+        *ret = STEAL(f);
+        return 0;
+}
+
+static void close_port(struct fabric *f)
+{
+        f->pump = pump_free(f->pump);
+        f->port = umad_port_close(f->port);
+}
+
+struct fabric *fabric_free(struct fabric *f)
+{
+        if (!f)
+                return NULL;
+        if (f->job == JOB_DISCOVERY)
+                (void) pthread_join(f->thread, NULL);
+        close_port(f);
+        if (f->discovered) {
+                (void) sd_event_source_set_enabled(f->discovered, SD_EVENT_OFF);
+                (void) sd_event_source_unref(f->discovered);
+        }
+        if (f->discovery.event_fd >= 0)
+                (void) close(f->discovery.event_fd);
+        (void) mad_engine_free(f->engine);
+        free(f->ca);
+        free(f);
+        return NULL;
+}
+
+const struct local_port *fabric_local_port(const struct fabric *f)
+{
+        return &f->lp;
+}
+
+int fabric_refresh_port(struct fabric *f)
+{
+        struct local_port found;
+        bool same;
+        int r;
+
+        r = local_port_find(f->ca, f->port_number, &found);
+        if (r < 0 && r != -ENETDOWN)
+                return r;
+        same = strcmp(found.ca, f->lp.ca) == 0 && found.port == f->lp.port;
+        if (!same && f->job != JOB_NONE)
+                return r; /* a job goes on through the port that it began with */
+        if (!same)
+                close_port(f);
+        f->lp = found;
+        return r;
+}
+
+static void *discover(void *argument)
+{
+        struct fabric_discovery *d = argument;
+
+        d->r = discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
+        umad_port_settle(&d->lp);
+        (void) eventfd_write(d->event_fd, 1);
+        return NULL;
+}
+
+int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done, void *userdata)
+{
+        int r;
+
+        if (f->job != JOB_NONE)
+                return -EBUSY;
+        close_port(f);
+        f->discovery.lp = f->lp;
+        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout };
+        f->discovery.arena = arena;
+        f->discovery.subnet = NULL;
+        r = thread_start(&f->thread, discover, &f->discovery);
+        if (r < 0)
+                return r;
+        f->ret_subnet = ret_subnet;
+        f->done = done;
+        f->userdata = userdata;
+        f->job = JOB_DISCOVERY;
+        return 0;
+}
+
+static void on_stage_done(int r, void *userdata)
+{
+        finish_job(userdata, r);
+}
+
+static int open_port(struct fabric *f)
+{
+        int r;
+
+        if (f->port)
+                return 0;
+        r = umad_port_open(&f->lp, &f->port);
+        if (r < 0)
+                return r;
+        r = pump_new(f->event, f->port, f->engine, &f->pump);
+        if (r < 0)
+                close_port(f);
+        return r;
+}
+
+int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata)
+{
+        int r;
+
+        if (f->job != JOB_NONE)
+                return -EBUSY;
+        r = open_port(f);
+        if (r < 0)
+                return r;
+        r = pump_start(f->pump, stage, on_stage_done, f);
+        if (r < 0)
+                return r;
+        f->stage = *stage;
+        f->done = done;
+        f->userdata = userdata;
+        f->job = JOB_STAGE;
+        return 0;
+}
+
+bool fabric_is_busy(const struct fabric *f)
+{
+        return f->job != JOB_NONE;
+}
+
+static void tell_progress(const struct fabric *f, fabric_progress_t progress, void *userdata)
+{
+        uint64_t done = 0, total = 0;
+
+        if (f->job == JOB_STAGE && f->stage.progress)
+                f->stage.progress(f->stage.state, &done, &total);
+        progress(done, total, userdata);
+}
+
+int fabric_wait(struct fabric *f, fabric_progress_t progress, void *userdata)
+{
+        uint64_t before = f->n_jobs_done;
+        usec_t told = clock_now();
+
+        if (f->job == JOB_NONE)
+                return f->last_r;
+        while (f->n_jobs_done == before) {
+                int r = sd_event_run(f->event, PROGRESS_INTERVAL);
+
+                if (r < 0)
+                        return r;
+                if (sd_event_get_state(f->event) == SD_EVENT_FINISHED)
+                        return -ECANCELED;
+                if (!progress || f->n_jobs_done != before || clock_now() - told < PROGRESS_INTERVAL)
+                        continue;
+                tell_progress(f, progress, userdata);
+                told = clock_now();
+        }
+        return f->last_r;
+}
+
+void fabric_get_counters(const struct fabric *f, struct mad_engine_counters *ret)
+{
+        mad_engine_get_counters(f->engine, ret);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_AT_LEAST 4096
+
+static void close_p(int *fd)
+{
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+/* A descriptor to read from; the caller closes it. */
+static int open_regular(const char *path)
+{
+        _cleanup_(close_p) int fd = -1;
+        struct stat st;
+        int r;
+
+        /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused. */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        r = fd;
+        fd = -1;
+        return r;
+}
+
+/* Makes room for at least one byte more, and for at most max in all. */
+static int grow(char **bytes, size_t *allocated, size_t max)
+{
+        size_t n = *allocated > max / 2 ? max : MIN(MAX(*allocated * 2, (size_t) READ_AT_LEAST), max);
+        char *larger = realloc(*bytes, n);
+
+        if (!larger)
+                return -ENOMEM;
+        *bytes = larger;
+        *allocated = n;
+        return 0;
+}
+
+static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)
+{
+        _cleanup_free_ char *bytes = NULL;
+        size_t n = 0, allocated = 0;
+        char *copy;
+
+        for (;;) {
+                ssize_t k;
+                int r;
+
+                if (n > max)
+                        return -EFBIG;
+                /* One byte more than is allowed, to see whether there is one. */
+                r = n == allocated ? grow(&bytes, &allocated, max + 1) : 0;
+                if (r < 0)
+                        return r;
+                k = read(fd, bytes + n, allocated - n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        break;
+                n += (size_t) k;
+        }
+
+        copy = arena_new_array(a, char, n + 1);
+        if (!copy)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(copy, bytes, n);
+        *ret_bytes = copy;
+        *ret_n = n;
+        return 0;
+}
+
+int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n)
+{
+        _cleanup_(close_p) int fd = -1;
+
+        if (max >= SIZE_MAX / 2)
+                return -EINVAL;
+        if (strcmp(path, "-") == 0)
+                return read_all(a, STDIN_FILENO, max, ret_bytes, ret_n);
+        fd = open_regular(path);
+        if (fd < 0)
+                return fd;
+        return read_all(a, fd, max, ret_bytes, ret_n);
+}
+
+int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
+                    size_t *ret_n)
+{
+        struct location where = {};
+        int r;
+
+        r = file_read(a, path, max, ret_bytes, ret_n);
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        where.file = arena_strdup(findings->arena, path);
+        if (!where.file)
+                return -ENOMEM;
+        if (r == -EFBIG)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &where,
+                                    "the file is larger than %zu bytes, which is more than is read", max);
+        else if (r == -EINVAL)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where,
+                                    "not a regular file");
+        else
+                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s",
+                                    strerror(-r));
+        return -EBADMSG;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+        while (n > 0) {
+                ssize_t k = write(fd, bytes, n);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                bytes += k;
+                n -= (size_t) k;
+        }
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* So that the new name is on the disk too. */
+static int sync_directory_of(const char *path)
+{
+        _cleanup_free_ char *copy = strdup(path);
+        _cleanup_(close_p) int fd = -1;
+
+        if (!copy)
+                return -ENOMEM;
+        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_write_atomic(const char *path, const void *bytes, size_t n)
+{
+        _cleanup_free_ char *beside = NULL;
+        _cleanup_(close_p) int fd = -1;
+        int r;
+
+        if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
+                beside = NULL;
+                return -ENOMEM;
+        }
+        fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, bytes, n);
+        if (r >= 0 && rename(beside, path) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void) unlink(beside);
+                return r;
+        }
+        return sync_directory_of(path);
+}

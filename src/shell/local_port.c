@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/umad.h>
+#include <string.h>
+
+#include "shell/umad_port.h"
+
+/* DOWN and what is unknown come last, and are good for nothing but to say which port it would be. */
+static unsigned rank(enum port_state s)
+{
+        switch (s) {
+        case PORT_STATE_NONE:
+        case PORT_STATE_DOWN:
+                return 1;
+        case PORT_STATE_INIT:
+                return 2;
+        case PORT_STATE_ARMED:
+                return 3;
+        case PORT_STATE_ACTIVE:
+                return 4;
+        }
+        return 0;
+}
+
+/* Kernels of old, and simulators, have no such file; libibumad then says "IB". */
+static bool is_infiniband(const umad_port_t *p)
+{
+        return strcmp(p->link_layer, "InfiniBand") == 0 || strcmp(p->link_layer, "IB") == 0 || p->link_layer[0] == 0;
+}
+
+static void take_port(const umad_ca_t *ca, unsigned number, struct local_port *ret)
+{
+        const umad_port_t *p = ca->ports[number];
+
+        *ret = (struct local_port) {
+                .port = number,
+                .port_guid.v = be64toh(p->port_guid),
+                .lid.v = (uint16_t) p->base_lid,
+                .sm_lid.v = (uint16_t) p->sm_lid,
+                .state = p->state <= PORT_STATE_ACTIVE ? (enum port_state) p->state : PORT_STATE_NONE,
+        };
+        memcpy(ret->ca, ca->ca_name, strnlen(ca->ca_name, sizeof(ca->ca_name)));
+}
+
+/* Replaces *best if this CA has a better port. port 0: any. */
+static int look_at_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank)
+{
+        umad_ca_t ca = {};
+        int r;
+
+        r = umad_get_ca(name, &ca);
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < UMAD_CA_MAX_PORTS; i++) {
+                struct local_port found;
+
+                if (!ca.ports[i] || (port != 0 && port != i) || !is_infiniband(ca.ports[i]))
+                        continue;
+                take_port(&ca, i, &found);
+                if (rank(found.state) > *best_rank) {
+                        *best = found;
+                        *best_rank = rank(found.state);
+                }
+        }
+        (void) umad_release_ca(&ca);
+        return 0;
+}
+
+int local_port_find(const char *ca, unsigned port, struct local_port *ret)
+{
+        char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN] = {};
+        struct local_port best;
+        unsigned best_rank = 0;
+        int n = 1;
+
+        if (umad_init() < 0)
+                return -ENODEV;
+        if (ca && (strlen(ca) >= UMAD_CA_NAME_LEN || strchr(ca, '/')))
+                return -ENODEV;
+        if (ca)
+                strcpy(names[0], ca);
+        else
+                n = umad_get_cas_names(names, UMAD_MAX_DEVICES);
+        for (int i = 0; i < n; i++)
+                /* A device that goes away while we look is none. */
+                (void) look_at_ca(names[i], port, &best, &best_rank);
+
+        if (best_rank == 0)
+                return -ENODEV;
+        *ret = best;
+        return best_rank == rank(PORT_STATE_DOWN) ? -ENETDOWN : 0;
+}

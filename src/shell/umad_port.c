@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/umad_port.h"
+
+#include <errno.h>
+#include <infiniband/mad.h>
+#include <infiniband/umad.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "shell/thread.h"
+
+#define SMP_CLASS_VERSION 1
+#define RING_SIZE         4096 /* frames; a power of two, far more than a window */
+#define BATCH             256  /* frames for which the event is rung once */
+#define POLL_MSEC         20   /* how soon the thread sees that it shall end */
+#define QUIET_POLLS       50   /* polls without anything to wait for, before the thread goes to sleep */
+#define ERROR_MSEC_MAX    128
+#define DRAIN_MAX         (1 * USEC_PER_SEC)
+#define DRAIN_STEP_MSEC   2
+
+struct received {
+        uint8_t mad[MAD_SIZE];
+        uint16_t length;
+};
+
+struct smi_port {
+        int fd;
+        int agents[2]; /* LID-routed, directed */
+        int event_fd;
+        void *send_buffer, *receive_buffer;
+
+        /* The thread puts in at `tail`, the loop takes out at `head`; both only count up. */
+        struct received *ring;
+        _Atomic uint32_t head, tail;
+
+        pthread_t thread;
+        bool has_thread;
+        _Atomic bool stop;
+        _Atomic int outstanding; /* sent, and neither answered nor given back */
+        _Atomic bool asleep;     /* the thread waits for `wake` */
+        sem_t wake;
+        bool has_wake;
+};
+
+static void sleep_msec(unsigned msec)
+{
+        struct timespec t = { .tv_sec = msec / 1000, .tv_nsec = msec % 1000 * 1000000L };
+
+        (void) nanosleep(&t, NULL);
+}
+
+static bool ring_put(struct smi_port *p, const void *mad, size_t length)
+{
+        uint32_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
+        struct received *r = &p->ring[tail % RING_SIZE];
+
+        if (tail - atomic_load_explicit(&p->head, memory_order_acquire) >= RING_SIZE)
+                return false; /* as if the fabric had lost it */
+        r->length = (uint16_t) MIN(length, (size_t) MAD_SIZE);
+        memcpy(r->mad, mad, r->length);
+        atomic_store_explicit(&p->tail, tail + 1, memory_order_release);
+        return true;
+}
+
+static void one_less_outstanding(struct smi_port *p)
+{
+        /* What comes unasked must not make us forget that something else is still to come. */
+        if (atomic_fetch_sub(&p->outstanding, 1) <= 0)
+                atomic_fetch_add(&p->outstanding, 1);
+}
+
+/* Returns 1 if a MAD came, 0 if none did within the time, or negative errno. */
+static int receive_one(struct smi_port *p, int timeout_msec, bool *ret_put)
+{
+        int length = MAD_SIZE, r;
+
+        *ret_put = false;
+        r = umad_recv(p->fd, p->receive_buffer, &length, timeout_msec);
+        if (r == -ETIMEDOUT || r == -EWOULDBLOCK || r == -EINTR)
+                return 0;
+        if (r < 0)
+                return r;
+        one_less_outstanding(p);
+        /* With a status other than 0 it is our own MAD that comes back, unanswered: the engine knows its deadlines. */
+        if (umad_status(p->receive_buffer) == 0 && length > 0)
+                *ret_put = ring_put(p, umad_get_mad(p->receive_buffer), (size_t) length);
+        return 1;
+}
+
+/* Takes what is there, up to a batch, and rings once. Returns as receive_one. */
+static int receive_batch(struct smi_port *p)
+{
+        bool put, any = false;
+        int r, n = 0;
+
+        r = receive_one(p, POLL_MSEC, &put);
+        while (r > 0) {
+                any = any || put;
+                if (++n == BATCH)
+                        break;
+                r = receive_one(p, 0, &put);
+        }
+        if (any)
+                (void) eventfd_write(p->event_fd, 1);
+        return n > 0 ? 1 : r;
+}
+
+/* With nothing sent there is nothing to come: no reason to wake up 50 times a second. */
+static void sleep_until_sent(struct smi_port *p)
+{
+        atomic_store(&p->asleep, true);
+        if (atomic_load(&p->outstanding) > 0 || atomic_load(&p->stop)) {
+                atomic_store(&p->asleep, false); /* a post that comes nevertheless costs one empty round later */
+                return;
+        }
+        while (sem_wait(&p->wake) < 0 && errno == EINTR)
+                ;
+}
+
+static void wake_thread(struct smi_port *p)
+{
+        if (atomic_exchange(&p->asleep, false))
+                (void) sem_post(&p->wake);
+}
+
+static void *receiver(void *argument)
+{
+        struct smi_port *p = argument;
+        unsigned quiet = 0, error_msec = 1;
+
+        while (!atomic_load(&p->stop)) {
+                int r = receive_batch(p);
+
+                if (r < 0) {
+                        /* A device that goes away ends by itself as far as we care: nothing comes any more. */
+                        sleep_msec(error_msec);
+                        error_msec = MIN(error_msec * 2, ERROR_MSEC_MAX);
+                        continue;
+                }
+                error_msec = 1;
+                quiet = r > 0 || atomic_load(&p->outstanding) > 0 ? 0 : quiet + 1;
+                if (quiet >= QUIET_POLLS) {
+                        sleep_until_sent(p);
+                        quiet = 0;
+                }
+        }
+        return NULL;
+}
+
+static int register_agents(struct smi_port *p)
+{
+        static const int classes[2] = { IB_SMI_CLASS, IB_SMI_DIRECT_CLASS };
+
+        for (size_t i = 0; i < ELEMENTS(classes); i++) {
+                errno = 0;
+                p->agents[i] = umad_register(p->fd, classes[i], SMP_CLASS_VERSION, 0, NULL);
+                if (p->agents[i] < 0)
+                        return errno > 0 ? -errno : -EPERM;
+        }
+        return 0;
+}
+
+static int open_device(const struct local_port *lp)
+{
+        int fd;
+
+        errno = 0;
+        fd = umad_open_port(lp->ca, (int) lp->port);
+        if (fd == -EIO && errno > 0) /* what libibumad makes of any failure of open() */
+                return -errno;
+        return fd;
+}
+
+int umad_port_open(const struct local_port *lp, struct smi_port **ret)
+{
+        _cleanup_(umad_port_close_p) struct smi_port *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->fd = p->event_fd = p->agents[0] = p->agents[1] = -1;
+        p->fd = open_device(lp);
+        if (p->fd < 0)
+                return p->fd;
+        r = register_agents(p);
+        if (r < 0)
+                return r;
+
+        /* Only now libibumad knows how large its own header is. */
+        p->send_buffer = umad_alloc(1, umad_size() + MAD_SIZE);
+        p->receive_buffer = umad_alloc(1, umad_size() + MAD_SIZE);
+        p->ring = calloc(RING_SIZE, sizeof(*p->ring));
+        if (!p->send_buffer || !p->receive_buffer || !p->ring)
+                return -ENOMEM;
+        p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (p->event_fd < 0 || sem_init(&p->wake, 0, 0) < 0)
+                return -errno;
+        p->has_wake = true;
+        r = thread_start(&p->thread, receiver, p);
+        if (r < 0)
+                return r;
+        p->has_thread = true;
+        *ret = STEAL(p);
+        return 0;
+}
+
+/* A kernel forgets what is outstanding when a descriptor is closed. ibsim's preload library does not, and stumbles over
+ * an answer that nobody is there for: so what is under way comes to its end first, within reason. */
+static void drain(struct smi_port *p)
+{
+        usec_t until = clock_now() + DRAIN_MAX;
+
+        while (atomic_load(&p->outstanding) > 0 && clock_now() < until)
+                sleep_msec(DRAIN_STEP_MSEC);
+}
+
+struct smi_port *umad_port_close(struct smi_port *p)
+{
+        if (!p)
+                return NULL;
+        if (p->has_thread) {
+                drain(p);
+                atomic_store(&p->stop, true);
+                wake_thread(p);
+                (void) pthread_join(p->thread, NULL);
+        }
+        for (size_t i = 0; i < ELEMENTS(p->agents); i++)
+                if (p->agents[i] >= 0)
+                        (void) umad_unregister(p->fd, p->agents[i]);
+        if (p->fd >= 0)
+                (void) umad_close_port(p->fd);
+        if (p->event_fd >= 0)
+                (void) close(p->event_fd);
+        if (p->has_wake)
+                (void) sem_destroy(&p->wake);
+        umad_free(p->send_buffer);
+        umad_free(p->receive_buffer);
+        free(p->ring);
+        free(p);
+        return NULL;
+}
+
+void umad_port_settle(const struct local_port *lp)
+{
+        int fd = open_device(lp);
+
+        if (fd >= 0)
+                (void) umad_close_port(fd);
+}
+
+/* The kernel matches an answer only as long as its own timer runs, and refuses a retry with the same transaction ID until
+ * then. So that timer ends a little before the engine's. */
+static int kernel_timeout_msec(usec_t timeout)
+{
+        usec_t msec = MIN(timeout, 3600 * USEC_PER_SEC) / USEC_PER_MSEC;
+
+        msec -= MIN(msec / 8, (usec_t) 20);
+        return (int) MAX(msec, (usec_t) 1);
+}
+
+int umad_port_send(struct smi_port *p, const struct mad_frame *frame)
+{
+        int r;
+
+        (void) umad_set_addr(p->send_buffer, frame->dlid.v, 0, 0, 0);
+        (void) umad_set_grh(p->send_buffer, NULL);
+        (void) umad_set_pkey(p->send_buffer, 0);
+        memcpy(umad_get_mad(p->send_buffer), frame->mad, MAD_SIZE);
+
+        atomic_fetch_add(&p->outstanding, 1);
+        r = umad_send(p->fd, p->agents[frame->directed], p->send_buffer, MAD_SIZE, kernel_timeout_msec(frame->timeout), 0);
+        if (r < 0) {
+                r = errno > 0 ? -errno : r;
+                one_less_outstanding(p);
+                return r;
+        }
+        wake_thread(p);
+        return 0;
+}
+
+int umad_port_event_fd(const struct smi_port *p)
+{
+        return p->event_fd;
+}
+
+size_t umad_port_take(struct smi_port *p, struct mad_frame *ret, size_t max)
+{
+        uint32_t head = atomic_load_explicit(&p->head, memory_order_relaxed), tail;
+        eventfd_t rings;
+        size_t n = 0;
+
+        (void) eventfd_read(p->event_fd, &rings);
+        tail = atomic_load_explicit(&p->tail, memory_order_acquire);
+        for (; head != tail && n < max; head++, n++) {
+                const struct received *r = &p->ring[head % RING_SIZE];
+
+                ret[n].length = r->length;
+                memcpy(ret[n].mad, r->mad, r->length);
+        }
+        atomic_store_explicit(&p->head, head, memory_order_release);
+        if (head != tail)
+                (void) eventfd_write(p->event_fd, 1);
+        return n;
+}

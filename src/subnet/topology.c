@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "subnet/subnet.h"
+
+/*
+ * The format, line by line:
+ *
+ *     # comment
+ *     vendid=0x2c9                      a property; only the GUIDs matter here
+ *     switchguid=0x2c903(2c903)         of the node that follows (and its port GUID); caguid=, rtguid= alike
+ *     Switch 36 "S-2c903"  # "leaf07" enhanced port 0 lid 2 lmc 0
+ *     [1](2c911) "H-2c910"[1](2c911)  # "node0001 mlx5_0" lid 5 4xHDR
+ *     Chassis 1, Hostname: ...          headings of ibnetdiscover -g
+ *
+ * A node without a GUID line has its GUID in its name. Port lines belong to the node line above them.
+ */
+
+#define MAX_FINDINGS    50
+#define MAX_NAME        64  /* of a node in the file: "S-0002c903000e0b72" */
+#define MAX_SOURCE_LINE 200
+#define MAX_UNICAST_LID 0xbfff
+
+/* What is left of a line. */
+struct text {
+        const char *p, *end;
+};
+
+struct topology_node {
+        struct text name;
+        struct guid guid;
+        uint8_t num_ports;
+        unsigned line;
+};
+
+struct topology_link {
+        struct guid node;
+        uint8_t number;
+        struct text remote_name;
+        uint8_t remote_number;
+        struct guid remote_port_guid; /* 0: the line has none */
+        struct text line;
+        unsigned line_number;
+};
+
+struct parser {
+        struct arena *arena;
+        struct subnet_builder *builder;
+        struct findings *findings;
+        const char *file;
+        struct text line; /* the one being read */
+        unsigned line_number;
+
+        struct guid guid, port_guid; /* of a GUID line, until its node comes; 0: none */
+        struct subnet_node current;  /* the node whose port lines these are */
+        enum { NOT_IN_NODE, IN_NODE, IN_BAD_NODE } where;
+
+        struct topology_node *nodes;
+        struct topology_link *links;
+        size_t n_nodes, size_nodes, n_links, size_links;
+        uint32_t n_findings;
+        bool refused, out_of_memory;
+};
+
+static void parser_done(struct parser *ps)
+{
+        free(ps->nodes);
+        free(ps->links);
+}
+
+/* --- findings ----------------------------------------------------------------------------------------------------- */
+
+/* One character for each byte, so that the caret stands below its column. */
+static const char *printable_line(struct arena *a, struct text line)
+{
+        size_t n = MIN((size_t) (line.end - line.p), (size_t) MAX_SOURCE_LINE);
+        char *copy = arena_strndup(a, "", 0);
+
+        if (n > 0)
+                copy = arena_new_array(a, char, n + 1);
+        for (size_t i = 0; copy && i < n; i++) {
+                unsigned char c = (unsigned char) line.p[i];
+
+                copy[i] = c == '\t' ? ' ' : c < 0x20 || c > 0x7e ? '?' : (char) c;
+        }
+        return copy;
+}
+
+/* `what` has nothing of the file in it but what was found to be printable. */
+static void complain(struct parser *ps, enum finding_severity severity, const char *at, const char *what)
+{
+        struct location where = { .file = ps->file, .line = ps->line_number };
+        struct finding *item;
+
+        if (!what)
+                ps->out_of_memory = true;
+        ps->refused = ps->refused || severity == FINDING_ERROR;
+        if (ps->n_findings++ >= MAX_FINDINGS || !what)
+                return;
+        where.column = (unsigned) (at - ps->line.p) + 1;
+        item = findings_add(ps->findings, severity, FINDING_TOPOLOGY_SYNTAX, &where, "%s", what);
+        if (item)
+                item->source_line = printable_line(ps->arena, ps->line);
+}
+
+static void complain_rest(struct parser *ps)
+{
+        struct location where = { .file = ps->file };
+
+        if (ps->n_findings > MAX_FINDINGS)
+                (void) findings_add(ps->findings, ps->refused ? FINDING_ERROR : FINDING_WARNING,
+                                    FINDING_TOPOLOGY_SYNTAX, &where, "... and %u more like these",
+                                    ps->n_findings - MAX_FINDINGS);
+}
+
+/* --- pieces of a line --------------------------------------------------------------------------------------------- */
+
+static void skip_blanks(struct text *t)
+{
+        while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
+                t->p++;
+}
+
+static bool take_char(struct text *t, char c)
+{
+        if (t->p == t->end || *t->p != c)
+                return false;
+        t->p++;
+        return true;
+}
+
+static bool take_word(struct text *t, const char *word)
+{
+        size_t n = strlen(word);
+
+        if ((size_t) (t->end - t->p) < n || memcmp(t->p, word, n) != 0)
+                return false;
+        t->p += n;
+        return true;
+}
+
+static int digit_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        if (c >= 'A' && c <= 'F')
+                return c - 'A' + 10;
+        return 16;
+}
+
+/* Digits of this base, at least one; false, with t where the trouble is, if there is none or the value exceeds max. */
+static bool take_number(struct text *t, unsigned base, uint64_t max, uint64_t *ret)
+{
+        struct text rest = *t;
+        uint64_t v = 0;
+
+        for (; rest.p < rest.end && digit_value(*rest.p) < (int) base; rest.p++) {
+                uint64_t d = (uint64_t) digit_value(*rest.p);
+
+                if (v > (max - d) / base)
+                        return false;
+                v = v * base + d;
+        }
+        if (rest.p == t->p)
+                return false;
+        *t = rest;
+        *ret = v;
+        return true;
+}
+
+/* 0x2c903, or 2c903 */
+static bool take_guid(struct text *t, struct guid *ret)
+{
+        (void) take_word(t, "0x");
+        return take_number(t, 16, UINT64_MAX, &ret->v) && ret->v != 0;
+}
+
+/* "(2c903)" */
+static bool take_guid_in_parentheses(struct text *t, struct guid *ret)
+{
+        return take_char(t, '(') && take_guid(t, ret) && take_char(t, ')');
+}
+
+/* "[12]", and what ibnetdiscover -g puts behind it: "[ext 3]" */
+static bool take_port_number(struct text *t, uint8_t *ret)
+{
+        uint64_t v, ignored;
+
+        if (!take_char(t, '[') || !take_number(t, 10, UINT8_MAX, &v) || !take_char(t, ']'))
+                return false;
+        if (take_word(t, "[ext ") && (!take_number(t, 10, UINT32_MAX, &ignored) || !take_char(t, ']')))
+                return false;
+        *ret = (uint8_t) v;
+        return v > 0;
+}
+
+/* A node's name in the file, between quotes; printable. */
+static bool take_name(struct text *t, struct text *ret)
+{
+        struct text rest = *t;
+
+        if (!take_char(&rest, '"'))
+                return false;
+        ret->p = rest.p;
+        while (rest.p < rest.end && *rest.p >= 0x20 && *rest.p <= 0x7e && *rest.p != '"')
+                rest.p++;
+        ret->end = rest.p;
+        if (ret->end == ret->p || ret->end - ret->p > MAX_NAME || !take_char(&rest, '"'))
+                return false;
+        *t = rest;
+        return true;
+}
+
+/* Behind a '#': "lid 5 lmc 0", anywhere. What is not there or makes no sense stays 0. */
+static void find_lid(struct text t, struct lid *ret_lid, uint8_t *ret_lmc)
+{
+        uint64_t lid, lmc;
+
+        for (; t.p < t.end; t.p++) {
+                struct text rest = t;
+
+                if (!take_word(&rest, "lid ") || !take_number(&rest, 10, MAX_UNICAST_LID, &lid))
+                        continue;
+                ret_lid->v = (uint16_t) lid;
+                if (take_word(&rest, " lmc ") && take_number(&rest, 10, 7, &lmc))
+                        *ret_lmc = (uint8_t) lmc;
+                return;
+        }
+}
+
+/* --- lines of a node ---------------------------------------------------------------------------------------------- */
+
+/* "H-0002c903000e0b72" */
+static bool guid_from_name(struct text name, struct guid *ret)
+{
+        if (name.end - name.p < 3 || name.p[1] != '-')
+                return false;
+        name.p += 2;
+        return take_number(&name, 16, UINT64_MAX, &ret->v) && name.p == name.end && ret->v != 0;
+}
+
+/* What stands in quotes behind the '#', up to the last quote of the line: a description may hold quotes itself. *rest is
+ * what comes behind it. Without a comment the node is called as in the file. */
+static bool find_description(struct text *rest, struct text name, struct text *ret)
+{
+        const char *last;
+
+        while (rest->p < rest->end && *rest->p != '#')
+                rest->p++;
+        if (!take_char(rest, '#')) {
+                *ret = name;
+                return true;
+        }
+        skip_blanks(rest);
+        if (!take_char(rest, '"')) {
+                *ret = *rest;
+                return true;
+        }
+        last = memrchr(rest->p, '"', (size_t) (rest->end - rest->p));
+        if (!last)
+                return false;
+        *ret = (struct text) { rest->p, last };
+        rest->p = last + 1;
+        return true;
+}
+
+/* Room for one more. */
+static bool make_room(struct parser *ps, void **items, size_t n, size_t *size, size_t item_size)
+{
+        size_t wanted = MAX(*size * 2, (size_t) 256);
+        void *larger;
+
+        if (n < *size)
+                return true;
+        larger = reallocarray(*items, wanted, item_size);
+        if (!larger) {
+                ps->out_of_memory = true;
+                return false;
+        }
+        *items = larger;
+        *size = wanted;
+        return true;
+}
+
+static void check_builder(struct parser *ps, int r, const char *at, const char *exists)
+{
+        if (r == -ENOMEM)
+                ps->out_of_memory = true;
+        else if (r < 0)
+                complain(ps, FINDING_ERROR, at, exists);
+}
+
+static void add_node(struct parser *ps, struct text name, struct text description, struct text rest)
+{
+        struct subnet_port port0 = { .guid = ps->port_guid.v ? ps->port_guid : ps->current.guid };
+        int r;
+
+        r = subnet_builder_add_node(ps->builder, &ps->current, description.p,
+                                    (size_t) (description.end - description.p));
+        check_builder(ps, r, name.p, "a node with this GUID was there before");
+        if (r < 0 || !make_room(ps, (void **) &ps->nodes, ps->n_nodes, &ps->size_nodes, sizeof(*ps->nodes)))
+                return;
+        ps->nodes[ps->n_nodes++] = (struct topology_node) { name, ps->current.guid, ps->current.num_ports,
+                                                            ps->line_number };
+        ps->where = IN_NODE;
+        if (ps->current.type != NODE_SWITCH)
+                return;
+        find_lid(rest, &port0.lid, &port0.lmc);
+        check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "a second port 0");
+}
+
+/* The line from behind its first word: ports, name, description. */
+static void parse_node(struct parser *ps, enum node_type type, struct text t)
+{
+        struct text name, description;
+        uint64_t num_ports;
+
+        ps->where = IN_BAD_NODE;
+        ps->current = (struct subnet_node) { .type = type };
+        skip_blanks(&t);
+        if (!take_number(&t, 10, UINT8_MAX, &num_ports) || num_ports == 0) {
+                complain(ps, FINDING_ERROR, t.p, "expected the number of ports, 1 to 255");
+                return;
+        }
+        ps->current.num_ports = (uint8_t) num_ports;
+        skip_blanks(&t);
+        if (!take_name(&t, &name)) {
+                complain(ps, FINDING_ERROR, t.p, "expected the node's name in quotes, like \"S-0002c903000e0b72\"");
+                return;
+        }
+        ps->current.guid = ps->guid;
+        if (!ps->guid.v && !guid_from_name(name, &ps->current.guid)) {
+                complain(ps, FINDING_ERROR, name.p,
+                         "this node has no GUID: no switchguid=, caguid= or rtguid= line, and none in its name");
+                return;
+        }
+        if (!find_description(&t, name, &description)) {
+                complain(ps, FINDING_ERROR, t.p, "expected a quote behind the description");
+                return;
+        }
+        add_node(ps, name, description, t);
+}
+
+static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct text rest)
+{
+        struct subnet_port port = { .number = number, .guid = guid };
+
+        /* what ibsim does, too: the port GUIDs of a CA follow its node GUID */
+        if (!port.guid.v)
+                port.guid.v = ps->current.guid.v + number;
+        if (ps->current.type != NODE_SWITCH)
+                find_lid(rest, &port.lid, &port.lmc);
+        check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port), ps->line.p,
+                      "this port was there before");
+}
+
+static void parse_port(struct parser *ps, struct text t)
+{
+        struct topology_link link = { .node = ps->current.guid, .remote_number = 1, .line = ps->line,
+                                      .line_number = ps->line_number };
+        struct guid guid = { 0 };
+
+        if (ps->where == IN_BAD_NODE)
+                return;
+        if (ps->where == NOT_IN_NODE) {
+                complain(ps, FINDING_ERROR, t.p, "a port without a node: expected a Switch, Ca or Rt line before");
+                return;
+        }
+        if (!take_port_number(&t, &link.number) || link.number > ps->current.num_ports) {
+                complain(ps, FINDING_ERROR, t.p, "expected the number of a port of this node in brackets, like [1]");
+                return;
+        }
+        if (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &guid)) {
+                complain(ps, FINDING_ERROR, t.p, "expected a port GUID in parentheses");
+                return;
+        }
+        skip_blanks(&t);
+        if (!take_name(&t, &link.remote_name)) {
+                complain(ps, FINDING_ERROR, t.p, "expected the name of the node at the other end in quotes");
+                return;
+        }
+        skip_blanks(&t);
+        if (t.p < t.end && *t.p == '[' && !take_port_number(&t, &link.remote_number)) {
+                complain(ps, FINDING_ERROR, t.p, "expected the number of the port at the other end, like [1]");
+                return;
+        }
+        skip_blanks(&t);
+        if (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &link.remote_port_guid)) {
+                complain(ps, FINDING_ERROR, t.p, "expected a port GUID in parentheses");
+                return;
+        }
+        if (!make_room(ps, (void **) &ps->links, ps->n_links, &ps->size_links, sizeof(*ps->links)))
+                return;
+        ps->links[ps->n_links++] = link;
+        add_port(ps, link.number, guid, t);
+}
+
+/* --- all lines ---------------------------------------------------------------------------------------------------- */
+
+/* "switchguid=0x2c903(2c903)" from behind the '=' */
+static void parse_guid_line(struct parser *ps, struct text t)
+{
+        ps->where = NOT_IN_NODE;
+        ps->guid = ps->port_guid = (struct guid) { 0 };
+        skip_blanks(&t);
+        if (!take_guid(&t, &ps->guid) ||
+            (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &ps->port_guid)))
+                complain(ps, FINDING_ERROR, t.p, "expected a GUID, like 0x0002c903000e0b72");
+}
+
+/* "vendid=0x2c9", "module "x"", a heading: nothing to us. */
+static bool is_property(struct text t)
+{
+        static const char *const headings[] = { "Chassis ", "Hostname:", "module", "width", "speed", "extspeed" };
+        const char *start = t.p;
+
+        for (size_t i = 0; i < ELEMENTS(headings); i++)
+                if (take_word(&t, headings[i]))
+                        return true;
+        while (t.p < t.end && ((*t.p >= 'a' && *t.p <= 'z') || (*t.p >= 'A' && *t.p <= 'Z')))
+                t.p++;
+        return t.p > start && take_char(&t, '=');
+}
+
+static void parse_line(struct parser *ps)
+{
+        static const struct {
+                const char *word;
+                enum node_type type;
+        } node_words[] = { { "Switch", NODE_SWITCH }, { "Ca", NODE_CA }, { "Hca", NODE_CA }, { "Rt", NODE_ROUTER } };
+        static const char *const guid_words[] = { "switchguid=", "caguid=", "hcaguid=", "hcaguids=", "rtguid=" };
+        struct text t = ps->line;
+
+        skip_blanks(&t);
+        if (t.p == t.end || *t.p == '#' || *t.p == '@')
+                return;
+        if (*t.p == '[') {
+                parse_port(ps, t);
+                return;
+        }
+        for (size_t i = 0; i < ELEMENTS(guid_words); i++)
+                if (take_word(&t, guid_words[i])) {
+                        parse_guid_line(ps, t);
+                        return;
+                }
+        for (size_t i = 0; i < ELEMENTS(node_words); i++) {
+                struct text rest = t;
+
+                if (!take_word(&rest, node_words[i].word) || !(take_char(&rest, ' ') || take_char(&rest, '\t')))
+                        continue;
+                parse_node(ps, node_words[i].type, rest);
+                ps->guid = ps->port_guid = (struct guid) { 0 };
+                return;
+        }
+        if (!is_property(t))
+                complain(ps, FINDING_ERROR, t.p, "this is no line of ibnetdiscover's output");
+}
+
+static void parse_lines(struct parser *ps, const char *bytes, size_t n)
+{
+        const char *p = bytes, *end = bytes + n, *eol;
+
+        while (p < end && !ps->out_of_memory) {
+                eol = memchr(p, '\n', (size_t) (end - p));
+                ps->line = (struct text) { p, eol ? eol : end };
+                ps->line_number++;
+                p = eol ? eol + 1 : end;
+                if (ps->line.end > ps->line.p && ps->line.end[-1] == '\r')
+                        ps->line.end--;
+                parse_line(ps);
+        }
+}
+
+/* --- links -------------------------------------------------------------------------------------------------------- */
+
+static int compare_texts(struct text a, struct text b)
+{
+        size_t n = (size_t) (a.end - a.p), m = (size_t) (b.end - b.p);
+        int c = memcmp(a.p, b.p, MIN(n, m));
+
+        return c ? c : n < m ? -1 : n > m;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+        const struct topology_node *x = a, *y = b;
+        int c = compare_texts(x->name, y->name);
+
+        return c ? c : x->line < y->line ? -1 : x->line > y->line;
+}
+
+static int compare_name_with_node(const void *key, const void *node)
+{
+        return compare_texts(*(const struct text *) key, ((const struct topology_node *) node)->name);
+}
+
+static void check_names(struct parser *ps)
+{
+        if (ps->n_nodes > 1)
+                qsort(ps->nodes, ps->n_nodes, sizeof(*ps->nodes), compare_nodes);
+        for (size_t i = 1; i < ps->n_nodes; i++)
+                if (compare_texts(ps->nodes[i - 1].name, ps->nodes[i].name) == 0) {
+                        ps->line = ps->nodes[i].name;
+                        ps->line_number = ps->nodes[i].line;
+                        complain(ps, FINDING_ERROR, ps->line.p,
+                                 arena_printf(ps->arena, "a node of this name is in line %u already",
+                                              ps->nodes[i - 1].line));
+                }
+}
+
+/* Each cable is in the file twice, as a rule; a port that is only named by the other end is added here. */
+static void resolve_link(struct parser *ps, const struct topology_link *l)
+{
+        struct subnet_port far = { .number = l->remote_number, .guid = l->remote_port_guid };
+        const struct topology_node *node = NULL;
+        int r;
+
+        ps->line = l->line;
+        ps->line_number = l->line_number;
+        if (ps->n_nodes > 0)
+                node = bsearch(&l->remote_name, ps->nodes, ps->n_nodes, sizeof(*ps->nodes), compare_name_with_node);
+        if (!node) {
+                complain(ps, FINDING_WARNING, l->remote_name.p, "the node at the other end is not in this file");
+                return;
+        }
+        if (l->remote_number > node->num_ports) {
+                complain(ps, FINDING_ERROR, l->remote_name.p,
+                         arena_printf(ps->arena, "the node at the other end has only %u ports", node->num_ports));
+                return;
+        }
+        if (!far.guid.v)
+                far.guid.v = node->guid.v + far.number;
+        r = subnet_builder_add_port(ps->builder, node->guid, &far);
+        if (r == 0 || r == -EEXIST)
+                r = subnet_builder_add_link(ps->builder, l->node, l->number, node->guid, l->remote_number);
+        if (r < 0)
+                ps->out_of_memory = true;
+}
+
+int subnet_parse_topology(struct arena *a, const char *file_name, const char *bytes, size_t n,
+                          struct findings *findings, struct subnet **ret)
+{
+        _cleanup_(parser_done) struct parser ps = {
+                .arena = a,
+                .findings = findings,
+                .file = arena_strdup(a, file_name),
+        };
+        struct guid none = { 0 };
+        int r;
+
+        r = subnet_builder_new(a, &ps.builder);
+        if (r < 0 || !ps.file)
+                return -ENOMEM;
+        parse_lines(&ps, bytes, n);
+        check_names(&ps);
+        for (size_t i = 0; i < ps.n_links && !ps.out_of_memory; i++)
+                resolve_link(&ps, &ps.links[i]);
+        if (ps.n_nodes == 0 && !ps.refused) {
+                ps.line = (struct text) { "", "" };
+                ps.line_number = 0;
+                complain(&ps, FINDING_ERROR, ps.line.p, "there is no node in this file");
+        }
+        complain_rest(&ps);
+        if (ps.out_of_memory || findings->out_of_memory)
+                return -ENOMEM;
+        if (ps.refused)
+                return -EBADMSG;
+        return subnet_builder_finish(ps.builder, none, 0, none, 0, ret);
+}

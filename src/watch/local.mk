@@ -1,0 +1,5 @@
+# watch/: what changed from one look to the next
+libpkeyd_core_la_SOURCES += \
+	src/watch/backoff.h \
+	src/watch/watch.c \
+	src/watch/watch.h

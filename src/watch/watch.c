@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "watch/watch.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum judgement {
+        JUDGED_NOT,
+        JUDGED_RIGHT,
+        JUDGED_WRONG,
+};
+
+/* What is remembered of a managed port. */
+struct record {
+        struct guid node_guid, port_guid;
+        struct lid lid;
+        uint8_t number;
+        bool is_endport;
+        bool unreachable;
+        bool drifted;        /* of JUDGED_WRONG: it was right before, under the same policy */
+        enum judgement judged;
+        uint64_t difference; /* of JUDGED_WRONG: a digest of how it differs */
+        const char *label;
+};
+
+struct watch {
+        struct arena *arena; /* of the records and their labels; one per look */
+        struct record *records;
+        uint32_t n;
+        bool looked;
+};
+
+/* One look in progress. */
+struct look {
+        struct arena *a;     /* of the report */
+        const struct observed *observed;
+        const struct discrepancy **differs; /* per port; NULL: tables are not judged */
+        bool same_policy, first;
+        struct watch_report report;
+        uint32_t allocated;
+        bool out_of_memory;
+};
+
+struct watch *watch_new(void)
+{
+        return calloc(1, sizeof(struct watch));
+}
+
+struct watch *watch_free(struct watch *w)
+{
+        if (!w)
+                return NULL;
+        arena_free(w->arena);
+        free(w);
+        return NULL;
+}
+
+/* Events are appended in the order of ports; each port gives a few at most. */
+static struct watch_event *emit(struct look *k, enum watch_kind kind, const struct record *r)
+{
+        struct watch_event *event;
+
+        if (k->report.n_events == k->allocated) {
+                uint32_t allocated = k->allocated ? k->allocated * 2 : 64;
+                struct watch_event *events = arena_new_array(k->a, struct watch_event, allocated);
+
+                if (!events) {
+                        k->out_of_memory = true;
+                        return NULL;
+                }
+                if (k->report.n_events > 0)
+                        memcpy(events, k->report.events, k->report.n_events * sizeof(*events));
+                k->report.events = events;
+                k->allocated = allocated;
+        }
+        event = &k->report.events[k->report.n_events];
+        *event = (struct watch_event) {
+                .kind = kind,
+                .label = arena_strdup(k->a, r->label),
+                .node_guid = r->node_guid,
+                .port_guid = r->port_guid,
+                .lid = r->lid,
+                .number = r->number,
+        };
+        if (!event->label) {
+                k->out_of_memory = true;
+                return NULL;
+        }
+        k->report.n_events++;
+        k->report.n_of[kind]++;
+        return event;
+}
+
+/* FNV-1a */
+static uint64_t digest(uint64_t h, uint64_t value)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                h ^= (value >> (8 * i)) & 0xff;
+                h *= UINT64_C(0x100000001b3);
+        }
+        return h;
+}
+
+static uint64_t digest_discrepancy(const struct discrepancy *d)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        h = digest(h, d->n_missing);
+        for (uint32_t i = 0; i < d->n_missing; i++)
+                h = digest(h, d->missing[i].v);
+        for (uint32_t i = 0; i < d->n_unexpected; i++)
+                h = digest(h, d->unexpected[i].v);
+        return digest(h, d->enforcement_differs);
+}
+
+static void judge_wrong(struct look *k, struct record *r, const struct discrepancy *d)
+{
+        uint64_t difference = digest_discrepancy(d);
+        bool was_right = r->judged == JUDGED_RIGHT && k->same_policy;
+        bool news = r->judged != JUDGED_WRONG || r->difference != difference;
+        struct watch_event *event;
+
+        k->report.n_differ++;
+        r->drifted = was_right || (r->judged == JUDGED_WRONG && r->drifted && k->same_policy);
+        r->judged = JUDGED_WRONG;
+        r->difference = difference;
+        if (!news)
+                return;
+        event = emit(k, r->drifted ? WATCH_DRIFTED : WATCH_DIFFERS, r);
+        if (event)
+                event->differs = d;
+}
+
+static void judge_right(struct look *k, struct record *r)
+{
+        k->report.n_right++;
+        if (r->judged == JUDGED_WRONG)
+                emit(k, r->drifted ? WATCH_MENDED : WATCH_RIGHT, r);
+        r->judged = JUDGED_RIGHT;
+        r->drifted = false;
+        r->difference = 0;
+}
+
+static void judge_reach(struct look *k, struct record *r, const struct observed_table *t)
+{
+        bool unreachable = t->source != TABLE_READ && t->failure != SMP_ANSWERED;
+        struct watch_event *event;
+
+        k->report.n_unreachable += unreachable;
+        if (unreachable && !r->unreachable) {
+                event = emit(k, WATCH_UNREACHABLE, r);
+                if (event) {
+                        event->failure = t->failure;
+                        event->mad_status = t->mad_status;
+                }
+        }
+        if (!unreachable && r->unreachable)
+                emit(k, WATCH_BACK, r);
+        r->unreachable = unreachable;
+}
+
+/* Fills r, which has what was remembered of this port (or nothing: is_new). */
+static void look_at_port(struct look *k, uint32_t port, bool is_new, struct record *r)
+{
+        const struct observed_table *t = &k->observed->tables[port];
+
+        k->report.n_ports++;
+        if (is_new && r->is_endport && !k->first)
+                emit(k, WATCH_NEW, r);
+        judge_reach(k, r, t);
+        if (!k->differs || t->source != TABLE_READ)
+                return;
+        if (k->differs[port])
+                judge_wrong(k, r, k->differs[port]);
+        else
+                judge_right(k, r);
+}
+
+static int compare_place(const struct record *r, struct guid node_guid, uint8_t number)
+{
+        if (r->node_guid.v != node_guid.v)
+                return r->node_guid.v < node_guid.v ? -1 : 1;
+        return (r->number > number) - (r->number < number);
+}
+
+/* The picture's words for a port over what was remembered of it. */
+static int describe(struct arena *a, const struct subnet *s, uint32_t port, struct record *r)
+{
+        const struct subnet_port *p = &s->ports[port];
+
+        r->node_guid = subnet_port_node(s, p)->guid;
+        r->number = p->number;
+        r->port_guid = p->guid;
+        r->lid = p->lid;
+        r->is_endport = p->role == PORT_ENDPORT;
+        r->label = subnet_port_label(a, s, port);
+        return r->label ? 0 : -ENOMEM;
+}
+
+static void pass_gone(struct look *k, const struct record *r)
+{
+        if (r->is_endport)
+                emit(k, WATCH_GONE, r);
+}
+
+/* Old records and the new picture side by side. */
+static int look_at_all(struct look *k, const struct watch *old, struct watch *ret)
+{
+        const struct subnet *s = k->observed->subnet;
+        uint32_t o = 0;
+        int r;
+
+        for (uint32_t p = 0; p < s->n_ports; p++) {
+                const struct subnet_port *port = &s->ports[p];
+                struct guid node_guid = subnet_port_node(s, port)->guid;
+                struct record *record = &ret->records[ret->n];
+                bool is_new = true;
+
+                if (!subnet_port_is_managed(s, port))
+                        continue;
+                while (o < old->n && compare_place(&old->records[o], node_guid, port->number) < 0)
+                        pass_gone(k, &old->records[o++]);
+                if (o < old->n && compare_place(&old->records[o], node_guid, port->number) == 0) {
+                        *record = old->records[o++];
+                        is_new = false;
+                }
+                r = describe(ret->arena, s, p, record);
+                if (r < 0)
+                        return r;
+                look_at_port(k, p, is_new, record);
+                ret->n++;
+        }
+        while (o < old->n)
+                pass_gone(k, &old->records[o++]);
+        return k->out_of_memory ? -ENOMEM : 0;
+}
+
+static int index_discrepancies(struct look *k, const struct verification *v)
+{
+        if (!v)
+                return 0;
+        k->differs = arena_new_array(k->a, const struct discrepancy *, k->observed->subnet->n_ports);
+        if (!k->differs)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < v->n_differ; i++)
+                if (v->differ[i].source == SOURCE_SMP)
+                        k->differs[v->differ[i].port] = &v->differ[i];
+        return 0;
+}
+
+/* Stable: within a kind the order of ports stays. */
+static int sort_by_kind(struct look *k)
+{
+        struct watch_event *sorted = arena_new_array(k->a, struct watch_event, k->report.n_events);
+        uint32_t n = 0;
+
+        if (!sorted)
+                return -ENOMEM;
+        for (int kind = 0; kind < WATCH_N_KINDS; kind++)
+                for (uint32_t i = 0; i < k->report.n_events; i++)
+                        if ((int) k->report.events[i].kind == kind)
+                                sorted[n++] = k->report.events[i];
+        k->report.events = sorted;
+        return 0;
+}
+
+int watch_look(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
+               bool same_policy, struct watch_report *ret)
+{
+        struct look k = { .a = a, .observed = observed, .same_policy = same_policy, .first = !w->looked };
+        struct watch now = { .arena = arena_new(), .looked = true };
+        int r;
+
+        if (!now.arena)
+                return -ENOMEM;
+        now.records = arena_new_array(now.arena, struct record, observed->subnet->n_ports);
+        r = now.records ? index_discrepancies(&k, v) : -ENOMEM;
+        if (r == 0)
+                r = look_at_all(&k, w, &now);
+        if (r == 0)
+                r = sort_by_kind(&k);
+        if (r < 0) {
+                arena_free(now.arena);
+                return r;
+        }
+        arena_free(w->arena);
+        *w = now;
+        *ret = k.report;
+        return 0;
+}
+
+const struct watch_event *watch_report_events(const struct watch_report *report, enum watch_kind kind, uint32_t *ret_n)
+{
+        const struct watch_event *events = report->events;
+
+        for (int before = 0; before < (int) kind; before++)
+                events += report->n_of[before];
+        *ret_n = report->n_of[kind];
+        return events;
+}

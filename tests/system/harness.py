@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every system test stands on: a private network namespace, ibsim, OpenSM, the programs under test, a reader.
+
+A scenario is a Python file next to this one. It has functions whose names begin with test_, and ends with main(). Each
+function gets a Fabric of its own only if it makes one (`with Fabric(topology) as fabric:`). make check runs each file as one
+test: 0 passed, 1 failed, 77 skipped.
+
+ibsim listens on abstract sockets, which belong to the network namespace; so every scenario runs under `unshare -n` and any
+number of them run side by side. The preload library makes files in the working directory, so every program gets one of its
+own below the scenario's temporary directory.
+"""
+
+import glob
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import madtrace
+from netfile import k_ary, two_level  # noqa: F401  (for the scenarios)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("abs_top_builddir") or os.getcwd()
+PRELOAD = next(iter(glob.glob("/usr/lib/*/umad2sim/libumad2sim.so") + glob.glob("/usr/lib64/umad2sim/libumad2sim.so")), None)
+SKIP = 77
+PATIENCE = 40  # seconds after which anything that should have happened has not
+
+
+class Skip(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(w) for w in what))
+
+
+def check_equal(got, wanted, what):
+    if got != wanted:
+        raise AssertionError("%s: got %r, wanted %r" % (what, got, wanted))
+
+
+def wait_for(condition, what, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("waited %d s in vain for %s" % (seconds, what))
+
+
+def program(name):
+    """A program of ours: built, or installed in DESTDIR style under BUILD."""
+    for path in (os.path.join(BUILD, name), os.path.join(BUILD, "tests", "system", name)):
+        if os.path.exists(path):
+            return path
+    raise Skip("%s is not built" % name)
+
+
+def read_file(path):
+    try:
+        with open(path, errors="replace") as f:
+            return f.read()
+    except FileNotFoundError:
+        return ""
+
+
+class Result:
+    """How a program ended."""
+
+    def __init__(self, arguments, status, out, err):
+        self.arguments, self.status, self.out, self.err = arguments, status, out, err
+
+    def json(self):
+        try:
+            return json.loads(self.out)
+        except ValueError as e:
+            raise AssertionError("not JSON (%s): %s" % (e, self)) from None
+
+    def __str__(self):
+        return "%s\n-> exit %s\nstdout: %s\nstderr: %s" % (
+            " ".join(self.arguments), self.status, self.out[-4000:], self.err[-4000:])
+
+    def expect(self, *statuses):
+        check(self.status in statuses, "exit status should be", statuses, "but:", self)
+        return self
+
+
+class Fabric:
+    """ibsim with one topology, and OpenSM on one of its hosts unless told otherwise.
+
+    topology is what netfile.py makes, or the path of a file that ibsim reads. home is the node that this host is."""
+
+    def __init__(self, topology, home=None, opensm=True, partitions_conf=None, simulator_options=()):
+        self.topology, self.home, self.with_opensm = topology, home, opensm
+        self.partitions_conf, self.simulator_options = partitions_conf, list(simulator_options)
+        self.simulator = self.opensm = None
+        self.children = []
+        self._working_directories = 0
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def __enter__(self):
+        require_tools()
+        self.dir = tempfile.mkdtemp(prefix="pkeyd-test-")
+        os.mkdir(self.path("san"))
+        if isinstance(self.topology, str):
+            netfile = self.topology
+        else:
+            netfile = self.path("fabric.net")
+            self.topology.write(netfile)
+            self.home = self.home or self.topology.hosts[0][0]
+        try:
+            self._start_simulator(netfile)
+            if self.with_opensm:
+                self.start_opensm()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, kind, value, tb):
+        for child in self.children:
+            if child.poll() is None:
+                end(child)
+        reports = self.sanitizer_reports()
+        if kind and kind is not Skip:
+            self.print_logs()
+        for child in (self.simulator, self.opensm):
+            if child and child.poll() is None:
+                end(child, seconds=3)
+        if kind or not os.environ.get("KEEP_TEST_DIR"):
+            shutil.rmtree(self.dir, ignore_errors=True)
+        if reports and kind is None:
+            raise AssertionError("a sanitizer reported:\n" + reports)
+        if reports:
+            sys.stderr.write("a sanitizer reported, too:\n" + reports)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def _start_simulator(self, netfile):
+        self.simulator = subprocess.Popen(
+            ["ibsim", "-s", *self.simulator_options, netfile], cwd=self.new_directory(), stdin=subprocess.PIPE,
+            stdout=open(self.path("ibsim.log"), "w"), stderr=subprocess.STDOUT)
+
+        def listening():
+            check(self.simulator.poll() is None, "ibsim ended:", read_file(self.path("ibsim.log"))[-2000:])
+            return "@sim:ctl" in read_file("/proc/net/unix")
+
+        wait_for(listening, "ibsim to listen")
+
+    def start_opensm(self):
+        conf = self.path("partitions.conf")
+        if self.partitions_conf is not None:
+            self.write("partitions.conf", self.partitions_conf)
+        for name in ("osm-cache", "osm-tmp"):
+            os.makedirs(self.path(name), exist_ok=True)
+        self.opensm = subprocess.Popen(
+            ["opensm", "-d2", "-f", self.path("osm.log"), "-P", conf], cwd=self.new_directory(),
+            env=self.environment(OSM_CACHE_DIR=self.path("osm-cache"), OSM_TMP_DIR=self.path("osm-tmp")),
+            stdin=subprocess.DEVNULL, stdout=open(self.path("osm.out"), "a"), stderr=subprocess.STDOUT)
+        wait_for(lambda: self._sweeps() > 0, "OpenSM to bring the subnet up")
+
+    def _sweeps(self):
+        check(self.opensm.poll() is None, "OpenSM ended")
+        return read_file(self.path("osm.log")).count("SUBNET UP")
+
+    def heavy_sweep(self):
+        """OpenSM reads its partitions.conf and looks at everything again."""
+        before = self._sweeps()
+        self.opensm.send_signal(signal.SIGHUP)
+        wait_for(lambda: self._sweeps() > before, "OpenSM's heavy sweep")
+
+    def print_logs(self):
+        for name in ("ibsim.log", "osm.log", "osm.out", *sorted(f for f in os.listdir(self.dir) if f.endswith(".err"))):
+            text = read_file(self.path(name))
+            if text.strip():
+                sys.stderr.write("--- the end of %s:\n%s\n" % (name, text[-2500:]))
+
+    def sanitizer_reports(self):
+        return "".join(read_file(f)[:6000] for f in sorted(glob.glob(self.path("san/*"))))
+
+    # --- running programs ---------------------------------------------------------------------------------------------
+
+    def new_directory(self):
+        self._working_directories += 1
+        path = self.path("cwd-%d" % self._working_directories)
+        os.mkdir(path)
+        return path
+
+    def environment(self, trace=None, host=None, **more):
+        preload = [PRELOAD]
+        env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+        for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
+            env.pop(name, None)
+        if trace:
+            preload.insert(0, program("madtrace.so"))
+            env["MADTRACE"] = self.path(trace)
+        if host or self.home:
+            env["SIM_HOST"] = host or self.home
+        env["LD_PRELOAD"] = ":".join(preload)
+        san = "log_path=" + self.path("san/report")
+        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:" + san
+        env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1:" + san
+        env["LSAN_OPTIONS"] = "suppressions=" + os.path.join(HERE, "lsan.supp")
+        env.update(more)
+        return env
+
+    def run(self, arguments, trace=None, host=None, stdin=None, seconds=PATIENCE, **more):
+        """Runs a program to its end."""
+        try:
+            r = subprocess.run(arguments, cwd=self.new_directory(), env=self.environment(trace, host, **more),
+                               input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True,
+                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("still running after %d s: %s" % (seconds, " ".join(arguments))) from None
+        result = Result(arguments, r.returncode, r.stdout, r.stderr)
+        check(r.returncode >= 0, "killed by a signal:", result)
+        return result
+
+    def start(self, arguments, log, trace=None, **more):
+        """Starts a program that stays; both its outputs go to the file `log` (below the fabric's directory)."""
+        child = subprocess.Popen(arguments, cwd=self.new_directory(), env=self.environment(trace, **more),
+                                 stdin=subprocess.DEVNULL, stdout=open(self.path(log), "a"), stderr=subprocess.STDOUT)
+        self.children.append(child)
+        return child
+
+    def pkeyctl_arguments(self, *arguments):
+        return [program("pkeyctl"), *arguments, "--config", self.settings(), "--state-dir", self.path("state")]
+
+    def pkeyctl(self, *arguments, **how):
+        return self.run(self.pkeyctl_arguments(*arguments), **how)
+
+    def apply(self, policy, *more, **how):
+        return self.pkeyctl("apply", policy, "--yes", *more, **how)
+
+    def write(self, name, text):
+        """Replaces a file of the fabric's directory; gives its path."""
+        path = self.path(name)
+        with open(path + ".new", "w") as f:
+            f.write(text)
+        os.rename(path + ".new", path)
+        return path
+
+    def settings(self, text=None):
+        """The path of pkeyd.yaml; made if need be."""
+        if text is not None or not os.path.exists(self.path("pkeyd.yaml")):
+            self.write("pkeyd.yaml", text or "timeout: 200ms\n")
+        return self.path("pkeyd.yaml")
+
+    # --- the fabric -----------------------------------------------------------------------------------------------------
+
+    def console(self, *lines):
+        """Commands for ibsim's console, for instance: Unlink "node0001"."""
+        log = self.path("ibsim.log")
+        before = read_file(log).count("sim> ")
+        self.simulator.stdin.write("".join(line + "\n" for line in lines).encode())
+        self.simulator.stdin.flush()
+        wait_for(lambda: read_file(log).count("sim> ") >= before + len(lines), "ibsim's console to take " + repr(lines))
+
+    def lose(self, node, percent, attribute=0x16):
+        """The node loses so many per cent of the MADs with this attribute."""
+        self.console('Error "%s" %d %d' % (node, percent, attribute))
+
+    def tables(self):
+        """Every endport as an independent reader sees it: {port GUID: Port}."""
+        data = json.loads(self.run([program("readtables")]).expect(0).out)
+        return {p.guid: p for p in map(Port, data["ports"])}
+
+    def set_p_key(self, port, **entries):
+        """Another tool writes: set_p_key(port, i5=0x8123)."""
+        self.run([program("setpkey"), str(port.lid), *("%s=%x" % (k[1:], v) for k, v in entries.items())]).expect(0)
+
+
+class Port:
+    """An endport as read."""
+
+    def __init__(self, data):
+        words = data["description"].split()
+        self.guid, self.node, self.lid = int(data["port_guid"], 16), int(data["node"], 16), data["lid"]
+        self.number, self.type, self.description, self.cap = data["port"], data["type"], data["description"], data["cap"]
+        self.switch = data["switch"] and int(data["switch"], 16)
+        self.switch_port = data["switch_port"]
+        self.table = None if data["table"] is None else [int(e, 16) for e in data["table"]]
+        self.name = words[0] if words else ""
+        self.device = words[1] if len(words) > 1 else ""
+
+    def keys(self):
+        return sorted(k for k in self.table if k & 0x7FFF)
+
+    def __repr__(self):
+        return "<%s 0x%016x/%d>" % (self.description, self.node, self.number)
+
+
+class Daemon:
+    """pkeyd in the foreground, with a socket that hears what it tells systemd."""
+
+    def __init__(self, fabric, policy, trace=None, wait=True, options=()):
+        import socket
+        self.fabric, self.trace = fabric, trace
+        self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = fabric.path("notify-%d" % len(fabric.children))
+        self.socket.bind(path)
+        self.socket.setblocking(False)
+        self.messages = []
+        self.process = fabric.start(
+            [program("pkeyd"), "--config", fabric.settings(), "--policy", policy, "--state-dir", fabric.path("state"), *options],
+            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path)
+        if wait:
+            self.wait_ready(1)
+
+    def notified(self):
+        """Everything said with sd_notify so far, as lists of lines."""
+        while True:
+            try:
+                self.messages.append(self.socket.recv(65536).decode(errors="replace").splitlines())
+            except BlockingIOError:
+                return self.messages
+
+    def ready_count(self):
+        return sum("READY=1" in m for m in self.notified())
+
+    def status(self):
+        """The last STATUS=."""
+        lines = [line for m in self.notified() for line in m if line.startswith("STATUS=")]
+        return lines[-1][7:] if lines else ""
+
+    def wait_ready(self, n):
+        def ready():
+            check(self.process.poll() is None, "pkeyd ended with", self.process.poll(), "\n" + self.text())
+            return self.ready_count() >= n
+        wait_for(ready, "pkeyd to say READY=1 for the %d. time; it said:\n%s" % (n, self.text()))
+
+    def text(self):
+        return read_file(self.log)
+
+    def wait_text(self, words, after=0, what=None):
+        """Waits until the log has this, from offset `after`."""
+        wait_for(lambda: words in self.text()[after:], what or "pkeyd to say %r; it said:\n%s" % (words, self.text()[after:]))
+
+    def reload(self):
+        n = self.ready_count()
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_ready(n + 1)
+
+    def stop(self):
+        """SIGTERM; gives the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=PATIENCE)
+
+
+def sets(fabric, trace):
+    """The SubnSet(P_KeyTable) MADs of a trace, every try of each."""
+    return madtrace.p_key_sets(madtrace.read(fabric.path(trace)))
+
+
+def end(child, seconds=10):
+    child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def require_tools():
+    for tool in ("ibsim", "opensm", "smpquery"):
+        if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+    if not PRELOAD:
+        raise Skip("libumad2sim is not installed (scripts/install-deps --test)")
+
+
+def enter_namespace():
+    """Runs this program again in a network namespace of its own."""
+    if os.environ.get("PKEYD_TEST_NAMESPACE") == "1":
+        return
+    ways = [["unshare", "-n"], ["unshare", "-r", "-n"]]
+    for way in ways if os.geteuid() == 0 else ways[1:]:
+        if shutil.which("unshare") and subprocess.run([*way, "true"], stderr=subprocess.DEVNULL).returncode == 0:
+            os.environ["PKEYD_TEST_NAMESPACE"] = "1"
+            os.execvp(way[0], [*way, sys.executable, *sys.argv])
+    print("SKIP: a network namespace is not permitted here (unshare -n)")
+    sys.exit(SKIP)
+
+
+def main():
+    """Runs the test_ functions of the calling file (those named on the command line, if any are)."""
+    enter_namespace()
+    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    module = sys.modules["__main__"]
+    names = sys.argv[1:] or [n for n in vars(module) if n.startswith("test_")]
+    failed = skipped = 0
+    for name in names:
+        began = time.monotonic()
+        try:
+            vars(module)[name]()
+            print("ok   %s (%.1f s)" % (name, time.monotonic() - began), flush=True)
+        except Skip as e:
+            skipped += 1
+            print("skip %s: %s" % (name, e), flush=True)
+        except Exception:
+            failed += 1
+            traceback.print_exc()
+            print("FAIL %s (%.1f s)" % (name, time.monotonic() - began), flush=True)
+    sys.exit(1 if failed else SKIP if skipped == len(names) else 0)
+
+
+def seeded(default):
+    """A random generator whose seed is printed, and can be given with SEED=."""
+    seed = int(os.environ.get("SEED", default))
+    print("seed %d" % seed)
+    return random.Random(seed)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * madtrace.so: preloaded into a program, it appends every subnet management MAD that the program sends and receives to
+ * the file in MADTRACE, one line each, in the order in which they pass:
+ *
+ *     > METHOD ATTRIBUTE MODIFIER TID LID STATUS PATH DATA       sent
+ *     < METHOD ATTRIBUTE MODIFIER TID LID STATUS PATH DATA       received
+ *
+ * all in hex; LID is the destination of what is sent and the source of what is received, PATH a directed route ("-": LID
+ * routed), DATA the attribute's 64 bytes. What was sent is written down before it is sent, what was received before the
+ * program sees it, so at each line of the trace a write that has no answer yet may or may not be in the hardware.
+ */
+#include <dlfcn.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int trace_fd = -1;
+static int (*next_send)(int, int, void *, int, int, int);
+static int (*next_recv)(int, void *, int *, int);
+
+static void start(void)
+{
+        const char *path = getenv("MADTRACE");
+
+        next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
+        next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
+        /* Not open(): the library that speaks to the simulator has its own. */
+        if (path)
+                trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static uint64_t be(const uint8_t *p, unsigned n)
+{
+        uint64_t v = 0;
+
+        while (n--)
+                v = v << 8 | *p++;
+        return v;
+}
+
+static size_t hex(char *out, const uint8_t *bytes, unsigned n)
+{
+        static const char digits[] = "0123456789abcdef";
+
+        for (unsigned i = 0; i < n; i++) {
+                out[2 * i] = digits[bytes[i] >> 4];
+                out[2 * i + 1] = digits[bytes[i] & 15];
+        }
+        return 2 * n;
+}
+
+static void note(char direction, const void *umad, int length)
+{
+        const uint8_t *mad = umad_get_mad((void *) umad);
+        const ib_mad_addr_t *address = umad_get_mad_addr((void *) umad);
+        unsigned class = mad[1], hops = class == 0x81 ? mad[7] & 63 : 0;
+        char line[512];
+        size_t n;
+
+        if (trace_fd < 0 || length < 128 || (class != 0x01 && class != 0x81))
+                return;
+        n = (size_t) snprintf(line, sizeof(line), "%c %02x %04x %08x %08x %04x %04x ", direction, mad[3],
+                              (unsigned) be(mad + 16, 2), (unsigned) be(mad + 20, 4), (unsigned) be(mad + 12, 4),
+                              (unsigned) be16toh(address->lid), (unsigned) be(mad + 4, 2) & 0x7fff);
+        if (class == 0x81)
+                n += hex(line + n, mad + 128, hops + 1);
+        else
+                line[n++] = '-';
+        line[n++] = ' ';
+        n += hex(line + n, mad + 64, 64);
+        line[n++] = '\n';
+        (void) syscall(SYS_write, trace_fd, line, n);
+}
+
+int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries)
+{
+        pthread_once(&once, start);
+        note('>', umad, length);
+        return next_send(fd, agent, umad, length, timeout, retries);
+}
+
+int umad_recv(int fd, void *umad, int *length, int timeout)
+{
+        int r;
+
+        pthread_once(&once, start);
+        r = next_recv(fd, umad, length, timeout);
+        if (r >= 0) {
+                int saved = errno;
+
+                note('<', umad, *length);
+                errno = saved;
+        }
+        return r;
+}

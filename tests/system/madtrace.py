@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What madtrace.so wrote down, and whether it keeps the promises.
+
+The model of a fabric while it is being written to: every endport has the set of tables that it may hold at this moment. A
+SubnSet on its way makes two of one (the write may have arrived or not), its answer makes one again. The promises must
+hold for every table that every port may have, at every line of the trace.
+"""
+
+GET, SET, GET_RESP = 0x01, 0x02, 0x81
+P_KEY_TABLE = 0x16
+
+
+class Mad:
+    def __init__(self, line):
+        way, method, attribute, modifier, tid, lid, status, path, data = line.split()
+        self.sent = way == ">"
+        self.method, self.attribute = int(method, 16), int(attribute, 16)
+        self.modifier, self.tid, self.lid, self.status = (int(x, 16) for x in (modifier, tid, lid, status))
+        self.path, self.data = path, bytes.fromhex(data)
+
+    @property
+    def block(self):
+        return self.modifier & 0xFFFF
+
+    @property
+    def switch_port(self):
+        return self.modifier >> 16
+
+    def entries(self):
+        return [self.data[2 * i] << 8 | self.data[2 * i + 1] for i in range(32)]
+
+    def __repr__(self):
+        return "<%s %02x attr %02x mod %x lid %d>" % (">" if self.sent else "<", self.method, self.attribute, self.modifier,
+                                                     self.lid)
+
+
+def read(path):
+    """Every MAD of a trace; one that does not exist is empty."""
+    try:
+        with open(path) as f:
+            return [Mad(line) for line in f if line.count(" ") == 8]
+    except FileNotFoundError:
+        return []
+
+
+def p_key_sets(mads):
+    return [m for m in mads if m.sent and m.method == SET and m.attribute == P_KEY_TABLE]
+
+
+def all_sets(mads):
+    return [m for m in mads if m.sent and m.method == SET]
+
+
+def levels(table):
+    """{base: 1 limited, 2 full}"""
+    level = {}
+    for key in table:
+        if key & 0x7FFF:
+            level[key & 0x7FFF] = max(level.get(key & 0x7FFF, 0), 2 if key & 0x8000 else 1)
+    return level
+
+
+def may_talk(a, b):
+    return a and b and a + b >= 3
+
+
+class Promises:
+    """Replays a trace. before and after: {LID: table} of all endports at both ends of the run."""
+
+    def __init__(self, before, after):
+        self.tables = {lid: list(t) for lid, t in before.items()}
+        self.possible = {lid: [list(t)] for lid, t in before.items()}
+        self.a = {lid: levels(t) for lid, t in before.items()}
+        self.b = {lid: levels(t) for lid, t in after.items()}
+        self.level_sets = {lid: [levels(t)] for lid, t in before.items()}
+        self.pending = {}
+        self.after = after
+        self.broken = []
+        self.n_sets = 0
+        self.seen = {lid: {i for i, k in enumerate(t) if k & 0x7FFF} for lid, t in before.items()}
+
+    def replay(self, mads):
+        for mad in mads:
+            if mad.attribute != P_KEY_TABLE:
+                continue
+            if mad.sent and mad.method == SET:
+                self._sent(mad)
+            elif not mad.sent and mad.tid in self.pending:
+                self._answered(mad)
+        for lid, table in self.after.items():
+            if self.tables[lid] != list(table):
+                self.broken.append("LID %d: the trace does not end in the tables that are there" % lid)
+        return self.broken
+
+    def _sent(self, mad):
+        table = list(self.tables[mad.lid])
+        first = 32 * mad.block
+        entries = mad.entries()[:max(0, len(table) - first)]
+        self.n_sets += 1
+        for i, (old, new) in enumerate(zip(table[first:], entries)):
+            self._index(mad.lid, first + i, old, new, table)
+        table[first:first + len(entries)] = entries
+        self.pending[mad.tid] = mad.lid
+        self.tables[mad.lid] = table
+        self.possible[mad.lid].append(table)
+        changed = self._update(mad.lid)
+        self._check(mad.lid, changed)
+
+    def _answered(self, mad):
+        lid = self.pending.pop(mad.tid)
+        if mad.status == 0:
+            self.possible[lid] = [self.tables[lid]]
+            self._update(lid)
+
+    def _update(self, lid):
+        self.level_sets[lid] = [levels(t) for t in self.possible[lid]]
+        return {b for ls in self.level_sets[lid] for b in ls} | set(self.a[lid]) | set(self.b[lid])
+
+    def _index(self, lid, index, old, new, table):
+        """stability: what is in A and B stays, no index passes to another base while an unused one is left."""
+        if old == new:
+            return
+        old_base, new_base = old & 0x7FFF, new & 0x7FFF
+        if old_base and new_base and old_base != new_base:
+            self.broken.append("LID %d index %d went from base %04x to %04x in one write" % (lid, index, old_base, new_base))
+        if new_base and not old_base:
+            unused = [i for i in range(len(table)) if i not in self.seen[lid]]
+            if index in self.seen[lid] and unused:
+                self.broken.append("LID %d index %d was used again for %04x while %d were unused" % (
+                    lid, index, new_base, len(unused)))
+            self.seen[lid].add(index)
+
+    def _check(self, lid, bases):
+        for other in self.tables:
+            if other == lid:
+                continue
+            for base in bases:
+                self._check_pair(lid, other, base)
+
+    def _check_pair(self, p, q, base):
+        in_a = may_talk(self.a[p].get(base, 0), self.a[q].get(base, 0))
+        in_b = may_talk(self.b[p].get(base, 0), self.b[q].get(base, 0))
+        if bool(in_a) != bool(in_b):
+            return
+        for x in self.level_sets[p]:
+            for y in self.level_sets[q]:
+                if bool(may_talk(x.get(base, 0), y.get(base, 0))) != bool(in_a):
+                    self.broken.append("%s broken: LIDs %d and %d, base %04x" % (
+                        "continuity" if in_a else "isolation", p, q, base))
+                    return
+
+
+PHASES = ("revoke", "raise", "lower", "grant")
+
+
+def phase_of(base, before, after):
+    """In which phase an entry of this base changes on a port that goes from table `before` to `after`."""
+    a, b = levels(before).get(base, 0), levels(after).get(base, 0)
+    if not b:
+        return "revoke"
+    if not a:
+        return "grant"
+    if a != b:
+        return "raise" if b > a else "lower"
+    return None
+
+
+def least_sets(before, after):
+    """The number of SubnSets that a run from one set of tables to the other takes: blocks changed, counted per phase.
+    {LID: table} both. An index that passes from one base to another changes twice."""
+    writes = set()
+    for lid, old_table in before.items():
+        for index, (old, new) in enumerate(zip(old_table, after[lid])):
+            if old == new:
+                continue
+            for base, gone in ((old & 0x7FFF, True), (new & 0x7FFF, False)):
+                if base and not (gone and base == new & 0x7FFF):
+                    phase = phase_of(base, old_table, after[lid]) or ("revoke" if gone else "grant")
+                    writes.add((lid, index // 32, phase))
+    return len(writes)

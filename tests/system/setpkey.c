@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * setpkey LID INDEX=P_KEY ...: writes entries of the P_Key table of a CA's port or a switch's port 0, the rest of their
+ * blocks as it is. The tests' stand-in for "somebody else writes too".
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <infiniband/mad.h>
+#include <infiniband/umad.h>
+
+static bool set_entry(const struct ibmad_port *mad, ib_portid_t *to, unsigned index, unsigned value)
+{
+        uint8_t data[IB_SMP_DATA_SIZE] = { 0 };
+        unsigned at = index % 32 * 2;
+
+        if (!smp_query_via(data, to, IB_ATTR_PKEY_TBL, index / 32, 0, mad))
+                return false;
+        data[at] = (uint8_t) (value >> 8);
+        data[at + 1] = (uint8_t) value;
+        return smp_set_via(data, to, IB_ATTR_PKEY_TBL, index / 32, 0, mad);
+}
+
+int main(int argc, char **argv)
+{
+        int classes[] = { IB_SMI_CLASS };
+        struct ibmad_port *mad;
+        ib_portid_t to = { 0 };
+
+        if (argc < 3) {
+                fprintf(stderr, "usage: setpkey LID INDEX=P_KEY ...\n");
+                return 2;
+        }
+        mad = mad_rpc_open_port(NULL, 0, classes, 1);
+        if (!mad) {
+                fprintf(stderr, "setpkey: cannot open the port\n");
+                return 1;
+        }
+        ib_portid_set(&to, atoi(argv[1]), 0, 0);
+        for (int i = 2; i < argc; i++) {
+                unsigned index, value;
+
+                if (sscanf(argv[i], "%u=%x", &index, &value) != 2 || !set_entry(mad, &to, index, value)) {
+                        fprintf(stderr, "setpkey: %s: failed\n", argv[i]);
+                        return 1;
+                }
+        }
+        mad_rpc_close_port(mad);
+        return 0;
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The harness itself: the reader sees what OpenSM wrote and what another tool writes, and smpquery sees the same."""
+
+import re
+
+from harness import Fabric, check, check_equal, k_ary, main, two_level
+
+
+def smpquery_keys(fabric, port):
+    out = fabric.run(["smpquery", "pkeys", str(port.lid)]).expect(0).out
+    return [int(k, 16) for k in re.findall(r"0x([0-9a-f]{4})", out)]
+
+
+def test_reader_sees_the_fabric():
+    with Fabric(k_ary(8)) as fabric:
+        tables = fabric.tables()
+        check_equal(len(tables), 128 + 80, "endports of a fat tree of 8-port switches")
+        check_equal(sum(p.type == 1 for p in tables.values()), 128, "hosts")
+        port = tables[fabric.topology.port_guid("node0128")]
+        check_equal((port.name, port.device, port.cap, port.keys()), ("node0128", "mlx5_0", 64, [0xFFFF]), "node0128")
+        leaf, number = fabric.topology.neighbour("node0128")
+        check_equal((port.switch, port.switch_port), (fabric.topology.guid(leaf), number), "what node0128 is plugged into")
+
+
+def test_reader_agrees_with_smpquery():
+    with Fabric(two_level(2, 1, 3)) as fabric:
+        guid = fabric.topology.port_guid("node0005")
+        fabric.set_p_key(fabric.tables()[guid], i3=0x8123, i40=0x0456)
+        port = fabric.tables()[guid]
+        check_equal((port.table[3], port.table[40]), (0x8123, 0x0456), "what another tool wrote")
+        check_equal(smpquery_keys(fabric, port), port.table, "smpquery's view of node0005")
+
+
+def test_unplugged_hosts_are_gone():
+    with Fabric(two_level(2, 1, 3)) as fabric:
+        fabric.console('Unlink "node0002"')
+        check(fabric.topology.port_guid("node0002") not in fabric.tables(), "node0002 is unplugged and still there")
+        fabric.console('ReLink "node0002"')
+        check(fabric.topology.port_guid("node0002") in fabric.tables(), "node0002 did not come back")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * apply/ against tables in memory: what it reads before it writes, what it makes of every kind of answer, what it holds back;
+ * and the promises with one write failing at every point of every transition of three ports, answers in any order.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_fabric.h"
+
+#define MAX_PENDING 64
+
+/* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
+#define REQUIRE(condition)                                                                                             \
+        do {                                                                                                           \
+                if (!(condition))                                                                                      \
+                        ck_abort_msg("%s", #condition);                                                                \
+        } while (0)
+
+struct run;
+
+/* May change how a request is answered: called before it is carried out. True: *ret is the answer, nothing else is done. */
+typedef bool (*fault_t)(struct run *r, const struct smp_request *request, struct smp_result *ret);
+/* Called after every Set that reached a table. */
+typedef void (*watch_t)(struct run *r);
+
+struct run {
+        struct arena *a;
+        struct fake_fabric f;
+        struct desired d;
+        struct observed *o;
+        struct plan *plan;
+        struct apply *apply;
+        struct index_memory *memory;
+        fault_t fault;
+        watch_t watch;
+        unsigned seed, n_fault_port, n_faults;
+        uint32_t fault_port;
+        unsigned sets_by_port[2 * FAKE_MAX_HOSTS + 1];
+        const void *userdata;
+};
+
+static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
+{
+        _cleanup_findings_ struct findings findings;
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+
+        findings_init(&findings, r->a);
+        fake_fabric_desire(&r->f, r->a, to, n_partitions, &r->d);
+        r->o = fake_fabric_observe(&r->f, r->a);
+        REQUIRE(plan_compute(r->a, &r->d, r->o, NULL, &options, &findings, &r->plan) == 0);
+}
+
+static void answer(struct run *r, const struct smp_stage *stage, const struct smp_request *request)
+{
+        struct smp_result result = { .cookie = request->cookie };
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        REQUIRE(port != SUBNET_NONE);
+        if (request->method == SMP_SET)
+                r->sets_by_port[port]++;
+        if (!r->fault || !r->fault(r, request, &result))
+                REQUIRE(fake_fabric_answer(&r->f, request, &result));
+        result.cookie = request->cookie;
+        if (request->method == SMP_SET && r->watch)
+                r->watch(r);
+        stage->result(stage->state, &result);
+}
+
+/* Runs the stage to its end, answering in an order that the seed chooses. */
+static void run_apply(struct run *r)
+{
+        struct apply_options options = { .retries = 2 };
+        struct smp_request pending[MAX_PENDING];
+        struct smp_stage stage;
+        unsigned n = 0, i;
+
+        REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
+        stage = apply_stage(r->apply);
+        while (!stage.done(stage.state)) {
+                while (n < MAX_PENDING && stage.next(stage.state, &pending[n]))
+                        n++;
+                if (n == 0) {
+                        REQUIRE(stage.done(stage.state));
+                        break;
+                }
+                i = (unsigned) rand_r(&r->seed) % n;
+                struct smp_request request = pending[i];
+
+                pending[i] = pending[--n];
+                answer(r, &stage, &request);
+        }
+        REQUIRE(n == 0);
+}
+
+static void run_init(struct run *r, unsigned n_hosts, bool with_leaf)
+{
+        unsigned h;
+
+        *r = (struct run) { .a = arena_new(), .seed = 1 };
+        fake_fabric_init(&r->f, r->a, n_hosts, with_leaf);
+        for (h = 0; h < n_hosts; h++) {
+                fake_fabric_put(&r->f, r->f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+                if (with_leaf)
+                        fake_fabric_put(&r->f, r->f.leaf[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+        }
+}
+
+static void run_done(struct run *r)
+{
+        index_memory_free(r->memory);
+        arena_free(r->a);
+}
+
+static void default_members(enum membership m[][4])
+{
+        unsigned h;
+
+        memset(m, 0, sizeof(enum membership) * FAKE_MAX_HOSTS * 4);
+        for (h = 0; h < FAKE_MAX_HOSTS; h++)
+                m[h][0] = MEMBERSHIP_FULL;
+}
+
+static void expect(const struct run *r, uint32_t written, uint32_t failed, uint32_t held, uint32_t sets)
+{
+        struct apply_summary s;
+
+        apply_get_summary(r->apply, &s);
+        ck_assert_uint_eq(s.written, written);
+        ck_assert_uint_eq(s.failed, failed);
+        ck_assert_uint_eq(s.held, held);
+        ck_assert_uint_eq(s.sets_sent, sets);
+}
+
+static bool has_entry(const struct run *r, uint32_t port, uint16_t key)
+{
+        unsigned i;
+
+        for (i = 0; i < FAKE_CAPACITY; i++)
+                if (r->f.tables[port][i].v == key)
+                        return true;
+        return false;
+}
+
+/* Hosts 0 and 1 become members of partition 1. */
+static void two_grants(struct run *r)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+
+        run_init(r, 2, false);
+        default_members(to);
+        to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(r, to, 2);
+        r->fault_port = r->f.host[0];
+}
+
+START_TEST(test_clean)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.memory = index_memory_new();
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2);
+        ck_assert_uint_eq(r.f.sets, 2);
+        ck_assert_uint_eq(r.f.gets, 4); /* before each write, and each read back */
+        ck_assert(has_entry(&r, r.f.host[0], 0x8011));
+        ck_assert_mem_eq(r.o->tables[r.f.host[1]].entries, r.f.tables[r.f.host[1]], sizeof(r.f.tables[0]));
+        run_done(&r);
+}
+END_TEST
+
+static bool on_fault_port(struct run *r, const struct smp_request *request, enum smp_method method)
+{
+        return fake_fabric_port_of(&r->f, request) == r->fault_port && request->method == method;
+}
+
+static bool lose_first_set_answer(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+                return false;
+        (void) fake_fabric_answer(&r->f, request, ret);
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return true;
+}
+
+/* What is in the table decides: no second Set for one that arrived. */
+START_TEST(test_set_answer_lost)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = lose_first_set_answer;
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2);
+        ck_assert_uint_eq(r.sets_by_port[r.f.host[0]], 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->state, APPLY_WRITTEN);
+        run_done(&r);
+}
+END_TEST
+
+static bool lose_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+                return false;
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return true;
+}
+
+START_TEST(test_set_lost)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = lose_first_set;
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 3);
+        ck_assert(has_entry(&r, r.f.host[0], 0x8011));
+        run_done(&r);
+}
+END_TEST
+
+static bool lose_all_sets(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return on_fault_port(r, request, SMP_SET);
+}
+
+/* One port that cannot be written does not keep the others of its phase from being written. */
+START_TEST(test_set_never_arrives)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 4); /* 1 + 2 retries on one, 1 on the other */
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert(has_entry(&r, r.f.host[1], 0x8011));
+        run_done(&r);
+}
+END_TEST
+
+static bool refuse_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        *ret = (struct smp_result) { .outcome = SMP_REFUSED, .mad_status = 0x1c };
+        return on_fault_port(r, request, SMP_SET);
+}
+
+START_TEST(test_set_refused)
+{
+        struct run r;
+        const uint16_t *held;
+        uint32_t n;
+
+        two_grants(&r);
+        r.fault = refuse_set;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STATUS);
+        ck_assert_uint_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->mad_status, 0x1c);
+        held = apply_held_bases(r.apply, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(held[0], 0x11);
+        run_done(&r);
+}
+END_TEST
+
+static bool dead_port(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return fake_fabric_port_of(&r->f, request) == r->fault_port;
+}
+
+START_TEST(test_read_before_write_unanswered)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = dead_port;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 1);
+        ck_assert_uint_eq(r.sets_by_port[r.f.host[0]], 0);
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_changed_behind_our_back)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.f.tables[r.f.host[0]][7] = (struct p_key) { 0x9999 };
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_CHANGED);
+        ck_assert(!has_entry(&r, r.f.host[0], 0x8011));
+        ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[7].v, 0x9999);
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_there_already)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.f.tables[r.f.host[0]][1] = (struct p_key) { 0x8011 };
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->state, APPLY_PRESENT);
+        run_done(&r);
+}
+END_TEST
+
+/* Says OK and gives back what it was sent, but with one entry less. */
+static bool answer_something_else(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        if (!on_fault_port(r, request, SMP_SET))
+                return false;
+        p_key_block_decode(request->data, block);
+        block[1].v = 0;
+        p_key_block_encode(block, ret->data);
+        ret->outcome = SMP_ANSWERED;
+        return true;
+}
+
+START_TEST(test_mismatch)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = answer_something_else;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_MISMATCH);
+        run_done(&r);
+}
+END_TEST
+
+/* Confirms the Set and does not do it: only reading back finds out. */
+static bool lie(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (!on_fault_port(r, request, SMP_SET))
+                return false;
+        memcpy(ret->data, request->data, SMP_DATA_SIZE);
+        ret->outcome = SMP_ANSWERED;
+        return true;
+}
+
+START_TEST(test_reverted)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = lie;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_REVERTED);
+        ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[1].v, 0);
+        run_done(&r);
+}
+END_TEST
+
+/* Host 0 leaves partition 1 and cannot be told; host 1 must not join it then, but may join partition 2. */
+START_TEST(test_hold_back)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 3, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[1][1] = to[1][2] = to[2][2] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        expect(&r, 2, 1, 0, 5); /* host 1 without 0x0011, and host 2 */
+        ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->partly_held);
+        ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        ck_assert(has_entry(&r, r.f.host[1], 0x8012));
+        ck_assert(has_entry(&r, r.f.host[2], 0x8012));
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_assumed_table_is_not_tried)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct apply_outcome o;
+        struct run r;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
+        r.o->tables[r.f.host[0]].failure = SMP_TIMED_OUT;
+        run_apply(&r);
+        expect(&r, 0, 1, 1, 0);
+        o = *apply_outcome(r.apply, PHASE_REVOKE, 0);
+        ck_assert_int_eq(o.reason, APPLY_TIMEOUT);
+        ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        run_done(&r);
+}
+END_TEST
+
+static bool abort_on_first(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        (void) request;
+        (void) ret;
+        if (r->n_faults++ == 0)
+                apply_abort(r->apply);
+        return false;
+}
+
+START_TEST(test_abort)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = abort_on_first;
+        run_apply(&r);
+        expect(&r, 0, 2, 0, 0);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_ABORTED);
+        run_done(&r);
+}
+END_TEST
+
+static bool abort_on_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        (void) ret;
+        if (request->method == SMP_SET && r->n_faults++ == 0)
+                apply_abort(r->apply);
+        return false;
+}
+
+/* The write in flight is awaited and read back. */
+START_TEST(test_abort_awaits_what_is_in_flight)
+{
+        struct apply_summary s;
+        struct run r;
+
+        two_grants(&r);
+        r.fault = abort_on_first_set;
+        run_apply(&r);
+        apply_get_summary(r.apply, &s);
+        ck_assert_uint_ge(s.written, 1);
+        ck_assert_uint_eq(s.written, r.f.sets);
+        ck_assert_uint_eq(s.written + s.failed, 2);
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_enforcement_waits_for_its_table)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = false;
+        r.f.enforce_inbound[r.f.leaf[1]] = false;
+        default_members(to);
+        to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        ck_assert_uint_eq(r.plan->steps[PHASE_ENFORCE].n_writes, 2);
+        r.fault_port = r.f.leaf[0];
+        r.fault = refuse_set;
+        run_apply(&r);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
+        ck_assert(r.f.enforce_inbound[r.f.leaf[1]] && r.f.enforce_outbound[r.f.leaf[1]]);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 1)->state, APPLY_WRITTEN);
+        ck_assert(!has_entry(&r, r.f.host[0], 0x8011)); /* held back: its leaf port is not open for it */
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_index_memory_is_told)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const struct freed_index *freed;
+        struct run r;
+        size_t n;
+
+        run_init(&r, 1, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        run_plan(&r, to, 2);
+        r.memory = index_memory_new();
+        run_apply(&r);
+        freed = index_memory_all(r.memory, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(freed[0].index, 1);
+        ck_assert_uint_eq(freed[0].base, 0x11);
+        run_done(&r);
+}
+END_TEST
+
+/* --- the promises under failure -------------------------------------------------------------------------------------- */
+
+struct goal {
+        bool from[2][FAKE_MAX_HOSTS][FAKE_MAX_HOSTS], to[2][FAKE_MAX_HOSTS][FAKE_MAX_HOSTS];
+};
+
+static void relate(const struct fake_fabric *f, bool strict, bool may[FAKE_MAX_HOSTS][FAKE_MAX_HOSTS])
+{
+        unsigned x, y;
+        int l, k;
+
+        for (x = 0; x < f->n_hosts; x++)
+                for (y = x + 1; y < f->n_hosts; y++) {
+                        l = fake_fabric_level(f, x, FAKE_BASE(1), strict);
+                        k = fake_fabric_level(f, y, FAKE_BASE(1), strict);
+                        may[x][y] = l && k && (l == 2 || k == 2);
+                }
+}
+
+static void watch_promises(struct run *r)
+{
+        const struct goal *g = r->userdata;
+        bool now[FAKE_MAX_HOSTS][FAKE_MAX_HOSTS];
+        unsigned x, y, strict;
+
+        for (strict = 0; strict < 2; strict++) {
+                relate(&r->f, strict, now);
+                for (x = 0; x < r->f.n_hosts; x++)
+                        for (y = x + 1; y < r->f.n_hosts; y++) {
+                                if (g->from[strict][x][y] != g->to[strict][x][y])
+                                        continue;
+                                if (now[x][y] != g->from[strict][x][y])
+                                        ck_abort_msg("%s broken", now[x][y] ? "isolation" : "continuity");
+                        }
+        }
+}
+
+/* The n-th Set to be sent is lost for good, in one of three ways. */
+enum loss {
+        LOST_BEFORE,  /* never arrives */
+        LOST_AFTER,   /* arrives; no answer, now or to later reads */
+        REFUSED,
+        N_LOSSES,
+};
+
+struct nth {
+        struct goal goal;
+        unsigned which, count;
+        enum loss loss;
+        uint32_t port;
+        bool struck;
+};
+
+static bool strike_nth(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        struct nth *n = (struct nth *) r->userdata;
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        if (!n->struck && request->method == SMP_SET && n->count++ == n->which) {
+                n->struck = true;
+                n->port = port;
+                if (n->loss == LOST_AFTER)
+                        (void) fake_fabric_answer(&r->f, request, ret);
+        }
+        if (!n->struck || port != n->port)
+                return false;
+        *ret = (struct smp_result) { .outcome = n->loss == REFUSED ? SMP_REFUSED : SMP_TIMED_OUT, .mad_status = 0x1c };
+        return request->method == SMP_SET || n->loss != REFUSED;
+}
+
+static void put_members(struct fake_fabric *f, const unsigned level[3])
+{
+        unsigned h;
+
+        for (h = 0; h < 3; h++) {
+                fake_fabric_put(f, f->host[h], FAKE_BASE(1), level[h]);
+                fake_fabric_put(f, f->leaf[h], FAKE_BASE(1), level[h] == MEMBERSHIP_BOTH ? MEMBERSHIP_FULL : level[h]);
+        }
+}
+
+/* Returns how many Sets there were. */
+static unsigned run_with_loss(const struct run *empty, const unsigned from[3], const unsigned to[3], unsigned which,
+                              enum loss loss)
+{
+        enum membership m[FAKE_MAX_HOSTS][4];
+        struct run r = *empty;
+        struct fake_fabric target = empty->f;
+        struct nth nth = { .which = which, .loss = loss };
+        unsigned h, strict, count;
+
+        r.a = arena_new();
+        r.seed = which * 7 + 1;
+        put_members(&r.f, from);
+        put_members(&target, to);
+        for (strict = 0; strict < 2; strict++) {
+                relate(&r.f, strict, nth.goal.from[strict]);
+                relate(&target, strict, nth.goal.to[strict]);
+        }
+        default_members(m);
+        for (h = 0; h < 3; h++)
+                m[h][1] = to[h];
+        run_plan(&r, m, 2);
+        r.fault = strike_nth;
+        r.watch = watch_promises;
+        r.userdata = &nth;
+        run_apply(&r);
+        count = nth.count;
+        run_done(&r);
+        return count;
+}
+
+START_TEST(test_every_single_failure)
+{
+        unsigned code[3], from[3], to[3], h, which, n;
+        struct run empty;
+        enum loss loss;
+
+        run_init(&empty, 3, true);
+        for (code[0] = (unsigned) _i; code[0] < 16; code[0] += 4)
+                for (code[1] = code[0]; code[1] < 16; code[1]++)
+                        for (code[2] = code[1]; code[2] < 16; code[2]++) {
+                                for (h = 0; h < 3; h++) {
+                                        from[h] = code[h] / 4;
+                                        to[h] = code[h] % 4;
+                                }
+                                n = run_with_loss(&empty, from, to, UINT32_MAX, LOST_BEFORE);
+                                for (which = 0; which < n; which++)
+                                        for (loss = 0; loss < N_LOSSES; loss++)
+                                                (void) run_with_loss(&empty, from, to, which, loss);
+                        }
+        run_done(&empty);
+}
+END_TEST
+
+static Suite *apply_suite(void)
+{
+        Suite *s = suite_create("apply");
+        TCase *t = tcase_create("answers");
+
+        tcase_add_test(t, test_clean);
+        tcase_add_test(t, test_set_answer_lost);
+        tcase_add_test(t, test_set_lost);
+        tcase_add_test(t, test_set_never_arrives);
+        tcase_add_test(t, test_set_refused);
+        tcase_add_test(t, test_read_before_write_unanswered);
+        tcase_add_test(t, test_changed_behind_our_back);
+        tcase_add_test(t, test_there_already);
+        tcase_add_test(t, test_mismatch);
+        tcase_add_test(t, test_reverted);
+        tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_assumed_table_is_not_tried);
+        tcase_add_test(t, test_abort);
+        tcase_add_test(t, test_abort_awaits_what_is_in_flight);
+        tcase_add_test(t, test_enforcement_waits_for_its_table);
+        tcase_add_test(t, test_index_memory_is_told);
+        suite_add_tcase(s, t);
+        t = tcase_create("failures");
+        tcase_set_timeout(t, 0);
+        tcase_add_loop_test(t, test_every_single_failure, 0, 4);
+        suite_add_tcase(s, t);
+        return s;
+}
+
+int main(void)
+{
+        SRunner *sr = srunner_create(apply_suite());
+        int failed;
+
+        srunner_run_all(sr, CK_ENV);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

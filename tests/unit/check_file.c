@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shell/file.h"
+
+static char directory[64];
+static struct arena *arena;
+
+static void setup(void)
+{
+        strcpy(directory, "/tmp/check_file.XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(directory));
+        ck_assert_int_eq(chdir(directory), 0);
+        arena = arena_new();
+        ck_assert_ptr_nonnull(arena);
+}
+
+static void teardown(void)
+{
+        static const char *const left[] = { "a", "fifo" };
+
+        for (size_t i = 0; i < ELEMENTS(left); i++)
+                (void) unlink(left[i]);
+        ck_assert_int_eq(chdir("/"), 0);
+        ck_assert_int_eq(rmdir(directory), 0); /* nothing else was left behind */
+        arena = arena_free(arena);
+}
+
+START_TEST(write_and_read)
+{
+        static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 100000 };
+        char *bytes = malloc(100000);
+        struct stat st;
+
+        ck_assert_ptr_nonnull(bytes);
+        for (size_t i = 0; i < 100000; i++)
+                bytes[i] = (char) (i * 7);
+        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                const char *back = NULL;
+                size_t n = 0;
+
+                ck_assert_int_eq(file_write_atomic("a", bytes, sizes[i]), 0);
+                ck_assert_int_eq(file_read(arena, "a", sizes[i], &back, &n), 0);
+                ck_assert_uint_eq(n, sizes[i]);
+                ck_assert_int_eq(memcmp(back, bytes, n), 0);
+                ck_assert_int_eq(back[n], 0);
+                if (n > 0)
+                        ck_assert_int_eq(file_read(arena, "a", n - 1, &back, &n), -EFBIG);
+        }
+        ck_assert_int_eq(stat("a", &st), 0);
+        ck_assert_uint_eq(st.st_mode & 0777, 0600);
+        free(bytes);
+}
+END_TEST
+
+START_TEST(write_fails)
+{
+        ck_assert_int_eq(file_write_atomic("nowhere/a", "x", 1), -ENOENT);
+        ck_assert_int_eq(mkdir("a", 0700), 0);
+        ck_assert_int_eq(file_write_atomic("a", "x", 1), -EISDIR);
+        ck_assert_int_eq(rmdir("a"), 0);
+}
+END_TEST
+
+START_TEST(what_is_no_file)
+{
+        const char *bytes;
+        size_t n;
+
+        ck_assert_int_eq(file_read(arena, "absent", 10, &bytes, &n), -ENOENT);
+        ck_assert_int_eq(file_read(arena, ".", 10, &bytes, &n), -EISDIR);
+        ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+        ck_assert_int_eq(file_read(arena, "fifo", 10, &bytes, &n), -EINVAL);
+        ck_assert_int_eq(file_read(arena, "/dev/zero", 10, &bytes, &n), -EINVAL);
+}
+END_TEST
+
+START_TEST(standard_input)
+{
+        const char *bytes;
+        int ends[2];
+        size_t n;
+
+        ck_assert_int_eq(pipe(ends), 0);
+        ck_assert_int_eq(write(ends[1], "hello", 5), 5);
+        ck_assert_int_eq(close(ends[1]), 0);
+        ck_assert_int_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+        ck_assert_int_eq(file_read(arena, "-", 5, &bytes, &n), 0);
+        ck_assert_str_eq(bytes, "hello");
+        ck_assert_uint_eq(n, 5);
+        ck_assert_int_eq(close(ends[0]), 0);
+}
+END_TEST
+
+START_TEST(found)
+{
+        _cleanup_findings_ struct findings f;
+        const char *bytes;
+        size_t n;
+
+        findings_init(&f, arena);
+        ck_assert_int_eq(file_write_atomic("a", "hello", 5), 0);
+        ck_assert_int_eq(file_read_found(arena, "a", 5, &f, &bytes, &n), 0);
+        ck_assert_uint_eq(f.n, 0);
+        ck_assert_int_eq(file_read_found(arena, "a", 4, &f, &bytes, &n), -EBADMSG);
+        ck_assert_int_eq(f.items[0].code, FINDING_FILE_TOO_LARGE);
+        ck_assert_ptr_nonnull(strstr(f.items[0].text, "4 bytes"));
+        ck_assert_str_eq(f.items[0].where.file, "a");
+        ck_assert_int_eq(file_read_found(arena, "absent", 4, &f, &bytes, &n), -EBADMSG);
+        ck_assert_int_eq(f.items[1].code, FINDING_FILE_UNREADABLE);
+        ck_assert_ptr_nonnull(strstr(f.items[1].text, "No such file"));
+        ck_assert_int_eq(file_read_found(arena, "/dev/null", 4, &f, &bytes, &n), -EBADMSG);
+        ck_assert_int_eq(f.items[2].code, FINDING_FILE_UNREADABLE);
+        ck_assert(findings_refuse(&f));
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("file");
+        TCase *t = tcase_create("file");
+        SRunner *r;
+        int n_failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, write_and_read);
+        tcase_add_test(t, write_fails);
+        tcase_add_test(t, what_is_no_file);
+        tcase_add_test(t, standard_input);
+        tcase_add_test(t, found);
+        suite_add_tcase(s, t);
+        r = srunner_create(s);
+        srunner_run_all(r, CK_ENV);
+        n_failed = srunner_ntests_failed(r);
+        srunner_free(r);
+        return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

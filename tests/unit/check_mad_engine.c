@@ -1,0 +1,959 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mad_engine/mad_engine.h"
+
+#define TIMEOUT (500 * USEC_PER_MSEC)
+#define START   (7 * USEC_PER_SEC)
+
+/* Room for whatever a broken engine might want to send at once. */
+#define FRAMES 4096
+
+static struct mad_engine *new_engine(unsigned window)
+{
+        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .first_tid = 1000 };
+        struct mad_engine *e = NULL;
+
+        ck_assert_int_eq(mad_engine_new(&config, &e), 0);
+        return e;
+}
+
+static struct smp_request request(uint32_t id, uint32_t destination, uint8_t retries)
+{
+        return (struct smp_request) {
+                .route.lid.v = (uint16_t) (destination + 1),
+                .destination = destination,
+                .cookie = UINT64_C(0x100000000) + id,
+                .method = SMP_GET,
+                .attribute = SMP_ATTR_P_KEY_TABLE,
+                .modifier = id,
+                .retries = retries,
+        };
+}
+
+static void submit(struct mad_engine *e, uint32_t id, uint32_t destination, uint8_t retries)
+{
+        struct smp_request q = request(id, destination, retries);
+
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+}
+
+static uint32_t frame_id(const struct mad_frame *f)
+{
+        return (uint32_t) f->mad[20] << 24 | (uint32_t) f->mad[21] << 16 | (uint32_t) f->mad[22] << 8 | f->mad[23];
+}
+
+static struct mad_frame answer(const struct mad_frame *f, uint16_t status)
+{
+        struct mad_frame a = *f;
+
+        a.mad[3] = SMP_GET_RESP;
+        a.mad[4] |= (uint8_t) (status >> 8);
+        a.mad[5] = (uint8_t) status;
+        a.mad[8] = 0x77; /* the kernel's half of the transaction ID */
+        memcpy(a.mad + 64, f->mad + 20, 4);
+        return a;
+}
+
+static unsigned send_all(struct mad_engine *e, usec_t now, struct mad_frame *frames)
+{
+        unsigned n = 0;
+
+        while (mad_engine_next_send(e, now, &frames[n]))
+                ck_assert_uint_lt(++n, FRAMES);
+        return n;
+}
+
+static struct mad_engine_counters counters(const struct mad_engine *e)
+{
+        struct mad_engine_counters c;
+
+        mad_engine_get_counters(e, &c);
+        return c;
+}
+
+static void expect_send(struct mad_engine *e, usec_t now, uint32_t id, struct mad_frame *ret)
+{
+        struct mad_frame none;
+
+        ck_assert(mad_engine_next_send(e, now, ret));
+        ck_assert_uint_eq(frame_id(ret), id);
+        ck_assert(!mad_engine_next_send(e, now, &none));
+}
+
+static void expect_nothing(struct mad_engine *e, usec_t now)
+{
+        struct smp_result result;
+        struct mad_frame f;
+
+        ck_assert(!mad_engine_next_send(e, now, &f));
+        ck_assert(!mad_engine_next_result(e, &result));
+}
+
+static void expect_result(struct mad_engine *e, uint32_t id, enum smp_outcome outcome)
+{
+        struct smp_result result;
+
+        ck_assert(mad_engine_next_result(e, &result));
+        ck_assert_uint_eq(result.cookie, UINT64_C(0x100000000) + id);
+        ck_assert_str_eq(smp_outcome_to_string(result.outcome), smp_outcome_to_string(outcome));
+}
+
+static void expect_answer_taken(struct mad_engine *e, usec_t now, const struct mad_frame *f)
+{
+        struct mad_frame a = answer(f, 0);
+
+        ck_assert_int_eq(mad_engine_receive(e, now, &a), 1);
+        expect_result(e, frame_id(f), SMP_ANSWERED);
+}
+
+START_TEST(config)
+{
+        struct mad_engine_config c = { .window = 0, .timeout = 1 };
+        struct mad_engine *e = NULL;
+
+        ck_assert_int_eq(mad_engine_new(&c, &e), -EINVAL);
+        c = (struct mad_engine_config) { .window = 1, .timeout = 0 };
+        ck_assert_int_eq(mad_engine_new(&c, &e), -EINVAL);
+        c.timeout = USEC_INFINITY;
+        ck_assert_int_eq(mad_engine_new(&c, &e), -EINVAL);
+        ck_assert_ptr_null(e);
+        ck_assert_ptr_null(mad_engine_free(NULL));
+}
+END_TEST
+
+START_TEST(one_request)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct smp_result result;
+        struct mad_frame f, a;
+
+        ck_assert(mad_engine_is_idle(e));
+        expect_nothing(e, START);
+        submit(e, 42, 3, 2);
+        ck_assert(!mad_engine_is_idle(e));
+        expect_send(e, START, 42, &f);
+        ck_assert_uint_eq(mad_frame_tid(&f), 1000);
+        ck_assert_uint_eq(f.dlid.v, 4);
+        ck_assert_uint_eq(f.timeout, TIMEOUT);
+        ck_assert(!mad_engine_next_result(e, &result));
+
+        a = answer(&f, 0);
+        ck_assert_int_eq(mad_engine_receive(e, START + 5, &a), 1);
+        ck_assert(!mad_engine_is_idle(e));
+        ck_assert(mad_engine_next_result(e, &result));
+        ck_assert_int_eq(result.outcome, SMP_ANSWERED);
+        ck_assert_uint_eq(result.cookie, UINT64_C(0x10000002a));
+        ck_assert_mem_eq(result.data, a.mad + 64, SMP_DATA_SIZE);
+        ck_assert(mad_engine_is_idle(e));
+        expect_nothing(e, START + 10 * TIMEOUT);
+}
+END_TEST
+
+START_TEST(directed_route)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct smp_request q = request(1, 1, 0);
+        struct mad_frame f, a;
+
+        q.route = (struct smp_route) { .hops = 2, .path = { 0, 1, 4 } };
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        ck_assert(mad_engine_next_send(e, START, &f));
+        ck_assert(f.directed);
+        a = answer(&f, 0x8000);
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 1);
+        expect_result(e, 1, SMP_ANSWERED);
+}
+END_TEST
+
+/* The window starts at 16, is never exceeded, and reaches its bound while all is answered. */
+START_TEST(window_bound)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(_i);
+        static struct mad_frame frames[FRAMES];
+        unsigned bound = (unsigned) _i, n, largest = 0, in_all = 0;
+        usec_t now = START;
+
+        for (uint32_t i = 0; i < 3000; i++)
+                submit(e, i, i, 0);
+        n = send_all(e, now, frames);
+        ck_assert_uint_eq(n, MIN(16U, bound));
+        while (n > 0) {
+                ck_assert_uint_le(n, bound);
+                ck_assert_uint_eq(counters(e).in_flight, n);
+                largest = MAX(largest, n);
+                for (unsigned i = 0; i < n; i++)
+                        expect_answer_taken(e, now, &frames[i]);
+                in_all += n;
+                now += 100;
+                n = send_all(e, now, frames);
+        }
+        ck_assert_uint_eq(in_all, 3000);
+        ck_assert_uint_eq(largest, bound);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+START_TEST(one_per_destination_in_order)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(64);
+        static struct mad_frame frames[FRAMES];
+        usec_t now = START;
+
+        /* ids 0..29: ten to each of three destinations */
+        for (uint32_t i = 0; i < 30; i++)
+                submit(e, i, i % 3, 1);
+        for (uint32_t round = 0; round < 10; round++) {
+                ck_assert_uint_eq(send_all(e, now, frames), 3);
+                for (uint32_t d = 0; d < 3; d++) {
+                        uint32_t id = frame_id(&frames[d]);
+
+                        ck_assert_uint_eq(id / 3, round);
+                        expect_answer_taken(e, now, &frames[d]);
+                }
+        }
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+START_TEST(retries_double)
+{
+        static const unsigned factors[] = { 1, 2, 4, 4, 4 };
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        usec_t now = START;
+        struct mad_frame f;
+
+        submit(e, 1, 1, 4);
+        for (size_t i = 0; i < ELEMENTS(factors); i++) {
+                expect_send(e, now, 1, &f);
+                ck_assert_uint_eq(mad_frame_tid(&f), 1000);
+                ck_assert_uint_eq(f.timeout, factors[i] * TIMEOUT);
+                ck_assert_uint_eq(mad_engine_deadline(e), now + factors[i] * TIMEOUT);
+                now += factors[i] * TIMEOUT;
+                if (i + 1 < ELEMENTS(factors))
+                        expect_nothing(e, now - 1);
+        }
+        ck_assert(!mad_engine_next_send(e, now, &f));
+        expect_result(e, 1, SMP_TIMED_OUT);
+        ck_assert(mad_engine_is_idle(e));
+        ck_assert_uint_eq(counters(e).sent, 5);
+        ck_assert_uint_eq(counters(e).retried, 4);
+        ck_assert_uint_eq(counters(e).timed_out, 5);
+}
+END_TEST
+
+START_TEST(no_retries)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, START, 1, &f);
+        ck_assert(!mad_engine_next_send(e, START + TIMEOUT, &f));
+        expect_result(e, 1, SMP_TIMED_OUT);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+/* The next to a destination goes out when the one before it has ended, however it did. */
+START_TEST(successor_after_timeout)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit(e, 1, 1, 0);
+        submit(e, 2, 1, 0);
+        expect_send(e, START, 1, &f);
+        expect_send(e, START + TIMEOUT, 2, &f);
+        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_answer_taken(e, START + TIMEOUT + 1, &f);
+}
+END_TEST
+
+/* An answer to the first try that comes when the second is under way ends the request; the second answer is stray. */
+START_TEST(late_answer_counts_once)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame first, second, a;
+        struct smp_result result;
+
+        submit(e, 1, 1, 3);
+        expect_send(e, START, 1, &first);
+        expect_send(e, START + TIMEOUT, 1, &second);
+        expect_answer_taken(e, START + TIMEOUT + 1, &first);
+        a = answer(&second, 0);
+        ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT + 2, &a), 0);
+        ck_assert(!mad_engine_next_result(e, &result));
+        ck_assert_uint_eq(counters(e).stray, 1);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+/* The same while the window is full, so that the retry is due but not sent. */
+START_TEST(late_answer_before_retry)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
+        struct mad_frame first, other, f;
+
+        submit(e, 1, 1, 3);
+        submit(e, 2, 2, 3);
+        expect_send(e, START, 1, &first);
+        expect_send(e, START + TIMEOUT, 1, &f); /* a retry goes before what is new */
+        expect_send(e, START + 3 * TIMEOUT, 1, &f);
+        expect_answer_taken(e, START + 3 * TIMEOUT + 1, &first);
+        expect_send(e, START + 3 * TIMEOUT + 2, 2, &other);
+        expect_answer_taken(e, START + 3 * TIMEOUT + 3, &other);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+START_TEST(answer_after_the_end)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f, g, a;
+
+        submit(e, 1, 1, 0);
+        submit(e, 1, 1, 0); /* asks the very same: only the transaction ID differs */
+        expect_send(e, START, 1, &f);
+        expect_send(e, START + TIMEOUT, 1, &g);
+        expect_result(e, 1, SMP_TIMED_OUT);
+        a = answer(&f, 0);
+        ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT, &a), 0);
+        ck_assert(!mad_engine_is_idle(e));
+        expect_answer_taken(e, START + TIMEOUT, &g);
+}
+END_TEST
+
+START_TEST(malformed_goes_on_waiting)
+{
+        static const struct {
+                unsigned byte;
+                uint8_t value;
+        } damages[] = {
+                { 0, 2 }, { 1, 0x81 }, { 1, 0x04 }, { 2, 9 }, { 3, SMP_GET }, { 3, SMP_SET }, { 3, 0x01 }, { 17, 0x15 },
+                { 16, 1 }, { 23, 0x99 }, { 20, 0x99 },
+        };
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct smp_result result;
+        struct mad_frame f, a;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, START, 1, &f);
+        for (size_t i = 0; i < ELEMENTS(damages); i++) {
+                a = answer(&f, 0);
+                a.mad[damages[i].byte] = damages[i].value;
+                ck_assert_int_eq(mad_engine_receive(e, START, &a), -EBADMSG);
+        }
+        for (size_t length = 0; length < MAD_SIZE; length++) {
+                a = answer(&f, 0);
+                a.length = length;
+                ck_assert_int_eq(mad_engine_receive(e, START, &a), -EBADMSG);
+        }
+        ck_assert(!mad_engine_next_result(e, &result));
+        ck_assert_uint_eq(counters(e).malformed, ELEMENTS(damages) + MAD_SIZE);
+        ck_assert_uint_eq(counters(e).answered, 0);
+        expect_answer_taken(e, START + 1, &f);
+}
+END_TEST
+
+START_TEST(strays)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f, a;
+
+        submit(e, 1, 1, 0);
+        submit(e, 2, 1, 0);
+        expect_send(e, START, 1, &f);
+        a = answer(&f, 0);
+        a.mad[15]++; /* the transaction ID that the second request will have */
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 0);
+        a.mad[12] ^= 0x80;
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 0);
+        ck_assert_uint_eq(counters(e).stray, 2);
+        expect_answer_taken(e, START, &f);
+}
+END_TEST
+
+START_TEST(refused)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct smp_result result;
+        struct mad_frame f, a;
+
+        submit(e, 1, 1, 5);
+        expect_send(e, START, 1, &f);
+        a = answer(&f, 0x001c);
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 1);
+        ck_assert(mad_engine_next_result(e, &result));
+        ck_assert_int_eq(result.outcome, SMP_REFUSED);
+        ck_assert_uint_eq(result.mad_status, 0x001c);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+static void tell_busy(struct mad_engine *e, usec_t now, const struct mad_frame *f)
+{
+        struct mad_frame a = answer(f, 0x0001);
+
+        ck_assert_int_eq(mad_engine_receive(e, now, &a), 1);
+}
+
+START_TEST(busy_waits)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        usec_t now = START, pause = 0;
+        struct mad_frame f;
+
+        submit(e, 1, 1, 3);
+        submit(e, 2, 1, 3);
+        for (unsigned i = 0; i < 3; i++) {
+                expect_send(e, now, 1, &f);
+                tell_busy(e, now, &f);
+                expect_nothing(e, now);
+                ck_assert_uint_gt(mad_engine_deadline(e) - now, pause); /* longer each time */
+                pause = mad_engine_deadline(e) - now;
+                ck_assert_uint_lt(pause, TIMEOUT);
+                expect_nothing(e, now + pause - 1);
+                now += pause;
+        }
+        expect_send(e, now, 1, &f);
+        tell_busy(e, now, &f);
+        expect_result(e, 1, SMP_BUSY);
+        expect_send(e, now, 2, &f);
+        expect_answer_taken(e, now, &f);
+        ck_assert_uint_eq(counters(e).busy, 4);
+        ck_assert_uint_ge(counters(e).window, 8);
+}
+END_TEST
+
+START_TEST(busy_then_answered)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f, g, a;
+
+        submit(e, 1, 1, 1);
+        expect_send(e, START, 1, &f);
+        tell_busy(e, START, &f);
+        a = answer(&f, 0x0001);
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 0); /* told twice: once is enough */
+        expect_send(e, mad_engine_deadline(e), 1, &g);
+        expect_answer_taken(e, START + TIMEOUT / 2, &g);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+START_TEST(busy_without_retries)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, START, 1, &f);
+        tell_busy(e, START, &f);
+        expect_result(e, 1, SMP_BUSY);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+/* What was not sent was no try: even a request without retries is sent again, but not for ever. */
+START_TEST(send_failed)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        usec_t now = START;
+        struct mad_frame f;
+        unsigned n = 0;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, now, 1, &f);
+        mad_engine_send_failed(e, now, &f, -EAGAIN);
+        ck_assert_uint_eq(counters(e).sent, 0);
+        ck_assert_uint_eq(counters(e).in_flight, 0);
+        now = mad_engine_deadline(e);
+        ck_assert_uint_gt(now, START);
+        expect_send(e, now, 1, &f);
+        ck_assert_uint_eq(f.timeout, TIMEOUT);
+        expect_answer_taken(e, now, &f);
+
+        submit(e, 2, 2, 200);
+        while (mad_engine_next_send(e, now, &f)) {
+                mad_engine_send_failed(e, now, &f, ENOBUFS);
+                if (mad_engine_deadline(e) != USEC_INFINITY)
+                        now = mad_engine_deadline(e);
+                ck_assert_uint_lt(n++, 20);
+        }
+        ck_assert_uint_gt(n, 1);
+        expect_result(e, 2, SMP_UNSENT);
+        ck_assert(mad_engine_is_idle(e));
+        mad_engine_send_failed(e, now, &f, ENOBUFS); /* of a request that is no more: nothing */
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+START_TEST(send_failed_for_good)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit(e, 1, 1, 7);
+        submit(e, 2, 1, 7);
+        expect_send(e, START, 1, &f);
+        mad_engine_send_failed(e, START, &f, -ENODEV);
+        expect_result(e, 1, SMP_UNSENT);
+        expect_send(e, START, 2, &f);
+}
+END_TEST
+
+START_TEST(deadline)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
+        struct mad_frame f, g;
+
+        ck_assert_uint_eq(mad_engine_deadline(e), USEC_INFINITY);
+        submit(e, 1, 1, 1);
+        ck_assert_uint_le(mad_engine_deadline(e), START); /* at once */
+        expect_send(e, START, 1, &f);
+        submit(e, 2, 2, 1);
+        ck_assert_uint_eq(mad_engine_deadline(e), START + TIMEOUT); /* the window is full */
+        expect_answer_taken(e, START + 10, &f);
+        ck_assert_uint_le(mad_engine_deadline(e), START + 10);
+        expect_send(e, START + 20, 2, &g);
+        ck_assert_uint_eq(mad_engine_deadline(e), START + 20 + TIMEOUT);
+        expect_answer_taken(e, START + 30, &g);
+        ck_assert_uint_eq(mad_engine_deadline(e), USEC_INFINITY);
+}
+END_TEST
+
+/* Deadlines are told in order even if the clock that is told to the engine jumps back. */
+START_TEST(clock_jumps_back)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f, g;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, START + 100, 1, &f);
+        submit(e, 2, 2, 0);
+        expect_send(e, START, 2, &g);
+        ck_assert_uint_eq(mad_engine_deadline(e), START + 100 + TIMEOUT);
+        ck_assert(!mad_engine_next_send(e, START + 100 + TIMEOUT, &f));
+        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_result(e, 2, SMP_TIMED_OUT);
+        ck_assert_uint_eq(mad_engine_deadline(e), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(tid_wrap)
+{
+        struct mad_engine_config c = { .window = 8, .timeout = TIMEOUT, .first_tid = UINT32_MAX - 2 };
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = NULL;
+        struct mad_frame frames[8], none;
+
+        ck_assert_int_eq(mad_engine_new(&c, &e), 0);
+        for (uint32_t i = 0; i < 8; i++) {
+                submit(e, i, i, 0);
+                expect_send(e, START, i, &frames[i]);
+                ck_assert_uint_eq(mad_frame_tid(&frames[i]), UINT32_MAX - 2 + i);
+        }
+        ck_assert(!mad_engine_next_send(e, START, &none));
+        for (uint32_t i = 8; i-- > 0;)
+                expect_answer_taken(e, START, &frames[i]);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+/* Answers until the window is at its bound, then leaves a full window in flight. */
+static unsigned open_window(struct mad_engine *e, usec_t now, struct mad_frame *frames, uint32_t *id)
+{
+        unsigned n;
+
+        for (unsigned i = 0; i < 500; i++, (*id)++)
+                submit(e, *id, *id, 1);
+        n = send_all(e, now, frames);
+        while (counters(e).window < 128) {
+                for (unsigned i = 0; i < n; i++)
+                        expect_answer_taken(e, now, &frames[i]);
+                n = send_all(e, now, frames);
+        }
+        return n;
+}
+
+/* A flight that is lost altogether halves the window once, not once for each MAD of it. */
+START_TEST(window_cut_once_per_flight)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        unsigned n, window = 0;
+        uint32_t id = 0;
+
+        n = open_window(e, START, frames, &id);
+        ck_assert_uint_eq(n, 128);
+        n = send_all(e, START + TIMEOUT, frames);
+        ck_assert_uint_eq(counters(e).timed_out, 128);
+        ck_assert_uint_eq(counters(e).window, 64);
+        ck_assert_uint_eq(n, 64);
+
+        /* above the threshold: one more per flight */
+        for (unsigned i = 0; i < 64; i++)
+                expect_answer_taken(e, START + TIMEOUT + 1, &frames[i]);
+        window = counters(e).window;
+        ck_assert_uint_eq(window, 65);
+}
+END_TEST
+
+START_TEST(window_never_closes)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine((unsigned) _i);
+        static struct mad_frame frames[FRAMES];
+        usec_t now = START;
+
+        for (uint32_t i = 0; i < 500; i++)
+                submit(e, i, i, 0);
+        for (unsigned i = 0; i < 20; i++) {
+                ck_assert_uint_ge(send_all(e, now, frames), MIN(4U, (unsigned) _i));
+                now += TIMEOUT;
+        }
+        ck_assert_uint_eq(counters(e).window, MIN(4U, (unsigned) _i));
+}
+END_TEST
+
+/* Ten requests to a dead port, three tries each: the window is halved for the first loss only. */
+START_TEST(dead_port_cuts_once)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        usec_t now = START;
+        uint32_t id = 0;
+        unsigned n, ended = 0;
+        struct smp_result result;
+
+        n = open_window(e, now, frames, &id);
+        for (unsigned i = 0; i < n; i++)
+                expect_answer_taken(e, now, &frames[i]);
+        while ((n = send_all(e, now, frames)) > 0)
+                for (unsigned i = 0; i < n; i++)
+                        expect_answer_taken(e, now, &frames[i]);
+        ck_assert_uint_eq(counters(e).window, 128);
+
+        for (uint32_t i = 0; i < 10; i++)
+                submit(e, id + i, 1000000, 2);
+        for (unsigned i = 0; i < 10 * 3; i++) {
+                ck_assert_uint_eq(send_all(e, now, frames), 1);
+                now = mad_engine_deadline(e);
+        }
+        ck_assert_uint_eq(send_all(e, now, frames), 0);
+        while (mad_engine_next_result(e, &result)) {
+                ck_assert_int_eq(result.outcome, SMP_TIMED_OUT);
+                ended++;
+        }
+        ck_assert_uint_eq(ended, 10);
+        ck_assert_uint_eq(counters(e).window, 64);
+}
+END_TEST
+
+/* A stage that gives what is wanted keeps the window full, and memory does not grow with the number of requests. */
+START_TEST(wants_and_memory)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(64);
+        static struct mad_frame frames[FRAMES];
+        usec_t now = START;
+        uint32_t id = 0;
+        size_t slots = 0;
+
+        for (unsigned round = 0; round < 400; round++) {
+                unsigned n, wanted = mad_engine_wants(e);
+
+                ck_assert_uint_le(wanted, 200);
+                for (; wanted > 0; wanted--, id++)
+                        submit(e, id, id % 1000, 0);
+                n = send_all(e, now, frames);
+                ck_assert_uint_eq(n, counters(e).window);
+                ck_assert_uint_lt(mad_engine_wants(e), 64);
+                if (round == 100)
+                        slots = counters(e).slots;
+                for (unsigned i = 0; i < n; i++)
+                        expect_answer_taken(e, now, &frames[i]);
+                now += 50;
+        }
+        ck_assert_uint_eq(counters(e).slots, slots);
+        ck_assert_uint_le(slots, 512);
+}
+END_TEST
+
+/* However long a queue to one destination is, what is wanted ends. */
+START_TEST(wants_is_bounded)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(16);
+        uint32_t id = 0;
+
+        for (unsigned wanted; (wanted = mad_engine_wants(e)) > 0;)
+                for (; wanted > 0; wanted--, id++) {
+                        submit(e, id, 5, 0);
+                        ck_assert_uint_lt(id, 10000);
+                }
+        ck_assert_uint_gt(id, 16);
+}
+END_TEST
+
+/*
+ * A hundred thousand random events against a simple model: each request that was submitted ends in exactly one result,
+ * in order per destination, one at a time, with as many tries as it may have.
+ */
+#define MODEL_REQUESTS     60000
+#define MODEL_DESTINATIONS 40
+#define MODEL_WINDOW       24
+
+struct model_request {
+        uint32_t destination, tid;
+        unsigned tries, failures;
+        uint8_t retries;
+        bool done, answered, told_busy;
+};
+
+struct model {
+        struct mad_engine *e;
+        struct model_request *requests;
+        uint32_t n_requests, n_done;
+        uint32_t oldest[MODEL_DESTINATIONS];    /* no request below it is pending there */
+        struct mad_frame wire[FRAMES];
+        unsigned n_wire;
+        usec_t now;
+        uint64_t random;
+};
+
+static uint32_t model_random(struct model *m, uint32_t n)
+{
+        m->random ^= m->random << 13;
+        m->random ^= m->random >> 7;
+        m->random ^= m->random << 17;
+        return (uint32_t) (m->random >> 11) % n;
+}
+
+static uint32_t model_oldest(struct model *m, uint32_t destination)
+{
+        uint32_t *at = &m->oldest[destination];
+
+        while (*at < m->n_requests && (m->requests[*at].destination != destination || m->requests[*at].done))
+                ++*at;
+        return *at;
+}
+
+static void model_results(struct model *m)
+{
+        struct smp_result result;
+
+        while (mad_engine_next_result(m->e, &result)) {
+                uint32_t id = (uint32_t) (result.cookie & UINT32_MAX);
+                struct model_request *q = &m->requests[id];
+
+                ck_assert_uint_lt(id, m->n_requests);
+                ck_assert_msg(!q->done, "request %u ended twice", id);
+                ck_assert_uint_eq(id, model_oldest(m, q->destination));
+                q->done = true;
+                m->n_done++;
+                ck_assert(q->answered == (result.outcome == SMP_ANSWERED || result.outcome == SMP_REFUSED));
+                if (result.outcome == SMP_ANSWERED)
+                        ck_assert_uint_eq((uint32_t) result.data[0] << 24 | (uint32_t) result.data[1] << 16 |
+                                                  (uint32_t) result.data[2] << 8 | result.data[3], id);
+                if (result.outcome == SMP_TIMED_OUT || result.outcome == SMP_BUSY)
+                        ck_assert_uint_eq(q->tries, q->retries + 1U);
+                if (result.outcome == SMP_BUSY)
+                        ck_assert(q->told_busy);
+                if (result.outcome == SMP_UNSENT)
+                        ck_assert_uint_gt(q->failures, 0);
+        }
+}
+
+static void model_submit(struct model *m)
+{
+        uint32_t id = m->n_requests;
+        struct model_request *q = &m->requests[id];
+
+        if (id == MODEL_REQUESTS)
+                return;
+        q->destination = model_random(m, MODEL_DESTINATIONS);
+        q->retries = (uint8_t) model_random(m, 4);
+        m->n_requests++;
+        submit(m->e, id, q->destination, q->retries);
+}
+
+static void model_send(struct model *m)
+{
+        struct mad_engine_counters before = counters(m->e);
+        struct mad_frame f;
+
+        if (!mad_engine_next_send(m->e, m->now, &f)) {
+                model_results(m);
+                return;
+        }
+        model_results(m);
+        ck_assert_uint_le(counters(m->e).in_flight, counters(m->e).window);
+        ck_assert_uint_le(counters(m->e).window, MODEL_WINDOW);
+        ck_assert_uint_eq(counters(m->e).sent, before.sent + 1);
+
+        uint32_t id = frame_id(&f);
+        struct model_request *q = &m->requests[id];
+        ck_assert_uint_lt(id, m->n_requests);
+        ck_assert_uint_eq(id, model_oldest(m, q->destination));
+        if (q->tries + q->failures > 0)
+                ck_assert_uint_eq(q->tid, mad_frame_tid(&f));
+        q->tid = mad_frame_tid(&f);
+        if (model_random(m, 50) == 0) {
+                q->failures++;
+                mad_engine_send_failed(m->e, m->now, &f, model_random(m, 3) == 0 ? ENODEV : EAGAIN);
+                model_results(m);
+                return;
+        }
+        ck_assert_uint_le(++q->tries, q->retries + 1U);
+        ck_assert_uint_lt(m->n_wire, FRAMES);
+        m->wire[m->n_wire++] = f;
+}
+
+/* One of what is on the wire arrives: well, damaged, twice, with a status, or never. */
+static void model_deliver(struct model *m)
+{
+        uint32_t at = model_random(m, m->n_wire), fate = model_random(m, 20);
+        struct mad_frame f = m->wire[at], a = answer(&f, fate == 0 ? 1 : fate == 1 ? 0x0c : 0);
+        struct model_request *q = &m->requests[frame_id(&f)];
+        bool pending = !q->done;
+        int r;
+
+        if (fate != 2)
+                m->wire[at] = m->wire[--m->n_wire]; /* else a copy stays for later */
+        if (fate == 3)
+                return;
+        if (fate == 4) {
+                a.mad[model_random(m, 4)] ^= 0x40;
+                r = mad_engine_receive(m->e, m->now, &a);
+                ck_assert_int_eq(r, pending ? -EBADMSG : 0);
+                return;
+        }
+        if (pending && fate == 0)
+                q->told_busy = true;
+        else if (pending)
+                q->answered = true;
+        r = mad_engine_receive(m->e, m->now, &a);
+        if (fate != 0)
+                ck_assert_int_eq(r, pending);
+        model_results(m);
+}
+
+static void model_step(struct model *m)
+{
+        switch (model_random(m, 8)) {
+        case 0:
+        case 1:
+                model_submit(m);
+                break;
+        case 2:
+        case 3:
+        case 4:
+                model_send(m);
+                break;
+        case 5:
+        case 6:
+                if (m->n_wire > 0)
+                        model_deliver(m);
+                break;
+        case 7:
+                m->now += model_random(m, 20) == 0 ? model_random(m, 3 * TIMEOUT) : model_random(m, 1000);
+                break;
+        }
+}
+
+START_TEST(random_events)
+{
+        static struct model m;
+        uint64_t seed = UINT64_C(0x9e3779b97f4a7c15) * (unsigned) (_i + 1);
+
+        m = (struct model) { .e = new_engine(MODEL_WINDOW), .now = START, .random = seed };
+        m.requests = calloc(MODEL_REQUESTS, sizeof(*m.requests));
+        ck_assert_ptr_nonnull(m.requests);
+        for (unsigned i = 0; i < 100000; i++)
+                model_step(&m);
+
+        /* nobody answers any more: everything ends by itself */
+        for (unsigned i = 0; !mad_engine_is_idle(m.e); i++) {
+                ck_assert_uint_lt(i, 10000000);
+                m.n_wire = 0;
+                model_send(&m);
+                if (mad_engine_deadline(m.e) != USEC_INFINITY)
+                        m.now = MAX(m.now, mad_engine_deadline(m.e));
+        }
+        ck_assert_uint_gt(m.n_requests, 20000);
+        ck_assert_uint_eq(m.n_done, m.n_requests);
+        ck_assert_uint_eq(mad_engine_deadline(m.e), USEC_INFINITY);
+        ck_assert_uint_eq(counters(m.e).in_flight, 0);
+        mad_engine_free(m.e);
+        free(m.requests);
+}
+END_TEST
+
+static TCase *rules(void)
+{
+        TCase *t = tcase_create("rules");
+
+        tcase_add_test(t, config);
+        tcase_add_test(t, one_request);
+        tcase_add_test(t, directed_route);
+        tcase_add_test(t, one_per_destination_in_order);
+        tcase_add_test(t, retries_double);
+        tcase_add_test(t, no_retries);
+        tcase_add_test(t, successor_after_timeout);
+        tcase_add_test(t, late_answer_counts_once);
+        tcase_add_test(t, late_answer_before_retry);
+        tcase_add_test(t, answer_after_the_end);
+        tcase_add_test(t, malformed_goes_on_waiting);
+        tcase_add_test(t, strays);
+        tcase_add_test(t, refused);
+        tcase_add_test(t, busy_waits);
+        tcase_add_test(t, busy_then_answered);
+        tcase_add_test(t, busy_without_retries);
+        tcase_add_test(t, send_failed);
+        tcase_add_test(t, send_failed_for_good);
+        tcase_add_test(t, deadline);
+        tcase_add_test(t, clock_jumps_back);
+        tcase_add_test(t, tid_wrap);
+        return t;
+}
+
+static TCase *window(void)
+{
+        TCase *t = tcase_create("window");
+
+        tcase_add_loop_test(t, window_bound, 1, 3);
+        tcase_add_loop_test(t, window_bound, 15, 18);
+        tcase_add_loop_test(t, window_bound, 128, 129);
+        tcase_add_test(t, window_cut_once_per_flight);
+        tcase_add_loop_test(t, window_never_closes, 1, 7);
+        tcase_add_test(t, dead_port_cuts_once);
+        tcase_add_test(t, wants_and_memory);
+        tcase_add_test(t, wants_is_bounded);
+        return t;
+}
+
+static TCase *model(void)
+{
+        TCase *t = tcase_create("model");
+
+        tcase_add_loop_test(t, random_events, 0, 4);
+        tcase_set_timeout(t, 300);
+        return t;
+}
+
+int main(void)
+{
+        Suite *s = suite_create("mad_engine");
+        SRunner *r;
+        int n_failed;
+
+        suite_add_tcase(s, rules());
+        suite_add_tcase(s, window());
+        suite_add_tcase(s, model());
+        r = srunner_create(s);
+        srunner_run_all(r, CK_ENV);
+        n_failed = srunner_ntests_failed(r);
+        srunner_free(r);
+        return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

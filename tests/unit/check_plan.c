@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The planner's three promises, by enumeration: every transition between all levels of four ports and one base, and of three
+ * ports and two bases, with every subset of every phase done. And the rules of indexes, one by one.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_fabric.h"
+
+/* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
+#define REQUIRE(condition)                                                                                             \
+        do {                                                                                                           \
+                if (!(condition))                                                                                      \
+                        ck_abort_msg("%s", #condition);                                                                \
+        } while (0)
+
+static const struct plan_options remove_options = { .enforcement = ENFORCEMENT_BOTH };
+
+static struct plan *plan_or_die(struct fake_fabric *f, struct arena *a, const struct desired *d, const struct observed *o,
+                                const struct index_memory *m, const struct plan_options *options)
+{
+        _cleanup_findings_ struct findings findings;
+        struct plan *plan = NULL;
+        int r;
+
+        findings_init(&findings, a);
+        (void) f;
+        r = plan_compute(a, d, o, m, options, &findings, &plan);
+        if (r != 0)
+                ck_abort_msg("%s", findings.n ? findings.items[0].text : "refused");
+        return plan;
+}
+
+static void do_write(struct fake_fabric *f, const struct plan_write *w)
+{
+        if (w->kind == WRITE_ENFORCEMENT) {
+                f->enforce_inbound[w->port] = w->after_inbound;
+                f->enforce_outbound[w->port] = w->after_outbound;
+                return;
+        }
+        REQUIRE(memcmp(&f->tables[w->port][w->block * P_KEY_BLOCK_ENTRIES], w->before, sizeof(w->before)) == 0);
+        memcpy(&f->tables[w->port][w->block * P_KEY_BLOCK_ENTRIES], w->after, sizeof(w->after));
+}
+
+struct relation {
+        bool may[3][FAKE_MAX_HOSTS][FAKE_MAX_HOSTS];
+};
+
+static void relate(const struct fake_fabric *f, unsigned n_bases, bool strict, struct relation *ret)
+{
+        int level[FAKE_MAX_HOSTS];
+        unsigned b, x, y;
+
+        for (b = 0; b < n_bases; b++) {
+                for (x = 0; x < f->n_hosts; x++)
+                        level[x] = fake_fabric_level(f, x, FAKE_BASE(b + 1), strict);
+                for (x = 0; x < f->n_hosts; x++)
+                        for (y = x + 1; y < f->n_hosts; y++)
+                                ret->may[b][x][y] = level[x] && level[y] && (level[x] == 2 || level[y] == 2);
+        }
+}
+
+static void check_between(const struct relation *a, const struct relation *b, const struct relation *now, unsigned n_bases,
+                          unsigned n_hosts)
+{
+        unsigned i, x, y;
+
+        for (i = 0; i < n_bases; i++)
+                for (x = 0; x < n_hosts; x++)
+                        for (y = x + 1; y < n_hosts; y++) {
+                                if (a->may[i][x][y] != b->may[i][x][y] || now->may[i][x][y] == a->may[i][x][y])
+                                        continue;
+                                ck_abort_msg("%s broken for %u-%u", a->may[i][x][y] ? "continuity" : "isolation", x, y);
+                        }
+}
+
+/* Every subset of the writes of one step, from the state at its beginning; leaves all of them done. */
+static void walk_step(struct fake_fabric *f, const struct plan_step *step, const struct relation from[2],
+                      const struct relation to[2], unsigned n_bases)
+{
+        struct fake_fabric start = *f;
+        struct relation now;
+        unsigned subset, strict, w, n_models = f->enforce_inbound[f->leaf[0]] ? 2 : 1;
+
+        REQUIRE(step->n_writes <= 8);
+        for (subset = 0; subset < 1u << step->n_writes; subset++) {
+                *f = start;
+                for (w = 0; w < step->n_writes; w++)
+                        if (subset & (1u << w))
+                                do_write(f, &step->writes[w]);
+                for (strict = 0; strict < n_models; strict++) {
+                        relate(f, n_bases, strict, &now);
+                        check_between(&from[strict], &to[strict], &now, n_bases, f->n_hosts);
+                }
+        }
+}
+
+/* What is in A and in B stays where it is, and no index goes from one base to another (there is room enough here). */
+static void check_stability(const struct fake_fabric *before, const struct fake_fabric *after, const struct plan *plan)
+{
+        uint32_t p;
+        unsigned i;
+
+        for (p = 0; p < after->subnet->n_ports; p++)
+                for (i = 0; plan->final_tables[p] && i < FAKE_CAPACITY; i++) {
+                        struct p_key a = before->tables[p][i], b = after->tables[p][i];
+
+                        REQUIRE(plan->final_tables[p][i].v == b.v);
+                        if (p_key_is_used(a) && p_key_is_used(b))
+                                REQUIRE(p_key_base(a) == p_key_base(b));
+                }
+}
+
+static void put_all(struct fake_fabric *f, enum membership m[][4], unsigned n_partitions)
+{
+        unsigned h, p;
+        enum membership at_leaf;
+
+        for (h = 0; h < f->n_hosts; h++)
+                for (p = 0; p < n_partitions; p++) {
+                        fake_fabric_put(f, f->host[h], f->partitions[p].base, m[h][p]);
+                        at_leaf = m[h][p] == MEMBERSHIP_BOTH ? MEMBERSHIP_FULL : m[h][p];
+                        if (f->enforce_inbound[f->leaf[h]])
+                                fake_fabric_put(f, f->leaf[h], f->partitions[p].base, at_leaf);
+                }
+}
+
+static void check_final(const struct fake_fabric *f, const struct desired *d)
+{
+        uint32_t p, i, n;
+        unsigned k;
+
+        for (p = 0; p < f->subnet->n_ports; p++) {
+                for (i = 0; i < d->ports[p].n_wanted; i++) {
+                        for (n = 0, k = 0; k < FAKE_CAPACITY; k++)
+                                n += f->tables[p][k].v == d->ports[p].wanted[i].v;
+                        REQUIRE(n == 1);
+                }
+                for (n = 0, k = 0; k < FAKE_CAPACITY; k++)
+                        n += p_key_is_used(f->tables[p][k]);
+                REQUIRE(n == d->ports[p].n_wanted);
+        }
+}
+
+static void check_transition(const struct fake_fabric *empty, enum membership from[][4], enum membership to[][4],
+                             unsigned n_bases)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct fake_fabric f = *empty, before, target = *empty;
+        struct relation relation_a[2], relation_b[2];
+        struct desired desired;
+        struct plan *plan;
+        enum plan_phase phase;
+        unsigned strict;
+
+        put_all(&f, from, n_bases + 1);
+        put_all(&target, to, n_bases + 1);
+        for (strict = 0; strict < 2; strict++) {
+                relate(&f, n_bases, strict, &relation_a[strict]);
+                relate(&target, n_bases, strict, &relation_b[strict]);
+        }
+        before = f;
+        fake_fabric_desire(&f, a, to, n_bases + 1, &desired);
+        plan = plan_or_die(&f, a, &desired, fake_fabric_observe(&f, a), NULL, &remove_options);
+        for (phase = 0; phase < PLAN_N_PHASES; phase++)
+                if (plan->steps[phase].n_writes)
+                        walk_step(&f, &plan->steps[phase], relation_a, relation_b, n_bases);
+        check_final(&f, &desired);
+        check_stability(&before, &f, plan);
+}
+
+static void all_full_default(enum membership m[][4])
+{
+        unsigned h;
+
+        for (h = 0; h < FAKE_MAX_HOSTS; h++)
+                m[h][0] = MEMBERSHIP_FULL;
+}
+
+/* A port's transition has a code of 16: its level in A and in B. Ports are alike, so all transitions of four ports are those
+ * whose codes do not descend (3,876 of 65,536); the slices share them out by the first. */
+static void four_ports_one_base(bool with_leaf, unsigned slice)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        enum membership from[FAKE_MAX_HOSTS][4] = {}, to[FAKE_MAX_HOSTS][4] = {};
+        struct fake_fabric f;
+        unsigned code[4], h;
+
+        fake_fabric_init(&f, a, 4, with_leaf);
+        all_full_default(from);
+        all_full_default(to);
+        for (code[0] = slice; code[0] < 16; code[0] += 4)
+                for (code[1] = code[0]; code[1] < 16; code[1]++)
+                        for (code[2] = code[1]; code[2] < 16; code[2]++)
+                                for (code[3] = code[2]; code[3] < 16; code[3]++) {
+                                        for (h = 0; h < 4; h++) {
+                                                from[h][1] = code[h] / 4;
+                                                to[h][1] = code[h] % 4;
+                                        }
+                                        check_transition(&f, from, to, 1);
+                                }
+}
+
+START_TEST(test_four_ports_one_base)
+{
+        four_ports_one_base(false, (unsigned) _i);
+}
+END_TEST
+
+START_TEST(test_four_ports_one_base_enforced)
+{
+        four_ports_one_base(true, (unsigned) _i);
+}
+END_TEST
+
+static void decode_levels(unsigned code, enum membership m[][4])
+{
+        unsigned h;
+
+        for (h = 0; h < 3; h++) {
+                m[h][1] = code % 3;
+                m[h][2] = code / 3 % 3;
+                code /= 9;
+        }
+}
+
+/* Three ports, two bases, levels none, limited and full; up to the order of ports, as above. */
+START_TEST(test_three_ports_two_bases)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        enum membership from[FAKE_MAX_HOSTS][4] = {}, to[FAKE_MAX_HOSTS][4] = {};
+        unsigned x, y, z, code_from, code_to;
+        struct fake_fabric f;
+
+        fake_fabric_init(&f, a, 3, false);
+        all_full_default(from);
+        all_full_default(to);
+        for (x = (unsigned) _i; x < 81; x += 4)
+                for (y = x; y < 81; y++)
+                        for (z = y; z < 81; z++) {
+                                code_from = x / 9 + y / 9 * 9 + z / 9 * 81;
+                                code_to = x % 9 + y % 9 * 9 + z % 9 * 81;
+                                decode_levels(code_from, from);
+                                decode_levels(code_to, to);
+                                check_transition(&f, from, to, 2);
+                        }
+}
+END_TEST
+
+/* --- indexes --------------------------------------------------------------------------------------------------------- */
+
+struct index_case {
+        struct arena *a;
+        struct fake_fabric f;
+        struct desired d;
+        struct index_memory *m;
+        struct plan_options options;
+        struct findings findings;
+};
+
+static void index_case_init(struct index_case *c)
+{
+        *c = (struct index_case) { .a = arena_new(), .m = index_memory_new(), .options = remove_options };
+        fake_fabric_init(&c->f, c->a, 1, false);
+        findings_init(&c->findings, c->a);
+}
+
+static void index_case_done(struct index_case *c)
+{
+        findings_done(&c->findings);
+        index_memory_free(c->m);
+        arena_free(c->a);
+}
+
+static void set_entry(struct index_case *c, unsigned index, uint16_t key)
+{
+        c->f.tables[c->f.host[0]][index] = (struct p_key) { key };
+}
+
+/* Plans host 0 to want `keys` (ascending base), zero-ended. */
+static int plan_host(struct index_case *c, const uint16_t *keys, struct plan **ret)
+{
+        struct p_key *list = arena_new_array(c->a, struct p_key, 80);
+        uint32_t n = 0;
+
+        for (; *keys; keys++)
+                list[n++] = (struct p_key) { *keys };
+        c->d = (struct desired) {
+                .policy = &c->f.policy,
+                .subnet = c->f.subnet,
+                .ports = arena_new_array(c->a, struct desired_port, c->f.subnet->n_ports),
+                .index0_base = P_KEY_DEFAULT_BASE,
+        };
+        c->d.ports[c->f.host[0]] = (struct desired_port) { list, n };
+        return plan_compute(c->a, &c->d, fake_fabric_observe(&c->f, c->a), c->m, &c->options, &c->findings, ret);
+}
+
+static unsigned index_of(const struct index_case *c, const struct plan *p, uint16_t key)
+{
+        unsigned i;
+
+        for (i = 0; i < FAKE_CAPACITY; i++)
+                if (p->final_tables[c->f.host[0]][i].v == key)
+                        return i;
+        return UINT32_MAX;
+}
+
+static struct guid host_guid(const struct index_case *c)
+{
+        return c->f.subnet->nodes[c->f.subnet->ports[c->f.host[0]].node].guid;
+}
+
+#define WANT(...) ((const uint16_t[]) { __VA_ARGS__, 0 })
+
+START_TEST(test_new_entry_goes_behind_the_highest)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x8011);
+        set_entry(&c, 5, 0x8012);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8012), 5);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 6);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_memory_knows_higher_ones)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 9, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8013, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 10);
+        index_case_done(&c);
+}
+END_TEST
+
+/* Only when the end is reached the index that was freed longest ago; one freed right now comes last. */
+START_TEST(test_end_reached)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 63, 0x8012);
+        set_entry(&c, 7, 0x8011);
+        for (unsigned i = 1; i < 63; i++)
+                if (i != 7)
+                        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, (uint16_t) (i < 20 ? 20 - i : i),
+                                                           (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        /* index 13 = 20 - 7 was never noted: unused since before anybody remembers */
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 13);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 13, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 19);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_full_table_reuses_what_it_frees)
+{
+        struct index_case c;
+        struct plan *p;
+        uint16_t want[80];
+        unsigned i;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        for (i = 1; i < FAKE_CAPACITY; i++)
+                set_entry(&c, i, (uint16_t) (0x8100 + i));
+        for (i = 1; i < FAKE_CAPACITY; i++)
+                want[i - 1] = (uint16_t) (0x8101 + i); /* all but 0x8101, and one more */
+        want[FAKE_CAPACITY - 1] = 0xffff;
+        want[FAKE_CAPACITY] = 0;
+        ck_assert_int_eq(plan_host(&c, want, &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8140), 1);
+        ck_assert_uint_eq(p->steps[PHASE_REVOKE].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_GRANT].n_writes, 1);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_overflow_is_refused)
+{
+        struct index_case c;
+        struct plan *p = NULL;
+        uint16_t want[80];
+        unsigned i;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        for (i = 0; i < FAKE_CAPACITY; i++)
+                want[i] = (uint16_t) (0x8100 + i);
+        want[FAKE_CAPACITY] = 0xffff;
+        want[FAKE_CAPACITY + 1] = 0;
+        ck_assert_int_eq(plan_host(&c, want, &p), -EBADMSG);
+        ck_assert_ptr_null(p);
+        ck_assert_uint_eq(c.findings.n_errors, 1);
+        ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_CAPACITY);
+        ck_assert_ptr_nonnull(strstr(c.findings.items[0].text, "holds 64 entries and would need 65"));
+        index_case_done(&c);
+}
+END_TEST
+
+/* {L} to {L, F} raises before {F, L} to {L} lowers: a full table cannot do both at one index. */
+START_TEST(test_stuck_in_transition)
+{
+        struct index_case c;
+        struct plan *p = NULL;
+        uint16_t want[80];
+        unsigned i;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x0011);
+        set_entry(&c, 2, 0x0012);
+        set_entry(&c, 3, 0x8012);
+        want[0] = 0x0011;
+        want[1] = 0x8011;
+        want[2] = 0x0012;
+        for (i = 4; i < FAKE_CAPACITY; i++) {
+                set_entry(&c, i, (uint16_t) (0x8100 + i));
+                want[i - 1] = (uint16_t) (0x8100 + i);
+        }
+        want[63] = 0xffff;
+        want[64] = 0;
+        ck_assert_int_eq(plan_host(&c, want, &p), -EBADMSG);
+        ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_CAPACITY_TRANSITION);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_raise_and_lower_in_place)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0x7fff);
+        set_entry(&c, 3, 0x8011);
+        set_entry(&c, 40, 0x0012);
+        ck_assert_int_eq(plan_host(&c, WANT(0x0011, 0x8012, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x0011), 3);
+        ck_assert_uint_eq(index_of(&c, p, 0x8012), 40);
+        ck_assert_uint_eq(p->steps[PHASE_RAISE].n_writes, 2); /* two blocks */
+        ck_assert_uint_eq(p->steps[PHASE_LOWER_ENDPORTS].n_writes, 1);
+        ck_assert_uint_eq(p->n_block_writes, 3);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_index0_is_reported_not_mended)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 1, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 0);
+        ck_assert_uint_eq(c.findings.n_warnings, 1);
+        ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_INDEX0);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_index0_repaired_in_one_write)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        c.options.repair_index0 = true;
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 1, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_REPAIR_SWAP].n_writes, 1);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 2);
+        ck_assert_uint_eq(p->final_tables[c.f.host[0]][1].v, 0);
+        index_case_done(&c);
+}
+END_TEST
+
+/* Old and new place in block 1: three barriers, and at each the levels are what they were. */
+START_TEST(test_index0_repaired_over_blocks)
+{
+        struct index_case c;
+        struct plan *p;
+        unsigned i;
+
+        index_case_init(&c);
+        c.options.repair_index0 = true;
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 40, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->steps[PHASE_REPAIR_ADD].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_REPAIR_SWAP].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_REPAIR_DROP].n_writes, 1);
+        ck_assert_uint_eq(p->n_block_writes, 3);
+        for (i = PHASE_REPAIR_ADD; i <= PHASE_REPAIR_DROP; i++)
+                do_write(&c.f, &p->steps[i].writes[0]);
+        ck_assert_uint_eq(c.f.tables[c.f.host[0]][0].v, 0xffff);
+        ck_assert_uint_eq(c.f.tables[c.f.host[0]][41].v, 0x8011);
+        ck_assert_uint_eq(c.f.tables[c.f.host[0]][40].v, 0);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_index0_never_goes_to_others)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 1);
+        index_case_done(&c);
+}
+END_TEST
+
+/* An unwanted entry at index 0: the default partition does not inherit it, unless that is to be repaired. */
+START_TEST(test_index0_not_passed_on)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0x8011);
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 1);
+        ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_INDEX0);
+        c.options.repair_index0 = true;
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_owns_and_keep)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x8011); /* a partition of the policy */
+        set_entry(&c, 2, 0x9234); /* of none */
+        c.options.unmanaged = UNMANAGED_KEEP;
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), UINT32_MAX);
+        ck_assert_uint_eq(index_of(&c, p, 0x9234), 2);
+        c.options.unmanaged = UNMANAGED_REMOVE;
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x9234), UINT32_MAX);
+        c.f.owns = (struct base_range) { 0x0001, 0x0fff };
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x9234), 2);
+        ck_assert_uint_eq(index_of(&c, p, 0x8012), 3);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), UINT32_MAX);
+        index_case_done(&c);
+}
+END_TEST
+
+START_TEST(test_unread_port_is_left_out)
+{
+        struct index_case c;
+        _cleanup_findings_ struct findings findings;
+        struct observed *o;
+        struct plan *p;
+
+        index_case_init(&c);
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 1);
+        findings_init(&findings, c.a);
+        o = fake_fabric_observe(&c.f, c.a);
+        o->tables[c.f.host[0]].source = TABLE_UNKNOWN;
+        o->tables[c.f.host[0]].failure = SMP_TIMED_OUT;
+        ck_assert_int_eq(plan_compute(c.a, &c.d, o, NULL, &c.options, &findings, &p), 0);
+        ck_assert(plan_is_empty(p));
+        ck_assert_ptr_null(p->final_tables[c.f.host[0]]);
+        ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_UNREACHABLE);
+        index_case_done(&c);
+}
+END_TEST
+
+/* --- enforcement ----------------------------------------------------------------------------------------------------- */
+
+static struct plan *plan_enforced(struct fake_fabric *f, struct arena *a, const struct plan_options *options,
+                                  struct findings *findings)
+{
+        enum membership m[FAKE_MAX_HOSTS][4] = {};
+        struct desired *d = arena_new_object(a, struct desired);
+        struct plan *p = NULL;
+
+        all_full_default(m);
+        m[0][1] = MEMBERSHIP_BOTH;
+        fake_fabric_desire(f, a, m, 2, d);
+        ck_assert_int_eq(plan_compute(a, d, fake_fabric_observe(f, a), NULL, options, findings, &p), 0);
+        return p;
+}
+
+START_TEST(test_enforcement_on_after_and_off_before)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct plan_options options = remove_options;
+        struct fake_fabric f;
+        struct plan *p;
+
+        findings_init(&findings, a);
+        fake_fabric_init(&f, a, 2, true);
+        f.enforce_inbound[f.leaf[0]] = f.enforce_outbound[f.leaf[0]] = false;
+        p = plan_enforced(&f, a, &options, &findings);
+        ck_assert_uint_eq(p->steps[PHASE_ENFORCE].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_ENFORCE].writes[0].port, f.leaf[0]);
+        ck_assert_uint_eq(p->steps[PHASE_RELAX].n_writes, 0);
+        ck_assert_uint_eq(p->steps[PHASE_OPEN].n_writes, 2);
+
+        options.enforcement = ENFORCEMENT_IN;
+        p = plan_enforced(&f, a, &options, &findings);
+        ck_assert_uint_eq(p->steps[PHASE_RELAX].n_writes, 1); /* outbound of leaf 1 goes off */
+        ck_assert(p->steps[PHASE_RELAX].writes[0].after_inbound);
+        ck_assert(!p->steps[PHASE_RELAX].writes[0].after_outbound);
+        ck_assert_uint_eq(p->steps[PHASE_ENFORCE].n_writes, 1); /* inbound of leaf 0 goes on */
+        ck_assert(!p->steps[PHASE_ENFORCE].writes[0].after_outbound);
+}
+END_TEST
+
+/* To enforce a table that lacks what the neighbour keeps, owned by somebody else, would cut that off. */
+START_TEST(test_enforcement_skipped_for_foreign_entries)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct fake_fabric f;
+        struct plan *p;
+
+        findings_init(&findings, a);
+        fake_fabric_init(&f, a, 2, true);
+        f.owns = (struct base_range) { 0x0001, 0x7fff };
+        f.enforce_inbound[f.leaf[0]] = f.enforce_outbound[f.leaf[0]] = false;
+        f.tables[f.host[0]][9] = (struct p_key) { 0x9234 };
+        f.policy.n_owns = 1;
+        f.owns.first = 0x0010;
+        f.owns.last = 0x7fff;
+        p = plan_enforced(&f, a, &(struct plan_options) { .unmanaged = UNMANAGED_KEEP }, &findings);
+        ck_assert_uint_eq(p->steps[PHASE_ENFORCE].n_writes, 0);
+        ck_assert_uint_eq(findings.n_warnings, 1);
+        ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_ENFORCEMENT_SKIPPED);
+}
+END_TEST
+
+static void overflow_leaf(struct fake_fabric *f, struct arena *a, struct desired *d)
+{
+        struct p_key *list = arena_new_array(a, struct p_key, FAKE_CAPACITY + 1);
+        enum membership m[FAKE_MAX_HOSTS][4] = {};
+        unsigned i;
+
+        all_full_default(m);
+        fake_fabric_desire(f, a, m, 1, d);
+        for (i = 0; i <= FAKE_CAPACITY; i++)
+                list[i] = p_key_make((uint16_t) (0x100 + i), true);
+        d->ports[f->leaf[0]] = (struct desired_port) { list, FAKE_CAPACITY + 1 };
+}
+
+START_TEST(test_enforcement_overflow)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct plan_options options = remove_options;
+        struct fake_fabric f;
+        struct desired d;
+        struct plan *p = NULL;
+
+        findings_init(&findings, a);
+        fake_fabric_init(&f, a, 2, true);
+        overflow_leaf(&f, a, &d);
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), -EBADMSG);
+        ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_CAPACITY);
+        ck_assert_ptr_nonnull(strstr(findings.items[0].text, "enforcement_overflow: disable"));
+
+        findings_done(&findings);
+        findings_init(&findings, a);
+        options.enforcement_overflow = OVERFLOW_DISABLE;
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), 0);
+        ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_ENFORCEMENT_OFF);
+        ck_assert_uint_eq(p->steps[PHASE_RELAX].n_writes, 1);
+        ck_assert(!p->steps[PHASE_RELAX].writes[0].after_inbound && !p->steps[PHASE_RELAX].writes[0].after_outbound);
+        ck_assert_ptr_null(p->final_tables[f.leaf[0]]);
+}
+END_TEST
+
+/* --- index memory ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_index_memory)
+{
+        _cleanup_index_memory_ struct index_memory *m = index_memory_new(), *copy = index_memory_new();
+        const struct freed_index *items, *other;
+        struct guid g = { 7 }, h = { 3 };
+        struct p_key used = { 0x8010 }, unused = { 0 };
+        size_t n, k, i;
+
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 2, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, h, 1, 9, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 2, 1, used, unused), 0);
+        items = index_memory_get(m, g, 1, &n);
+        ck_assert_uint_eq(n, 2);
+        ck_assert_uint_eq(items[0].index, 5);
+        ck_assert_uint_eq(items[1].index, 2);
+        ck_assert_uint_eq(items[1].base, 0x10);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used), 0);
+        items = index_memory_get(m, g, 1, &n);
+        ck_assert_uint_eq(n, 1);
+        items = index_memory_all(m, &n);
+        for (i = 0; i < n; i++)
+                ck_assert_int_eq(index_memory_restore(copy, &items[n - 1 - i]), 0);
+        other = index_memory_all(copy, &k);
+        ck_assert_uint_eq(n, k);
+        ck_assert_mem_eq(items, other, n * sizeof(*items));
+        /* what comes later is younger than what was restored */
+        ck_assert_int_eq(index_memory_note(copy, g, 1, 8, used, unused), 0);
+        items = index_memory_get(copy, g, 1, &n);
+        ck_assert_uint_eq(items[n - 1].index, 8);
+}
+END_TEST
+
+static Suite *plan_suite(void)
+{
+        Suite *s = suite_create("plan");
+        TCase *t = tcase_create("promises");
+
+        tcase_set_timeout(t, 0); /* enumerations take as long as they take */
+        tcase_add_loop_test(t, test_four_ports_one_base, 0, 4);
+        tcase_add_loop_test(t, test_four_ports_one_base_enforced, 0, 4);
+        tcase_add_loop_test(t, test_three_ports_two_bases, 0, 4);
+        suite_add_tcase(s, t);
+        t = tcase_create("indexes");
+        tcase_add_test(t, test_new_entry_goes_behind_the_highest);
+        tcase_add_test(t, test_memory_knows_higher_ones);
+        tcase_add_test(t, test_end_reached);
+        tcase_add_test(t, test_full_table_reuses_what_it_frees);
+        tcase_add_test(t, test_overflow_is_refused);
+        tcase_add_test(t, test_stuck_in_transition);
+        tcase_add_test(t, test_raise_and_lower_in_place);
+        tcase_add_test(t, test_index0_is_reported_not_mended);
+        tcase_add_test(t, test_index0_repaired_in_one_write);
+        tcase_add_test(t, test_index0_repaired_over_blocks);
+        tcase_add_test(t, test_index0_never_goes_to_others);
+        tcase_add_test(t, test_index0_not_passed_on);
+        tcase_add_test(t, test_owns_and_keep);
+        tcase_add_test(t, test_unread_port_is_left_out);
+        tcase_add_test(t, test_index_memory);
+        suite_add_tcase(s, t);
+        t = tcase_create("enforcement");
+        tcase_add_test(t, test_enforcement_on_after_and_off_before);
+        tcase_add_test(t, test_enforcement_skipped_for_foreign_entries);
+        tcase_add_test(t, test_enforcement_overflow);
+        suite_add_tcase(s, t);
+        return s;
+}
+
+int main(void)
+{
+        SRunner *sr = srunner_create(plan_suite());
+        int failed;
+
+        srunner_run_all(sr, CK_ENV);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

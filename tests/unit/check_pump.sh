@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The whole way of an SMP (stage, MAD engine, pump, port, thread) against ibsim, with every answer looked at.
+# With BENCH=1 it prints the time that it takes beside that of a bare umad loop.
+set -eu
+
+me=$(realpath "$0")
+program=$(realpath "${abs_top_builddir:-.}/smp_rate")
+preload=
+for directory in /usr/lib/*/umad2sim /usr/lib64/umad2sim /usr/lib/umad2sim; do
+        if [ -e "$directory/libumad2sim.so" ]; then
+                preload=$directory/libumad2sim.so
+        fi
+done
+if ! command -v ibsim >/dev/null || [ -z "$preload" ]; then
+        echo "skipped: ibsim or its preload library is not installed"
+        exit 77
+fi
+# Its sockets have fixed names: a network of our own.
+if [ -z "${CHECK_PUMP_INSIDE:-}" ]; then
+        if unshare -n true 2>/dev/null; then
+                CHECK_PUMP_INSIDE=1 exec unshare -n "$me" "$@"
+        elif unshare -rn true 2>/dev/null; then
+                CHECK_PUMP_INSIDE=1 exec unshare -rn "$me" "$@"
+        fi
+        echo "skipped: no network namespaces here"
+        exit 77
+fi
+
+leaves=16
+hosts=16
+directory=$(mktemp -d)
+ibsim_pid=
+finish() {
+        if [ -n "$ibsim_pid" ]; then
+                kill "$ibsim_pid" 2>/dev/null || true
+                wait "$ibsim_pid" 2>/dev/null || true
+        fi
+        cd /
+        rm -rf "$directory"
+}
+trap finish EXIT INT TERM
+cd "$directory"
+
+{
+        echo 'Switch 36 "root"'
+        for l in $(seq $leaves); do
+                echo "[$l] \"leaf$l\"[36]"
+        done
+        echo
+        for l in $(seq $leaves); do
+                echo "Switch 36 \"leaf$l\""
+                for h in $(seq $hosts); do
+                        echo "[$h] \"host$l-$h\"[1]"
+                done
+                printf '[36] "root"[%s]\n\n' "$l"
+        done
+        for l in $(seq $leaves); do
+                for h in $(seq $hosts); do
+                        printf 'Hca 1 "host%s-%s"\n[1] "leaf%s"[%s]\n\n' "$l" "$h" "$l" "$h"
+                done
+        done
+} >net
+
+ibsim -s -n net >ibsim.log 2>&1 </dev/null &
+ibsim_pid=$!
+for _ in $(seq 100); do
+        if grep -q ':ctl' /proc/net/unix; then
+                break
+        fi
+        sleep 0.1
+done
+
+# AddressSanitizer wants to be the first library, and must not look into memcpy: the preload library copies 32 bytes more
+# than it allocated. A leak check would also count what that library leaks at exit.
+libraries=$preload
+asan=$(ldd "$program" | awk '/libasan/ { print $3 }')
+if [ -n "$asan" ]; then
+        libraries="$asan $preload"
+fi
+rate() {
+        SIM_HOST=host1-1 LD_PRELOAD=$libraries ASAN_OPTIONS=detect_leaks=0:replace_intrin=0 "$program" "$@" "$leaves" "$hosts"
+}
+
+rate pump 128 20000
+rate pump 1 200
+if [ -n "${BENCH:-}" ]; then
+        for _ in 1 2 3; do
+                rate bare 128 300000
+                rate pump 128 300000
+        done
+fi

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <string.h>
+
+#include "subnet/survey.h"
+
+#define G(x)      ((struct guid) { (x) })
+#define MAX_PORTS 32
+#define CAPACITY  70 /* three blocks, the last of six entries */
+
+/*
+ * A fabric in memory: tables that answer, and rules about who does not. It keeps the one thing that the wire would not
+ * forgive: two requests at once to one SMA.
+ */
+static struct {
+        struct p_key tables[MAX_PORTS][3 * P_KEY_BLOCK_ENTRIES];
+        enum smp_outcome outcome[MAX_PORTS]; /* from which block on ... */
+        unsigned bad_from[MAX_PORTS];        /* ... (3: never) */
+        unsigned asked[MAX_PORTS];
+        bool outstanding[MAX_PORTS];         /* per destination */
+} fabric;
+
+static struct arena *arena;
+static struct subnet *subnet;
+static struct observed *observed;
+
+static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
+{
+        struct subnet_node node = { .guid = G(guid), .type = type, .partition_cap = CAPACITY,
+                                    .partition_enforcement_cap = CAPACITY, .outbound_enforcement_cap = true };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "x", 1), 0);
+}
+
+static void add_port(struct subnet_builder *b, uint64_t node, uint8_t number)
+{
+        struct subnet_port port = { .number = number, .guid = G(node + number), .lid = { (uint16_t) (node + number) } };
+
+        ck_assert_int_eq(subnet_builder_add_port(b, G(node), &port), 0);
+}
+
+/* One switch with four hosts: ports 0..4 are the switch's, 5..8 the hosts'. */
+static struct subnet *make_subnet(void)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        add_node(b, 0x10, NODE_SWITCH);
+        for (uint8_t i = 0; i <= 4; i++)
+                add_port(b, 0x10, i);
+        for (uint8_t i = 1; i <= 4; i++) {
+                add_node(b, 0x100u * i, NODE_CA);
+                add_port(b, 0x100u * i, 1);
+                ck_assert_int_eq(subnet_builder_add_link(b, G(0x10), i, G(0x100u * i), 1), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, G(0x100), 1, G(0), 0, &s), 0);
+        ck_assert_uint_eq(s->n_ports, 9);
+        return s;
+}
+
+static void setup(void)
+{
+        arena = arena_new();
+        subnet = make_subnet();
+        ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
+        memset(&fabric, 0, sizeof(fabric));
+        for (unsigned p = 0; p < MAX_PORTS; p++) {
+                fabric.bad_from[p] = 3;
+                for (unsigned i = 0; i < CAPACITY; i++)
+                        fabric.tables[p][i].v = (uint16_t) (0x8000 | (p * 100 + i + 1));
+                /* what stands behind the end of a table means nothing */
+                for (unsigned i = CAPACITY; i < 3 * P_KEY_BLOCK_ENTRIES; i++)
+                        fabric.tables[p][i].v = 0xdead;
+        }
+}
+
+static void teardown(void)
+{
+        arena_free(arena);
+}
+
+/* Which port and block a request is about, from what would be on the wire. */
+static uint32_t request_port(const struct smp_request *r)
+{
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                if (subnet->ports[i].destination == r->destination &&
+                    (subnet->ports[i].role == PORT_ENDPORT ? 0 : subnet->ports[i].number) == r->modifier >> 16)
+                        return i;
+        ck_abort_msg("nobody has destination %u", r->destination);
+        return 0;
+}
+
+static void answer(const struct smp_request *request, struct smp_result *ret)
+{
+        uint32_t port = request_port(request);
+        unsigned block = request->modifier & 0xffff;
+
+        ck_assert_int_eq(request->method, SMP_GET);
+        ck_assert_int_eq(request->attribute, SMP_ATTR_P_KEY_TABLE);
+        ck_assert_uint_lt(block, 3);
+        fabric.asked[port]++;
+        *ret = (struct smp_result) { .cookie = request->cookie };
+        if (block >= fabric.bad_from[port]) {
+                ret->outcome = fabric.outcome[port];
+                ret->mad_status = ret->outcome == SMP_REFUSED ? 0x1c : 0;
+                memset(ret->data, 0xff, sizeof(ret->data));
+        } else
+                p_key_block_encode(fabric.tables[port] + block * P_KEY_BLOCK_ENTRIES, ret->data);
+}
+
+/* Takes all requests there are, then answers them, last first: no order of answers may matter. */
+static unsigned run(struct survey *survey)
+{
+        struct smp_stage stage = survey_stage(survey);
+        struct smp_request requests[MAX_PORTS];
+        uint64_t done, total;
+        unsigned rounds = 0;
+
+        while (!stage.done(stage.state)) {
+                struct smp_result result;
+                unsigned n = 0;
+
+                while (stage.next(stage.state, &requests[n])) {
+                        ck_assert(!fabric.outstanding[requests[n].destination]);
+                        fabric.outstanding[requests[n].destination] = true;
+                        ck_assert_uint_lt(++n, MAX_PORTS);
+                }
+                ck_assert_uint_gt(n, 0);
+                while (n-- > 0) {
+                        fabric.outstanding[requests[n].destination] = false;
+                        answer(&requests[n], &result);
+                        stage.result(stage.state, &result);
+                }
+                rounds++;
+        }
+        ck_assert(!stage.next(stage.state, &requests[0]));
+        stage.progress(stage.state, &done, &total);
+        ck_assert_uint_eq(done, total);
+        return rounds;
+}
+
+static struct survey *start(const uint32_t *ports, uint32_t n)
+{
+        struct survey_options options = { .m_key = 0x1234, .retries = 3, .ports = ports, .n_ports = n };
+        struct survey *s;
+
+        ck_assert_int_eq(survey_new(arena, observed, &options, &s), 0);
+        return s;
+}
+
+static void assert_read(uint32_t port)
+{
+        ck_assert_int_eq(observed->tables[port].source, TABLE_READ);
+        ck_assert_int_eq(memcmp(observed->tables[port].entries, fabric.tables[port], CAPACITY * sizeof(struct p_key)),
+                         0);
+}
+
+static void assert_unknown(uint32_t port, enum smp_outcome failure)
+{
+        const struct observed_table *t = &observed->tables[port];
+
+        ck_assert_int_eq(t->source, TABLE_UNKNOWN);
+        ck_assert_int_eq(t->failure, failure);
+        for (unsigned i = 0; i < t->capacity; i++)
+                ck_assert_uint_eq(t->entries[i].v, 0);
+}
+
+START_TEST(reads_all)
+{
+        struct survey *s = start(NULL, 0);
+        struct smp_stage stage = survey_stage(s);
+        struct smp_request request;
+        struct smp_result result;
+        uint64_t done, total;
+
+        stage.progress(stage.state, &done, &total);
+        ck_assert_uint_eq(done, 0);
+        ck_assert_uint_eq(total, 27);
+        ck_assert(stage.next(stage.state, &request));
+        ck_assert_uint_eq(request.m_key, 0x1234);
+        ck_assert_uint_eq(request.retries, 3);
+        answer(&request, &result);
+        stage.result(stage.state, &result);
+        /* the switch has five ports of three blocks, one request at a time */
+        ck_assert_uint_le(run(s), 15);
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                assert_read(i);
+                ck_assert_uint_eq(fabric.asked[i], 3);
+        }
+        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+}
+END_TEST
+
+START_TEST(keeps_all_smas_busy)
+{
+        struct survey *s = start(NULL, 0);
+        struct smp_stage stage = survey_stage(s);
+        struct smp_request request;
+        unsigned n = 0;
+
+        while (stage.next(stage.state, &request))
+                n++;
+        ck_assert_uint_eq(n, 5); /* the switch and four hosts */
+        ck_assert(!stage.done(stage.state));
+}
+END_TEST
+
+START_TEST(chosen_ports)
+{
+        const uint32_t ports[] = { 7, 2, 7, 9999 };
+        struct survey *s = start(ports, 4);
+
+        run(s);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                ck_assert_uint_eq(fabric.asked[i], i == 7 || i == 2 ? 3 : 0);
+        assert_read(2);
+        assert_read(7);
+        assert_unknown(5, SMP_ANSWERED);
+}
+END_TEST
+
+START_TEST(no_ports)
+{
+        struct survey *s = start(&(uint32_t) { 0 }, 0);
+
+        ck_assert_uint_eq(run(s), 0);
+        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+}
+END_TEST
+
+START_TEST(half_a_table_is_none)
+{
+        struct survey *s;
+
+        fabric.bad_from[6] = 1;
+        fabric.outcome[6] = SMP_TIMED_OUT;
+        s = start(NULL, 0);
+        run(s);
+        assert_unknown(6, SMP_TIMED_OUT);
+        ck_assert_uint_eq(fabric.asked[6], 2); /* not asked for its third block */
+        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+        assert_read(5);
+        assert_read(7);
+}
+END_TEST
+
+START_TEST(refusal_is_told)
+{
+        struct survey *s;
+
+        fabric.bad_from[2] = 2;
+        fabric.outcome[2] = SMP_REFUSED;
+        s = start(NULL, 0);
+        run(s);
+        assert_unknown(2, SMP_REFUSED);
+        ck_assert_uint_eq(observed->tables[2].mad_status, 0x1c);
+        /* the switch's other ports do not suffer */
+        assert_read(1);
+        assert_read(3);
+        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+}
+END_TEST
+
+START_TEST(dead_switch_is_given_up)
+{
+        struct survey *s;
+
+        for (unsigned i = 0; i < 5; i++) {
+                fabric.bad_from[i] = 0;
+                fabric.outcome[i] = SMP_TIMED_OUT;
+        }
+        s = start(NULL, 0);
+        run(s);
+        for (uint32_t i = 0; i < 5; i++) {
+                assert_unknown(i, SMP_TIMED_OUT);
+                ck_assert_uint_eq(fabric.asked[i], i < 2 ? 1 : 0);
+        }
+        for (uint32_t i = 5; i < 9; i++)
+                assert_read(i);
+        ck_assert_uint_eq(survey_n_unreachable(s), 5);
+}
+END_TEST
+
+START_TEST(one_lost_port_is_not_a_dead_switch)
+{
+        struct survey *s;
+
+        for (unsigned i = 0; i < 5; i += 2) {
+                fabric.bad_from[i] = 0;
+                fabric.outcome[i] = SMP_TIMED_OUT;
+        }
+        s = start(NULL, 0);
+        run(s);
+        assert_read(1);
+        assert_read(3);
+        ck_assert_uint_eq(survey_n_unreachable(s), 3);
+}
+END_TEST
+
+START_TEST(strange_results_are_ignored)
+{
+        struct survey *s = start(NULL, 0);
+        struct smp_stage stage = survey_stage(s);
+        struct smp_result stray = { .outcome = SMP_TIMED_OUT };
+        struct smp_request request;
+
+        /* nobody asked yet; no such port; another block; a port that waits its turn */
+        stage.result(stage.state, &stray);
+        ck_assert(stage.next(stage.state, &request));
+        stray.cookie = UINT64_MAX;
+        stage.result(stage.state, &stray);
+        stray.cookie = request.cookie + 1;
+        stage.result(stage.state, &stray);
+        stray.cookie = request.cookie + (1 << 16);
+        stage.result(stage.state, &stray);
+        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+
+        answer(&request, &stray);
+        stage.result(stage.state, &stray);
+        stage.result(stage.state, &stray); /* twice */
+        run(s);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                assert_read(i);
+}
+END_TEST
+
+START_TEST(again_after_a_failure)
+{
+        const uint32_t port = 6;
+
+        run(start(NULL, 0));
+        assert_read(6);
+        fabric.bad_from[6] = 2;
+        fabric.outcome[6] = SMP_BUSY;
+        ck_assert_uint_eq(survey_n_unreachable(start(&port, 1)), 0);
+        run(start(&port, 1));
+        assert_unknown(6, SMP_BUSY);
+        fabric.bad_from[6] = 3;
+        run(start(&port, 1));
+        assert_read(6);
+        ck_assert_int_eq(observed->tables[6].failure, SMP_ANSWERED);
+}
+END_TEST
+
+START_TEST(no_table_at_all)
+{
+        struct survey *s;
+
+        for (uint32_t i = 0; i < subnet->n_nodes; i++)
+                if (subnet->nodes[i].guid.v == 0x100)
+                        subnet->nodes[i].partition_cap = 0;
+        ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
+        s = start(NULL, 0);
+        run(s);
+        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+        assert_unknown(5, SMP_REFUSED);
+        ck_assert_uint_eq(observed->tables[5].mad_status, 0);
+        ck_assert_uint_eq(fabric.asked[5], 0);
+        assert_read(6);
+}
+END_TEST
+
+START_TEST(blocks)
+{
+        struct observed_table *t = &observed->tables[5];
+        struct p_key block[P_KEY_BLOCK_ENTRIES], back[P_KEY_BLOCK_ENTRIES];
+
+        ck_assert_uint_eq(observed_table_blocks(t), 3);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                block[i].v = (uint16_t) (i + 1);
+        observed_table_set_block(t, 2, block);
+        observed_table_set_block(t, 3, block); /* there is none */
+        observed_table_get_block(t, 2, back);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                ck_assert_uint_eq(back[i].v, i < 6 ? i + 1 : 0);
+        observed_table_get_block(t, 3, back);
+        ck_assert_uint_eq(back[0].v, 0);
+        observed_table_get_block(t, 1, back);
+        ck_assert_uint_eq(back[31].v, 0);
+}
+END_TEST
+
+START_TEST(assume_from_older_picture)
+{
+        struct observed *old = observed;
+        struct survey *s;
+
+        run(start(NULL, 0));
+        /* a host that has another table now, one that was unknown then, too */
+        old->tables[8].source = TABLE_UNKNOWN;
+        subnet = make_subnet();
+        for (uint32_t i = 0; i < subnet->n_nodes; i++)
+                if (subnet->nodes[i].guid.v == 0x300)
+                        subnet->nodes[i].partition_cap = CAPACITY - 1;
+        ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
+        for (uint32_t i = 5; i < 9; i++) {
+                fabric.bad_from[i] = 0;
+                fabric.outcome[i] = SMP_TIMED_OUT;
+        }
+        s = start(NULL, 0);
+        run(s);
+        ck_assert_uint_eq(survey_n_unreachable(s), 4);
+        observed_assume_from(observed, old);
+        ck_assert_int_eq(observed->tables[1].source, TABLE_READ);
+        ck_assert_int_eq(observed->tables[5].source, TABLE_ASSUMED);
+        ck_assert_int_eq(observed->tables[5].failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(memcmp(observed->tables[5].entries, fabric.tables[5], CAPACITY * sizeof(struct p_key)), 0);
+        ck_assert_int_eq(observed->tables[6].source, TABLE_ASSUMED);
+        ck_assert_int_eq(observed->tables[7].source, TABLE_UNKNOWN);
+        ck_assert_int_eq(observed->tables[8].source, TABLE_UNKNOWN);
+}
+END_TEST
+
+START_TEST(assume_matches_by_guid_and_number)
+{
+        struct observed *old = observed, *now;
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        run(start(NULL, 0));
+        /* a picture in which every index is another */
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        add_node(b, 0x01, NODE_CA);
+        add_port(b, 0x01, 1);
+        add_node(b, 0x200, NODE_CA);
+        add_port(b, 0x200, 1);
+        add_port(b, 0x200, 2);
+        add_node(b, 0x400, NODE_CA);
+        add_port(b, 0x400, 1);
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
+        ck_assert_int_eq(observed_new(arena, s, &now), 0);
+        observed_assume_from(now, old);
+        ck_assert_int_eq(now->tables[0].source, TABLE_UNKNOWN);
+        ck_assert_int_eq(now->tables[1].source, TABLE_ASSUMED);
+        ck_assert_int_eq(memcmp(now->tables[1].entries, fabric.tables[6], CAPACITY * sizeof(struct p_key)), 0);
+        ck_assert_int_eq(now->tables[2].source, TABLE_UNKNOWN);
+        ck_assert_int_eq(now->tables[3].source, TABLE_ASSUMED);
+        ck_assert_int_eq(memcmp(now->tables[3].entries, fabric.tables[8], CAPACITY * sizeof(struct p_key)), 0);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("survey");
+        TCase *t = tcase_create("survey");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, reads_all);
+        tcase_add_test(t, keeps_all_smas_busy);
+        tcase_add_test(t, chosen_ports);
+        tcase_add_test(t, no_ports);
+        tcase_add_test(t, half_a_table_is_none);
+        tcase_add_test(t, refusal_is_told);
+        tcase_add_test(t, dead_switch_is_given_up);
+        tcase_add_test(t, one_lost_port_is_not_a_dead_switch);
+        tcase_add_test(t, strange_results_are_ignored);
+        tcase_add_test(t, again_after_a_failure);
+        tcase_add_test(t, no_table_at_all);
+        tcase_add_test(t, blocks);
+        tcase_add_test(t, assume_from_older_picture);
+        tcase_add_test(t, assume_matches_by_guid_and_number);
+        suite_add_tcase(suite, t);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

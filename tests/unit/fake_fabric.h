@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A fabric in memory for unit tests of plan and apply: `n` hosts on one leaf switch that can enforce partitions, tables that
+ * answer SMPs, and what those tables let through. Independent of the planner: the promises are checked against this.
+ */
+
+#include "apply/apply.h"
+
+#define FAKE_MAX_HOSTS 8
+#define FAKE_CAPACITY  64
+#define FAKE_BASE(i)   ((uint16_t) (0x0010 + (i)))
+
+struct fake_fabric {
+        struct arena *arena;
+        struct subnet *subnet;
+        struct policy policy;
+        struct policy_partition partitions[4];
+        struct base_range owns;
+        unsigned n_hosts;
+        uint32_t host[FAKE_MAX_HOSTS], leaf[FAKE_MAX_HOSTS]; /* ports */
+        struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: what the hardware holds */
+        bool enforce_inbound[2 * FAKE_MAX_HOSTS + 1], enforce_outbound[2 * FAKE_MAX_HOSTS + 1];
+        unsigned sets, gets;
+};
+
+/* with_leaf: the switch can enforce (capability bits and a table). */
+void fake_fabric_init(struct fake_fabric *f, struct arena *a, unsigned n_hosts, bool with_leaf);
+
+/* Writes the entries of `membership` for a base to a table, at the first free indexes. */
+void fake_fabric_put(struct fake_fabric *f, uint32_t port, uint16_t base, enum membership membership);
+
+/* What desired_compute would say for these memberships: membership[host][partition], partition 0 is the default one. */
+void fake_fabric_desire(struct fake_fabric *f, struct arena *a, enum membership membership[][4], unsigned n_partitions,
+                        struct desired *ret);
+
+/* Reads all tables into a new observed. */
+struct observed *fake_fabric_observe(struct fake_fabric *f, struct arena *a);
+
+/* What host x is in this base as far as anybody else can see: 0 nothing, 1 limited, 2 full member. By its own table and,
+ * where its leaf port enforces, that one's. strict: a limited entry of a leaf port lets its host be no more than a limited
+ * member (else any entry of the base lets pass). */
+int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bool strict);
+
+/* Carries a request out and makes the result. False: no such port. */
+bool fake_fabric_answer(struct fake_fabric *f, const struct smp_request *request, struct smp_result *ret);
+/* The port a request is about. */
+uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct smp_request *request);

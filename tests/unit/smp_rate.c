@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * smp_rate (pump|bare) WINDOW N LEAVES HOSTS
+ *
+ * Asks the hosts of the fabric that check_pump.sh lays out for the first block of their P_Key tables, N times in all, and
+ * prints how long that took. `pump` takes the way that pkeyd takes: a stage, the MAD engine, the port with its thread, an
+ * event loop. `bare` is the least that any program could do: umad_send and umad_recv in one loop with the same window.
+ * Exit status 0 if every answer came and was the expected one.
+ */
+#include <errno.h>
+#include <infiniband/mad.h>
+#include <infiniband/umad.h>
+#include <string.h>
+
+#include "shell/pump.h"
+
+struct fabric_of_leaves {
+        unsigned n, leaves, hosts;
+        unsigned asked, answered, wrong;
+};
+
+/* The netfile gives leaf L the root's port L, its own port 36 to the root, and host H its port H; we are host 1 of leaf 1. */
+static struct smp_request question(const struct fabric_of_leaves *f, unsigned i)
+{
+        unsigned leaf = 1 + i % f->leaves, host = 1 + i / f->leaves % f->hosts;
+        struct smp_request q = {
+                .destination = leaf * 64 + host,
+                .cookie = i,
+                .method = SMP_GET,
+                .attribute = SMP_ATTR_P_KEY_TABLE,
+                .retries = 2,
+        };
+
+        if (leaf == 1)
+                q.route = (struct smp_route) { .hops = 2, .path = { 0, 1, (uint8_t) host } };
+        else
+                q.route = (struct smp_route) { .hops = 4, .path = { 0, 1, 36, (uint8_t) leaf, (uint8_t) host } };
+        if (leaf == 1 && host == 1)
+                q.route = (struct smp_route) { .hops = 0 };
+        return q;
+}
+
+/* ibsim's endports begin with the default partition, as full members, and nothing else. */
+static bool is_as_expected(const uint8_t data[SMP_DATA_SIZE])
+{
+        struct p_key keys[P_KEY_BLOCK_ENTRIES];
+
+        p_key_block_decode(data, keys);
+        for (size_t i = 1; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (keys[i].v != 0)
+                        return false;
+        return keys[0].v == 0xffff;
+}
+
+static bool next(void *state, struct smp_request *ret)
+{
+        struct fabric_of_leaves *f = state;
+
+        if (f->asked == f->n)
+                return false;
+        *ret = question(f, f->asked++);
+        return true;
+}
+
+static void take_result(void *state, const struct smp_result *result)
+{
+        struct fabric_of_leaves *f = state;
+
+        f->answered++;
+        if (result->outcome != SMP_ANSWERED || !is_as_expected(result->data))
+                f->wrong++;
+}
+
+static bool is_done(const void *state)
+{
+        const struct fabric_of_leaves *f = state;
+
+        return f->answered == f->n;
+}
+
+static void progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct fabric_of_leaves *f = state;
+
+        *ret_done = f->answered;
+        *ret_total = f->n;
+}
+
+static void on_done(int r, void *userdata)
+{
+        (void) sd_event_exit(userdata, r < 0 ? 1 : 0);
+}
+
+static int run_pump(struct fabric_of_leaves *f, const struct local_port *lp, unsigned window)
+{
+        struct smp_stage stage = { .state = f, .next = next, .result = take_result, .done = is_done, .progress = progress };
+        struct mad_engine_config config = { .window = window, .timeout = USEC_PER_SEC / 2, .first_tid = 1 };
+        _cleanup_(mad_engine_free_p) struct mad_engine *engine = NULL;
+        _cleanup_(umad_port_close_p) struct smi_port *port = NULL;
+        _cleanup_(pump_free_p) struct pump *pump = NULL;
+        struct mad_engine_counters c;
+        sd_event *event = NULL;
+        int r;
+
+        r = sd_event_new(&event);
+        r = r < 0 ? r : mad_engine_new(&config, &engine);
+        r = r < 0 ? r : umad_port_open(lp, &port);
+        r = r < 0 ? r : pump_new(event, port, engine, &pump);
+        r = r < 0 ? r : pump_start(pump, &stage, on_done, event);
+        r = r < 0 ? r : sd_event_loop(event);
+        if (r == 0) {
+                mad_engine_get_counters(engine, &c);
+                printf("sent %" PRIu64 ", retried %" PRIu64 ", stray %" PRIu64 ", malformed %" PRIu64 ", window %u\n",
+                       c.sent, c.retried, c.stray, c.malformed, c.window);
+        }
+        pump = pump_free(pump);
+        (void) sd_event_unref(event);
+        return r;
+}
+
+static int run_bare(struct fabric_of_leaves *f, const struct local_port *lp, unsigned window)
+{
+        int fd = umad_open_port(lp->ca, (int) lp->port), agent, length, r = 0;
+        _cleanup_free_ void *umad = umad_alloc(1, umad_size() + MAD_SIZE);
+        struct mad_frame frame;
+        struct smp_request q;
+
+        agent = fd < 0 ? fd : umad_register(fd, IB_SMI_DIRECT_CLASS, 1, 0, NULL);
+        if (agent < 0 || !umad)
+                return -EIO;
+        while (f->answered < f->n && r >= 0) {
+                while (f->asked - f->answered < window && next(f, &q)) {
+                        smp_encode(&q, f->asked, &frame);
+                        (void) umad_set_addr(umad, 0xffff, 0, 0, 0);
+                        memcpy(umad_get_mad(umad), frame.mad, MAD_SIZE);
+                        r = umad_send(fd, agent, umad, MAD_SIZE, 500, 0);
+                        if (r < 0)
+                                return r;
+                }
+                length = MAD_SIZE;
+                r = umad_recv(fd, umad, &length, 5000);
+                f->answered++;
+                if (r < 0 || umad_status(umad) != 0 || !is_as_expected((uint8_t *) umad_get_mad(umad) + 64))
+                        f->wrong++;
+        }
+        (void) umad_unregister(fd, agent);
+        (void) umad_close_port(fd);
+        return MIN(r, 0);
+}
+
+int main(int argc, char **argv)
+{
+        struct fabric_of_leaves f = {};
+        struct local_port lp;
+        usec_t start;
+        int r;
+
+        if (argc != 6) {
+                fprintf(stderr, "usage: smp_rate pump|bare WINDOW N LEAVES HOSTS\n");
+                return 1;
+        }
+        f.n = (unsigned) atoi(argv[3]);
+        f.leaves = (unsigned) atoi(argv[4]);
+        f.hosts = (unsigned) atoi(argv[5]);
+        r = local_port_find(NULL, 0, &lp);
+        if (r < 0) {
+                fprintf(stderr, "smp_rate: no port: %s\n", strerror(-r));
+                return 1;
+        }
+        start = clock_now();
+        r = (strcmp(argv[1], "bare") == 0 ? run_bare : run_pump)(&f, &lp, (unsigned) atoi(argv[2]));
+        printf("%s: r %d, asked %u, answered %u, wrong %u, %" PRIu64 " us\n", argv[1], r, f.asked, f.answered, f.wrong,
+               clock_now() - start);
+        return r == 0 && f.answered == f.n && f.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
