@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/yaml_tree.h"
 
+#include <stdint.h>
 #include <errno.h>
 #include <string.h>
 #include <yaml.h>
