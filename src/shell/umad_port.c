@@ -22,6 +22,7 @@
 #define ERROR_MSEC_MAX    128
 #define DRAIN_MAX         (1 * USEC_PER_SEC)
 #define DRAIN_STEP_MSEC   2
+#define SIMULATOR_AGENTS  32   /* what ibsim's preload library has room for, in one process */
 
 struct received {
         uint8_t mad[MAD_SIZE];
@@ -249,8 +250,11 @@ void umad_port_settle(const struct local_port *lp)
 {
         int fd = open_device(lp);
 
-        if (fd >= 0)
-                (void) umad_close_port(fd);
+        if (fd < 0)
+                return;
+        for (int id = 0; id < SIMULATOR_AGENTS; id++)
+                (void) umad_unregister(fd, id);
+        (void) umad_close_port(fd);
 }
 
 /* The kernel matches an answer only as long as its own timer runs, and refuses a retry with the same transaction ID until
