@@ -37,10 +37,10 @@ int umad_port_open(const struct local_port *lp, struct smi_port **ret);
 struct smi_port *umad_port_close(struct smi_port *p);
 DEFINE_CLEANUP(struct smi_port *, umad_port_close)
 
-/* To be called after another library (libibnetdisc) used the port and closed it, while nobody else has it open. Under ibsim's
- * preload library a close gives back only one of a descriptor's agents, and registering a class twice loses the first agent;
- * without this, a process could discover 32 times. A kernel knows no agent on a descriptor that was just opened, so on a
- * real port this does nothing. */
+/* To be called after another library (libibnetdisc) used the port and closed it, while nobody else has it open. Under
+ * ibsim's preload library a close gives back only one of a descriptor's agents, and registering a class twice loses the
+ * first agent; without this, a process could discover 32 times. A kernel knows no agent on a descriptor that was just
+ * opened, so on a real port this does nothing. */
 void umad_port_settle(const struct local_port *lp);
 
 /* Sends now. 0 or negative errno. */
