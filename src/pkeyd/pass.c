@@ -294,12 +294,13 @@ static bool try_lock(struct pass *p)
         return false;
 }
 
-static int on_lock_due(sd_event_source *timer, uint64_t now, void *userdata)
+static int on_lock_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct pass *p = userdata;
 
+        (void) scheduled;
         if (!try_lock(p)) {
-                (void) sd_event_source_set_time(timer, now + LOCK_RETRY);
+                (void) sd_event_source_set_time(timer, clock_now() + LOCK_RETRY);
                 (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
                 return 0;
         }
