@@ -86,8 +86,8 @@ int fabsim_distance(const struct fabsim *f, struct fabsim_place to)
 
         if (!f->nodes[f->self.node].is_up)
                 return -1;
-        if (to.node == f->self.node)
-                return to.port == f->self.port ? 0 : -1;
+        if (to.node == f->self.node && to.port == f->self.port)
+                return 0;
         memset(distance, 0xff, sizeof(distance));
         distance[f->self.node] = 0;
         queue[n++] = f->self.node;
