@@ -16,6 +16,7 @@ struct walk {
         struct smp_route routes[FABSIM_MAX_NODES * 2];
         unsigned n;
         bool seen[FABSIM_MAX_NODES]; /* switches */
+        bool answered[FABSIM_MAX_NODES];
 };
 
 static bool ask(struct sim *s, const struct smp_route *route, enum smp_attribute attribute, uint32_t modifier,
@@ -130,6 +131,7 @@ static void visit(struct walk *w, unsigned i)
 
         if (!answered)
                 return;
+        w->answered[w->queue[i].node] = true;
         node_info_decode(data, &ni);
         if (ni.type == NODE_SWITCH && ask(s, &w->routes[i], SMP_ATTR_SWITCH_INFO, 0, data))
                 switch_info_decode(data, &si);
@@ -170,6 +172,10 @@ int sim_discover(struct sim *s, struct arena *a, struct subnet **ret)
         w->queue[w->n++] = s->f.self;
         for (unsigned i = 0; r == 0 && i < w->n; i++)
                 visit(w, i);
+        /* a switch that keeps silent (an M_Key) is not in the picture, nor is what it has plugged in beside it */
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (!w->answered[s->daemon.census.entries[i].plugged_into.node])
+                        s->daemon.census.entries[i].is_plugged = false;
         if (r == 0)
                 r = subnet_builder_finish(w->builder, s->f.nodes[s->f.self.node].guid, s->f.self.port,
                                           s->f.nodes[s->f.sm.node].guid, s->f.sm.port, ret);

@@ -154,14 +154,16 @@ static void disarm(struct sim *s, unsigned endport)
 
 void promises_disturbed(struct sim *s, struct fabsim_place at)
 {
-        struct fabsim_place peer;
+        const struct fabsim_port *p = fabsim_port_at(&s->f, at);
 
         record_at(s, at)->is_known = false;
         record_at(s, at)->changed_at = s->now;
         record_at(s, at)->was_disturbed = true;
-        disarm(s, endport_beside(s, at));
-        if (fabsim_neighbour(&s->f, at, &peer))
-                disarm(s, endport_beside(s, peer));
+        if (fabsim_is_endport(&s->f, at))
+                disarm(s, world_endport_at(s, at));
+        /* whether it is up or not */
+        if (p->is_cabled && s->f.nodes[p->peer_node].type != NODE_SWITCH)
+                disarm(s, world_endport_at(s, (struct fabsim_place) { p->peer_node, p->peer_port }));
 }
 
 /* --- transitions ----------------------------------------------------------------------------------------------------- */
@@ -202,6 +204,35 @@ static unsigned level_in(const struct p_key *keys, unsigned n, uint16_t base)
         return level;
 }
 
+static void trace_start(struct sim *s)
+{
+        for (unsigned n = 0; s->trace && n < s->f.n_nodes; n++)
+                for (unsigned p = 0; p <= s->f.nodes[n].num_ports; p++)
+                        for (unsigned i = 0; i < s->f.nodes[n].ports[p].capacity; i++)
+                                if (s->f.nodes[n].ports[p].table[i].v)
+                                        sim_trace(s, "A: node %u port %u index %u: 0x%04x%s%s", n, p, i,
+                                                  s->f.nodes[n].ports[p].table[i].v,
+                                                  s->f.nodes[n].ports[p].enforce_inbound ? " in" : "",
+                                                  s->f.nodes[n].ports[p].enforce_outbound ? " out" : "");
+}
+
+static void trace_endport(struct sim *s, unsigned endport)
+{
+        const struct census_entry *c = &s->transition.census.entries[endport];
+        struct p_key wants[2 * SIM_MAX_PARTITIONS];
+        struct fabsim_place at = {};
+        unsigned n = s->trace ? intent_wants(s, s->transition.intent, &s->transition.census, endport, false, wants) : 0;
+
+        if (!leaf_of(s, endport, &at))
+                at = s->endports[endport];
+        if (s->trace && c->is_there)
+                sim_trace(s, "B: node %u port %u%s%s%s, host %u, beside node %u port %u:", s->endports[endport].node,
+                          s->endports[endport].port, s->transition.armed[endport] ? " armed" : "", c->is_self ? " self" : "",
+                          c->is_sm ? " sm" : "", c->host, at.node, at.port);
+        for (unsigned i = 0; i < n; i++)
+                sim_trace(s, "   wanted 0x%04x", wants[i].v);
+}
+
 static void set_goal(struct sim *s, unsigned endport)
 {
         struct transition *t = &s->transition;
@@ -226,9 +257,11 @@ void promises_begin(struct sim *s)
         struct transition *t = &s->transition;
 
         t->is_on = true;
+        t->began = s->now;
         t->intent = s->daemon.generation->intent;
         t->census = s->daemon.census;
         s->counters.transitions++;
+        trace_start(s);
         for (unsigned n = 0; n < s->f.n_nodes; n++)
                 for (unsigned p = 0; p <= s->f.nodes[n].num_ports; p++) {
                         memcpy(s->tables[n][p].at_start, s->f.nodes[n].ports[p].table, sizeof(s->tables[n][p].at_start));
@@ -240,6 +273,7 @@ void promises_begin(struct sim *s)
                 t->armed[i] = is_armed(s, i);
                 if (t->armed[i])
                         set_goal(s, i);
+                trace_endport(s, i);
         }
 }
 
@@ -333,10 +367,19 @@ void promises_set(struct sim *s, struct fabsim_place at, const struct p_key *bef
 
                 if (before[i].v == p->table[i].v)
                         continue;
+                sim_trace(s, "node %u port %u index %u: 0x%04x becomes 0x%04x", at.node, at.port, i, before[i].v,
+                          p->table[i].v);
+                /* a rival who writes between pkeyd's look and its Set is not seen by anybody */
+                if (record_at(s, at)->changed_at >= t->began)
+                        continue;
                 if ((old && !intent_may_touch(t->intent, old)) || (new && !intent_may_touch(t->intent, new)))
                         sim_fail(s, "index %u of node %u port %u: 0x%04x became 0x%04x, which is not pkeyd's", i, at.node,
                                  at.port, before[i].v, p->table[i].v);
                 check_stability(s, at, i, p->table[i].v);
+        }
+        for (unsigned i = block * P_KEY_BLOCK_ENTRIES; i < p->capacity && i < (block + 1U) * P_KEY_BLOCK_ENTRIES; i++) {
+                uint16_t old = before[i].v & 0x7fff, new = p->table[i].v & 0x7fff;
+
                 note_index(record_at(s, at), i, old, new, i > 0 || !fabsim_is_endport(&s->f, at));
         }
         if (endport_beside(s, at) != UINT32_MAX)

@@ -157,6 +157,7 @@ struct transition {
         bool armed[SIM_MAX_ENDPORTS];
         struct reach from[SIM_MAX_ENDPORTS][SIM_BASES], to[SIM_MAX_ENDPORTS][SIM_BASES], now[SIM_MAX_ENDPORTS][SIM_BASES];
         bool skip[SIM_MAX_ENDPORTS][SIM_BASES];
+        usec_t began;
         const struct intent *intent;
         struct census census;
 };

@@ -51,8 +51,13 @@ static void be_quiet(struct sim *s)
                         port->m_key = 0;
                         port->m_key_protection = 0;
                 }
-        for (unsigned n = 0; n < s->f.n_nodes; n++)
+        for (unsigned n = 0; n < s->f.n_nodes; n++) {
+                if (s->f.nodes[n].is_up)
+                        continue;
                 s->f.nodes[n].is_up = true;
+                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
+                        promises_disturbed(s, (struct fabsim_place) { n, p });
+        }
         sim_trace(s, "faults are over");
 }
 
