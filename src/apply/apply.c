@@ -201,12 +201,16 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *re
         const struct task *task = &ap->tasks[i];
         unsigned k;
 
+        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT) {
+                t->enforcement_doubted = true;
+                return;
+        }
         if (t->source == TABLE_READ)
                 t->n_doubted = 0;
         t->source = TABLE_ASSUMED;
         t->failure = result->outcome;
         t->mad_status = result->mad_status;
-        for (k = 0; write_of(ap, i)->kind == WRITE_BLOCK && k < P_KEY_BLOCK_ENTRIES; k++)
+        for (k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
                 if (task->before[k].v != task->after[k].v) {
                         doubt(t, task->before[k]);
                         doubt(t, task->after[k]);
@@ -313,6 +317,7 @@ static void see_enforcement(struct apply *ap, const struct plan_write *w, const 
         port_info_decode(data, ret);
         table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
         table_of(ap, w)->enforce_outbound = ret->enforce_outbound;
+        table_of(ap, w)->enforcement_doubted = false;
 }
 
 static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])

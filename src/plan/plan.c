@@ -450,7 +450,8 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
                         return r;
                 n += r;
         }
-        if (between[0] != want[0] || between[1] != want[1]) {
+        /* bits in doubt: the write that changes nothing reads them */
+        if (between[0] != want[0] || between[1] != want[1] || (n == 0 && t->enforcement_doubted)) {
                 r = add_enforcement_write(pl, PHASE_ENFORCE, port, between, want);
                 if (r < 0)
                         return r;

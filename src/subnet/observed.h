@@ -27,6 +27,7 @@ struct observed_table {
         /* Of TABLE_ASSUMED: bases that a write touched of which nobody knows whether it arrived. */
         uint16_t doubted[OBSERVED_MAX_DOUBTED];
         uint16_t n_doubted;
+        bool enforcement_doubted; /* the same of the bits of PortInfo; whatever source says */
 };
 
 struct observed {
