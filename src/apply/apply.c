@@ -193,8 +193,18 @@ static void doubt(struct observed_table *t, struct p_key key)
                 t->doubted[t->n_doubted++] = p_key_base(key);
 }
 
-/* A Set went out, and nobody knows what became of it: nobody may call the table read, and the bases that it touched stay as
- * they are everywhere, in later runs too, until the table is read again. */
+/* From here on nobody may call the table read. */
+static void call_unread(struct observed_table *t, const struct smp_result *result)
+{
+        if (t->source == TABLE_READ)
+                t->n_doubted = 0;
+        t->source = TABLE_ASSUMED;
+        t->failure = result->outcome;
+        t->mad_status = result->mad_status;
+}
+
+/* A Set went out, and nobody knows what became of it: the bases that it touched stay as they are everywhere, in later runs
+ * too, until the table is read again. */
 static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
@@ -205,11 +215,7 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *re
                 t->enforcement_doubted = true;
                 return;
         }
-        if (t->source == TABLE_READ)
-                t->n_doubted = 0;
-        t->source = TABLE_ASSUMED;
-        t->failure = result->outcome;
-        t->mad_status = result->mad_status;
+        call_unread(t, result);
         for (k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
                 if (task->before[k].v != task->after[k].v) {
                         doubt(t, task->before[k]);
@@ -643,6 +649,8 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
         ap->steps_done++;
         if (result->outcome != SMP_ANSWERED) {
                 fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
+                if (w->kind == WRITE_BLOCK)
+                        call_unread(table_of(ap, w), result);
         } else if (w->kind == WRITE_BLOCK) {
                 p_key_block_decode(result->data, entries);
                 observed_table_get_block(table_of(ap, w), w->block, known);
