@@ -15,3 +15,5 @@ tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests
 	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c src/pkeyd/picture.c src/pkeyd/picture.h \
 	$(FABSIM_FABRIC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
+TESTS += tests/fabsim/check_simulate.sh
+EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds

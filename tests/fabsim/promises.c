@@ -14,8 +14,10 @@
  * back breaks isolation by himself. One end only is never enough. A port whose hardware tells lies about what a Set did is
  * not armed either. Unconfirmed Sets of pkeyd's own, lost answers, and kills do not disarm anything.
  *
- * Bases that are not pkeyd's stay as they are: there A and B are the same, unless pkeyd is asked to begin or end enforcing
- * at a port, which changes what the switch lets through and is what the admin asked for.
+ * Bases that are not pkeyd's stay as they are: there A and B are the same. A port where in A only a switch that enforces
+ * keeps such a base from passing is left out in that base, for the switch port may be asked to end enforcing; and in any
+ * base if the switch port's table is too small for what is wanted, or holds what is not pkeyd's, for it is let go then
+ * (enforcement_overflow), which is said and not promised.
  */
 
 #include <infiniband/mad.h>
@@ -166,6 +168,22 @@ void promises_disturbed(struct sim *s, struct fabsim_place at)
                 disarm(s, world_endport_at(s, (struct fabsim_place) { p->peer_node, p->peer_port }));
 }
 
+/* Entries that are not pkeyd's to change, or what may not fit: then a switch port may be left to itself. */
+static bool leaf_is_special(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
+                            struct fabsim_place leaf)
+{
+        struct p_key wants[2 * SIM_MAX_PARTITIONS];
+        const struct fabsim_port *ports[] = { &s->f.nodes[leaf.node].ports[leaf.port],
+                                              &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port] };
+
+        for (unsigned k = 0; k < 2; k++)
+                for (unsigned i = 0; i < ports[k]->capacity; i++)
+                        if (ports[k]->table[i].v & 0x7fff && !intent_may_touch(it, ports[k]->table[i].v & 0x7fff))
+                                return true;
+        /* up to twice what is wanted may be there on the way */
+        return 2 * intent_wants(s, it, c, endport, true, wants) + SIM_BASES > ports[0]->capacity;
+}
+
 /* --- transitions ----------------------------------------------------------------------------------------------------- */
 
 static bool is_armed(struct sim *s, unsigned endport)
@@ -178,20 +196,6 @@ static bool is_armed(struct sim *s, unsigned endport)
         if (!leaf_of(s, endport, &at) || !may_enforce(s, at))
                 return true;
         return record_at(s, at)->is_known && !fabsim_port_at(&s->f, at)->lies;
-}
-
-static bool bits_change(const struct sim *s, unsigned endport)
-{
-        enum settings_enforcement e = s->transition.intent->settings.enforcement;
-        const struct fabsim_port *p;
-        struct fabsim_place at;
-
-        if (!leaf_of(s, endport, &at) || !may_enforce(s, at))
-                return false;
-        p = &s->f.nodes[at.node].ports[at.port];
-        return p->enforce_inbound != ((e == ENFORCEMENT_BOTH || e == ENFORCEMENT_IN) && s->f.nodes[at.node].inbound_cap) ||
-               p->enforce_outbound !=
-                       ((e == ENFORCEMENT_BOTH || e == ENFORCEMENT_OUT) && s->f.nodes[at.node].outbound_cap);
 }
 
 static unsigned level_in(const struct p_key *keys, unsigned n, uint16_t base)
@@ -233,21 +237,33 @@ static void trace_endport(struct sim *s, unsigned endport)
                 sim_trace(s, "   wanted 0x%04x", wants[i].v);
 }
 
+/* In A only the switch port keeps this endport from what its own table gives it. */
+static bool is_held_back(const struct sim *s, unsigned endport, unsigned b)
+{
+        const struct reach *r = &s->transition.from[endport][b];
+        const struct fabsim_place p = s->endports[endport];
+        int own = fabsim_level(&s->f.nodes[p.node].ports[p.port], sim_bases[b]);
+
+        return r->sends[0] != own || r->sends[1] != own || r->receives[0] != own || r->receives[1] != own;
+}
+
 static void set_goal(struct sim *s, unsigned endport)
 {
         struct transition *t = &s->transition;
         struct p_key wants[2 * SIM_MAX_PARTITIONS];
         unsigned n = intent_wants(s, t->intent, &t->census, endport, false, wants);
-        bool changes = bits_change(s, endport);
+        struct fabsim_place leaf;
+        bool let_go = leaf_of(s, endport, &leaf) && may_enforce(s, leaf) &&
+                      leaf_is_special(s, t->intent, &t->census, endport, leaf);
 
         for (unsigned b = 0; b < SIM_BASES; b++) {
                 uint8_t level = (uint8_t) level_in(wants, n, sim_bases[b]);
 
                 t->to[endport][b] = (struct reach) { { level, level }, { level, level } };
-                t->skip[endport][b] = false;
+                t->skip[endport][b] = let_go && is_held_back(s, endport, b);
                 if (!intent_may_touch(t->intent, sim_bases[b])) {
                         t->to[endport][b] = t->from[endport][b];
-                        t->skip[endport][b] = changes;
+                        t->skip[endport][b] = is_held_back(s, endport, b);
                 }
         }
 }
@@ -497,22 +513,6 @@ static bool table_is_right(const struct sim *s, const struct intent *it, const s
         return found == n;
 }
 
-/* Entries that are not pkeyd's to change, or what may not fit: then a switch port may be left to itself. */
-static bool leaf_is_special(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
-                            struct fabsim_place leaf)
-{
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
-        const struct fabsim_port *ports[] = { &s->f.nodes[leaf.node].ports[leaf.port],
-                                              &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port] };
-
-        for (unsigned k = 0; k < 2; k++)
-                for (unsigned i = 0; i < ports[k]->capacity; i++)
-                        if (ports[k]->table[i].v & 0x7fff && !intent_may_touch(it, ports[k]->table[i].v & 0x7fff))
-                                return true;
-        /* up to twice what is wanted may be there on the way */
-        return 2 * intent_wants(s, it, c, endport, true, wants) + SIM_BASES > ports[0]->capacity;
-}
-
 static bool leaf_is_right(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
                           struct fabsim_place leaf)
 {
@@ -548,7 +548,7 @@ void promises_verified(struct sim *s, const struct verification *v)
                 while (next < v->n_differ && v->differ[next].port < i)
                         next++;
                 if (!o->tables[i].entries || o->tables[i].source != TABLE_READ || !record_at(s, at)->is_known ||
-                    endport == UINT32_MAX || (next < v->n_differ && v->differ[next].port == i))
+                    endport == UINT32_MAX || !record_at(s, s->endports[endport])->is_known || (next < v->n_differ && v->differ[next].port == i))
                         continue;
                 s->counters.verified++;
                 if (fabsim_is_endport(&s->f, at) ? !table_is_right(s, it, &s->daemon.census, endport, at) :

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim.h"
+
+#define MAX_JOBS 64
 
 void sim_fail(struct sim *s, const char *format, ...)
 {
@@ -135,20 +138,20 @@ static void print_totals(const struct totals *t)
         (void) fflush(stdout);
 }
 
-/* Seeds first, first + step, ...; 0, or 1 when one failed, which is then in *ret_failed. */
-static int run_seeds(uint64_t first, uint64_t n, uint64_t step, struct totals *totals, uint64_t *ret_failed)
+/* Seeds first, first + step, ...; 0, or 1 when one failed. *current is always the one at hand, should it crash. */
+static int run_seeds(uint64_t first, uint64_t n, uint64_t step, struct totals *totals, volatile uint64_t *current)
 {
         struct sim *s = malloc(sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
         for (uint64_t i = 0; i < n; i += step) {
+                *current = first + i;
                 simulate(s, first + i, false);
                 add(totals, s);
                 if (!s->failed)
                         continue;
                 printf("seed %" PRIu64 ": %s\n", first + i, s->failure);
-                *ret_failed = first + i;
                 free(s);
                 return 1;
         }
@@ -158,11 +161,10 @@ static int run_seeds(uint64_t first, uint64_t n, uint64_t step, struct totals *t
 
 struct report {
         struct totals totals;
-        uint64_t failed;
         int r;
 };
 
-static int start_job(uint64_t first, uint64_t n, unsigned jobs, pid_t *ret_pid)
+static int start_job(uint64_t first, uint64_t n, unsigned jobs, volatile uint64_t *current, pid_t *ret_pid)
 {
         struct report report = {};
         int fds[2];
@@ -178,7 +180,7 @@ static int start_job(uint64_t first, uint64_t n, unsigned jobs, pid_t *ret_pid)
                 return fds[0];
         }
         (void) close(fds[0]);
-        report.r = run_seeds(first, n, jobs, &report.totals, &report.failed);
+        report.r = run_seeds(first, n, jobs, &report.totals, current);
         (void) fflush(stdout);
         _exit(write(fds[1], &report, sizeof(report)) == (ssize_t) sizeof(report) ? 0 : 1);
 }
@@ -187,11 +189,15 @@ static int run_jobs(uint64_t first, uint64_t n, unsigned jobs)
 {
         struct totals totals = {};
         uint64_t failed = UINT64_MAX;
-        int fds[64], result = EXIT_SUCCESS;
-        pid_t pids[64];
+        int fds[MAX_JOBS], result = EXIT_SUCCESS;
+        pid_t pids[MAX_JOBS];
+        volatile uint64_t *current = mmap(NULL, MAX_JOBS * sizeof(*current), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+        if (current == MAP_FAILED)
+                return EXIT_FAILURE;
         for (unsigned j = 0; j < jobs; j++) {
-                fds[j] = start_job(first + j, n > j ? n - j : 0, jobs, &pids[j]);
+                fds[j] = start_job(first + j, n > j ? n - j : 0, jobs, &current[j], &pids[j]);
                 if (fds[j] < 0)
                         return EXIT_FAILURE;
         }
@@ -206,16 +212,14 @@ static int run_jobs(uint64_t first, uint64_t n, unsigned jobs)
                 (void) waitpid(pids[j], NULL, 0);
                 for (size_t i = 0; i < sizeof(totals) / sizeof(*to); i++)
                         to[i] += from[i];
-                if (report.r != 0)
-                        result = EXIT_FAILURE;
-                if (report.r > 0 && report.failed < failed)
-                        failed = report.failed;
+                if (report.r == 0)
+                        continue;
+                result = EXIT_FAILURE;
+                failed = MIN(failed, current[j]);
         }
         print_totals(&totals);
-        if (failed != UINT64_MAX)
+        if (result != EXIT_SUCCESS)
                 printf("failed: seed %" PRIu64 "\n", failed);
-        else if (result != EXIT_SUCCESS)
-                printf("failed: a job crashed\n");
         return result;
 }
 
@@ -272,7 +276,7 @@ int main(int argc, char **argv)
                         fprintf(stderr, "usage: simulate --seed N [--trace] | --first S --seeds N [-j JOBS]\n");
                         return EXIT_FAILURE;
                 }
-        if (jobs < 1 || jobs > 64)
+        if (jobs < 1 || jobs > MAX_JOBS)
                 jobs = 1;
         return one ? run_one(seed, trace) : run_jobs(first, n, jobs);
 }

@@ -37,7 +37,7 @@ static unsigned random_index(struct sim *s, uint16_t capacity)
 /* What was there before pkeyd came: the default partition at index 0 mostly, and this and that. No P_Key stands twice. */
 static void fill_table(struct sim *s, struct fabsim_port *p)
 {
-        unsigned n = prng_below(&s->rng, MIN(6, p->capacity - 1));
+        unsigned n = prng_below(&s->rng, prng_permille(&s->rng, 200) ? p->capacity : MIN(6, p->capacity - 1));
 
         memset(p->table, 0, sizeof(p->table));
         if (prng_permille(&s->rng, 900))
@@ -77,7 +77,7 @@ static void fill_enforcing(struct sim *s, struct fabsim_place leaf, const struct
 
 static void make_switches(struct sim *s, unsigned n)
 {
-        static const uint16_t caps[] = { 0, 8, 32, 32, 32, 64 };
+        static const uint16_t caps[] = { 0, 8, 16, 32, 32, 64 };
         char name[32];
 
         for (unsigned i = 0; i < n; i++) {
@@ -121,7 +121,7 @@ static void plug_in(struct sim *s, unsigned n_switches, unsigned node)
 
 static void make_hosts(struct sim *s, unsigned n_switches)
 {
-        static const uint16_t caps[] = { 128, 128, 64, 32, 16 };
+        static const uint16_t caps[] = { 128, 128, 64, 33, 20, 12 };
         unsigned n = prng_between(&s->rng, 2, 9);
 
         for (unsigned i = 0; i < n; i++) {
@@ -413,6 +413,7 @@ void world_external(struct sim *s, const struct event *e)
         case EXTERNAL_SWALLOW:
                 p->swallows.v = random_key(s);
                 p->lies = e->y % 2;
+                promises_disturbed(s, s->endports[e->x % s->n_endports]);
                 break;
         case EXTERNAL_CABLE:
                 pull_cable(s, e);
