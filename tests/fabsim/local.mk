@@ -6,6 +6,11 @@ check_PROGRAMS += check_fabsim
 TESTS += check_fabsim
 check_fabsim_SOURCES = tests/fabsim/check_fabsim.c $(FABSIM_FABRIC)
 check_fabsim_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_small
+TESTS += check_small
+check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
+check_small_LDADD = $(TEST_LIBS)
 endif
 
 # Beside the core, pkeyd's pictures are pkeyd's own: src/pkeyd/picture.c needs nothing of the shell.
