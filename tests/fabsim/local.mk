@@ -22,3 +22,9 @@ tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh
 EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds
+
+# The window: a benchmark in virtual time, so it is a test as well.
+check_PROGRAMS += tests/fabsim/bench_window
+TESTS += tests/fabsim/bench_window
+tests_fabsim_bench_window_SOURCES = tests/fabsim/bench_window.c tests/fabsim/events.c tests/fabsim/events.h $(FABSIM_FABRIC)
+tests_fabsim_bench_window_LDADD = libpkeyd-core.la

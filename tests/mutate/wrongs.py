@@ -20,8 +20,9 @@ MEMORY = "src/plan/index_memory.c"
 
 WRONGS = [
     # the order of phases
-    Wrong("revoke-after-open", PLAN_H, "        PHASE_REVOKE,\n        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n",
-          "        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n        PHASE_REVOKE,\n"),
+    Wrong("revoke-after-raise", PLAN_H,
+          "        PHASE_REVOKE,\n        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n        PHASE_RAISE,\n",
+          "        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n        PHASE_RAISE,\n        PHASE_REVOKE,\n"),
     Wrong("raise-after-lower", PLAN_H, "        PHASE_RAISE,\n        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n",
           "        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n        PHASE_RAISE,\n"),
     Wrong("grant-before-lower", PLAN_H,
@@ -106,6 +107,7 @@ WRONGS = [
     Wrong("status-ignored", ENGINE, "status == 0 ? SMP_ANSWERED : SMP_REFUSED", "SMP_ANSWERED"),
     Wrong("one-retry-too-many", ENGINE, "return x->tries <= x->request.retries;", "return x->tries <= x->request.retries + 1;"),
     Wrong("window-never-cut", WINDOW, "w->size = MAX(w->size / 2, MIN(WINDOW_MINIMUM, w->maximum));", "w->size = w->size;"),
+    Wrong("window-cut-from-what-it-is-now", WINDOW, "w->ceiling = MIN(w->size, size_then);", "w->ceiling = w->size;"),
     Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
