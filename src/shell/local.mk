@@ -18,3 +18,4 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
 libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h
+libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h

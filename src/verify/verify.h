@@ -20,12 +20,28 @@ enum discrepancy_source {
         SOURCE_KERNEL, /* ibv_query_pkey */
 };
 
+/* How the kernel's table is not that of the port's SMA. */
+enum kernel_difference_kind {
+        KERNEL_LACKS, /* the SMA has the entry, the kernel has not (or not yet) */
+        KERNEL_ONLY,  /* the kernel has it, the SMA has not (or no more) */
+        KERNEL_MOVED, /* both have it, at another index */
+};
+
+struct kernel_difference {
+        enum kernel_difference_kind kind;
+        struct p_key key;
+        uint16_t sma_index;    /* not of KERNEL_ONLY */
+        uint16_t kernel_index; /* not of KERNEL_LACKS */
+};
+
 struct discrepancy {
         uint32_t port;
         enum discrepancy_source source;
         const struct p_key *missing, *unexpected; /* ascending base */
         uint32_t n_missing, n_unexpected;
         bool enforcement_differs;  /* the bits of PortInfo are not as the settings say */
+        const struct kernel_difference *kernel; /* of SOURCE_KERNEL: how it is not what the SMA said */
+        uint32_t n_kernel;
 };
 
 struct verification {
