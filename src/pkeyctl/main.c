@@ -131,7 +131,7 @@ static void tell_out_of_memory(const struct context *ctx)
 static int tell_failure(struct context *ctx, int r)
 {
         if (r == -EIO && ferror(stdout))
-                return EXIT_REFUSED;
+                return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
         if (r == -ENOMEM || ctx->output->refused(ctx) < 0)
@@ -168,7 +168,8 @@ int main(int argc, char **argv)
         status = run(&ctx, r);
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));
-                status = status == EXIT_DONE ? EXIT_REFUSED : status;
+                if (status == EXIT_DONE)
+                        status = ctx.writing ? EXIT_PARTIAL : EXIT_REFUSED;
         }
         return status;
 }
