@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,8 @@ def check_equal(got, wanted, what):
         raise AssertionError("%s: got %r, wanted %r" % (what, got, wanted))
 
 
-def wait_for(condition, what, seconds=PATIENCE):
+def wait_for(condition, what, seconds=None):
+    seconds = seconds or PATIENCE
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -99,9 +101,11 @@ class Fabric:
 
     topology is what netfile.py makes, or the path of a file that ibsim reads. home is the node that this host is."""
 
-    def __init__(self, topology, home=None, opensm=True, partitions_conf=None, simulator_options=()):
+    def __init__(self, topology, home=None, opensm=True, partitions_conf=None, simulator_options=(),
+                 opensm_environment=None):
         self.topology, self.home, self.with_opensm = topology, home, opensm
         self.partitions_conf, self.simulator_options = partitions_conf, list(simulator_options)
+        self.opensm_environment = opensm_environment or {}
         self.simulator = self.opensm = None
         self.children = []
         self._working_directories = 0
@@ -166,7 +170,8 @@ class Fabric:
             os.makedirs(self.path(name), exist_ok=True)
         self.opensm = subprocess.Popen(
             ["opensm", "-d2", "-f", self.path("osm.log"), "-P", conf], cwd=self.new_directory(),
-            env=self.environment(OSM_CACHE_DIR=self.path("osm-cache"), OSM_TMP_DIR=self.path("osm-tmp")),
+            env=self.environment(OSM_CACHE_DIR=self.path("osm-cache"), OSM_TMP_DIR=self.path("osm-tmp"),
+                                 **self.opensm_environment),
             stdin=subprocess.DEVNULL, stdout=open(self.path("osm.out"), "a"), stderr=subprocess.STDOUT)
         wait_for(lambda: self._sweeps() > 0, "OpenSM to bring the subnet up")
 
@@ -197,8 +202,8 @@ class Fabric:
         os.mkdir(path)
         return path
 
-    def environment(self, trace=None, host=None, **more):
-        preload = [PRELOAD]
+    def environment(self, trace=None, host=None, preload=(), **more):
+        preload = [*preload, PRELOAD]
         env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
         for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
             env.pop(name, None)
@@ -215,14 +220,14 @@ class Fabric:
         env.update(more)
         return env
 
-    def run(self, arguments, trace=None, host=None, stdin=None, seconds=PATIENCE, **more):
+    def run(self, arguments, trace=None, host=None, stdin=None, seconds=None, **more):
         """Runs a program to its end."""
         try:
             r = subprocess.run(arguments, cwd=self.new_directory(), env=self.environment(trace, host, **more),
                                input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True,
-                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("still running after %d s: %s" % (seconds, " ".join(arguments))) from None
+                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds or PATIENCE)
+        except subprocess.TimeoutExpired as e:
+            raise AssertionError("still running after %d s: %s" % (e.timeout, " ".join(arguments))) from None
         result = Result(arguments, r.returncode, r.stdout, r.stderr)
         check(r.returncode >= 0, "killed by a signal:", result)
         return result
@@ -304,8 +309,7 @@ class Port:
 class Daemon:
     """pkeyd in the foreground, with a socket that hears what it tells systemd."""
 
-    def __init__(self, fabric, policy, trace=None, wait=True, options=()):
-        import socket
+    def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None):
         self.fabric, self.trace = fabric, trace
         self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -315,7 +319,7 @@ class Daemon:
         self.messages = []
         self.process = fabric.start(
             [program("pkeyd"), "--config", fabric.settings(), "--policy", policy, "--state-dir", fabric.path("state"), *options],
-            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path)
+            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:
             self.wait_ready(1)
 
@@ -396,6 +400,9 @@ def enter_namespace():
 
 def main():
     """Runs the test_ functions of the calling file (those named on the command line, if any are)."""
+    if os.environ.get("PKEYD_NO_SYSTEM_TESTS"):
+        print("SKIP: PKEYD_NO_SYSTEM_TESTS is set")
+        sys.exit(SKIP)
     enter_namespace()
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     module = sys.modules["__main__"]

@@ -1,11 +1,21 @@
 # tests/system/: whole programs on a simulated fabric (ibsim, OpenSM), each scenario a Python file; see harness.py.
 SYSTEM_TESTS = \
-	tests/system/test_harness.py
+	tests/system/test_apply.py \
+	tests/system/test_capacity.py \
+	tests/system/test_daemon.py \
+	tests/system/test_harness.py \
+	tests/system/test_indexes.py \
+	tests/system/test_loss.py \
+	tests/system/test_opensm_table.py \
+	tests/system/test_output.py \
+	tests/system/test_promises.py \
+	tests/system/test_topologies.py
 
 SYSTEM_MODULES = \
 	tests/system/harness.py \
 	tests/system/netfile.py \
-	tests/system/madtrace.py
+	tests/system/madtrace.py \
+	tests/system/oracle.py
 
 # The reader and the other writer share nothing with pkeyd, not even its flags.
 check_PROGRAMS += tests/system/readtables tests/system/setpkey

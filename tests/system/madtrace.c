@@ -9,12 +9,15 @@
  * all in hex; LID is the destination of what is sent and the source of what is received, PATH a directed route ("-": LID
  * routed), DATA the attribute's 64 bytes. What was sent is written down before it is sent, what was received before the
  * program sees it, so at each line of the trace a write that has no answer yet may or may not be in the hardware.
+ *
+ * MADTRACE_SIGNAL=SIGNAL:N sends the program a signal (a number) right after the Nth SubnSet(P_KeyTable) that it sends.
  */
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,19 +28,10 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int trace_fd = -1;
+static int signal_number;
+static unsigned signal_after;
 static int (*next_send)(int, int, void *, int, int, int);
 static int (*next_recv)(int, void *, int *, int);
-
-static void start(void)
-{
-        const char *path = getenv("MADTRACE");
-
-        next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
-        next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
-        /* Not open(): the library that speaks to the simulator has its own. */
-        if (path)
-                trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-}
 
 static uint64_t be(const uint8_t *p, unsigned n)
 {
@@ -46,6 +40,27 @@ static uint64_t be(const uint8_t *p, unsigned n)
         while (n--)
                 v = v << 8 | *p++;
         return v;
+}
+
+static void start(void)
+{
+        const char *path = getenv("MADTRACE"), *signal_at = getenv("MADTRACE_SIGNAL");
+
+        next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
+        next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
+        /* Not open(): the library that speaks to the simulator has its own. */
+        if (path)
+                trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (signal_at && sscanf(signal_at, "%d:%u", &signal_number, &signal_after) != 2)
+                signal_after = 0;
+}
+
+static void signal_if_due(const uint8_t *mad)
+{
+        static unsigned n;
+
+        if (mad[3] == 0x02 && be(mad + 16, 2) == 0x16 && __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED) == signal_after)
+                (void) kill(getpid(), signal_number);
 }
 
 static size_t hex(char *out, const uint8_t *bytes, unsigned n)
@@ -84,9 +99,14 @@ static void note(char direction, const void *umad, int length)
 
 int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries)
 {
+        int r;
+
         pthread_once(&once, start);
         note('>', umad, length);
-        return next_send(fd, agent, umad, length, timeout, retries);
+        r = next_send(fd, agent, umad, length, timeout, retries);
+        if (signal_after)
+                signal_if_due(umad_get_mad(umad));
+        return r;
 }
 
 int umad_recv(int fd, void *umad, int *length, int timeout)

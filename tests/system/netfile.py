@@ -3,7 +3,7 @@
 
 Run as a program it prints one:
 
-    netfile.py two-level LEAVES SPINES HOSTS_PER_LEAF
+    netfile.py two-level LEAVES SPINES HOSTS_PER_LEAF [HOST ...]
     netfile.py k-ary K                       three levels of switches with K ports: K^3/4 hosts, 5K^2/4 switches
 
 The first switch of the file is a leaf, the first host is node0001. ibsim gives port p of a CA the GUID of its node plus
@@ -109,8 +109,8 @@ def k_ary(k):
 
 
 def main(arguments):
-    if len(arguments) == 4 and arguments[0] == "two-level":
-        topology = two_level(*map(int, arguments[1:]))
+    if len(arguments) >= 4 and arguments[0] == "two-level":
+        topology = two_level(*map(int, arguments[1:4]), names=arguments[4:])
     elif len(arguments) == 2 and arguments[0] == "k-ary":
         topology = k_ary(int(arguments[1]))
     else:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The measurements of tests/bench/bench, all in one run on one fabric. Times are medians."""
+
+import argparse
+import os
+import re
+import statistics
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+
+import harness  # noqa: E402
+from harness import Daemon, Fabric, check, k_ary, program  # noqa: E402
+
+WINDOW = 128
+COUNTS = struct.Struct("=QQQQ")  # struct counts of lastset.c
+
+
+class Counter:
+    """The file that lastset.so keeps."""
+
+    def __init__(self, fabric, name):
+        self.path = fabric.path(name)
+        with open(self.path, "wb") as f:
+            f.write(bytes(COUNTS.size))
+
+    def read(self):
+        """smps, sets, answers to sets, seconds of the last of those"""
+        with open(self.path, "rb") as f:
+            smps, sets, answers, last = COUNTS.unpack(f.read())
+        return smps, sets, answers, last / 1e9
+
+    def environment(self):
+        return {"LASTSET": self.path, "preload": [os.path.join(harness.BUILD, "tests/bench/lastset.so")]}
+
+
+def last_set(counter, act):
+    """Seconds from the beginning of act() to the last answer to a Set, and the Sets and SMPs it took."""
+    before = counter.read()
+    began = time.monotonic()
+    act()
+    smps, sets, answers, last = counter.read()
+    check(sets > before[1] and answers == sets, "%d Sets, %d answers" % (sets, answers))
+    return last - began, sets - before[1], smps - before[0]
+
+
+def opensm_conf(n):
+    return "Default=0x7fff: ALL=full;\n" + "".join("b%d=0x%04x: ALL_CAS=full;\n" % (i, 0x1000 + i) for i in range(n))
+
+
+def policy(n):
+    """The same for pkeyd, so that neither undoes what the other did."""
+    return "version: 1\npartitions:\n  default: {pkey: 0x7fff, members: {ALL: full}}\n" + "".join(
+        "  b%d: {pkey: 0x%04x, members: {ALL_CAS: full}}\n" % (i, 0x1000 + i) for i in range(n))
+
+
+def measure_opensm(fabric, counter, rounds):
+    out = []
+    for n in range(1, rounds + 1):
+        fabric.write("partitions.conf", opensm_conf(n))
+        out.append(last_set(counter, fabric.heavy_sweep))
+    return out
+
+
+def measure_daemon(fabric, counter, daemon, first, rounds):
+    out = []
+    for n in range(first, first + rounds):
+        fabric.write("partitions.yaml", policy(n))
+        out.append(last_set(counter, daemon.reload))
+    return out
+
+
+def bare_loop(fabric, lids, smps, rounds):
+    return [float(fabric.run([program("tests/bench/bareloop"), str(WINDOW), str(smps), *map(str, lids)]).expect(0).out)
+            for _ in range(rounds)]
+
+
+def wall(fabric, arguments, statuses, rounds):
+    out = []
+    for _ in range(rounds):
+        began = time.monotonic()
+        fabric.run(arguments).expect(*statuses)
+        out.append(time.monotonic() - began)
+    return out
+
+
+def peak_megabytes(pid):
+    return int(re.search(r"VmHWM:\s*(\d+) kB", harness.read_file("/proc/%d/status" % pid)).group(1)) / 1024
+
+
+def report(name, value, what, limit):
+    print("%-62s %8.2f %s   %s" % (name, value, what, "ok, limit %g" % limit if value <= limit else "OVER the limit of %g" % limit),
+          flush=True)
+    return value <= limit
+
+
+def bring_up(fabric, counter):
+    """OpenSM, until it has written every table."""
+    began = time.monotonic()
+    fabric.opensm_environment = counter.environment()
+    fabric.start_opensm()
+    print("OpenSM brought %d hosts up in %.1f s" % (len(fabric.topology.hosts), time.monotonic() - began), flush=True)
+
+
+def run(k, rounds):
+    topology = k_ary(k)
+    n = len(topology.hosts) + len(topology.switches)
+    ports = sum(h[3] for h in topology.hosts) + sum(s[3] + 1 for s in topology.switches)
+    options = ["-N", str(max(2048, 2 * n)), "-S", str(max(256, 2 * len(topology.switches))), "-P", str(max(13312, 4 * ports))]
+    with Fabric(topology, opensm=False, partitions_conf=opensm_conf(0), simulator_options=options) as fabric:
+        by_opensm, by_pkeyd = Counter(fabric, "opensm.counts"), Counter(fabric, "pkeyd.counts")
+        bring_up(fabric, by_opensm)
+        opensm = measure_opensm(fabric, by_opensm, rounds)
+        for seconds, sets, _ in opensm:
+            print("OpenSM: SIGHUP to the last table %.3f s, %d Sets" % (seconds, sets), flush=True)
+
+        plan = wall(fabric, fabric.pkeyctl_arguments("plan", fabric.write("partitions.yaml", policy(rounds)), "--json"), (0, 2),
+                    rounds)
+        discover = wall(fabric, ["ibnetdiscover"], (0,), rounds)
+
+        fabric.settings("window: %d\nsweep_interval: 1h\n" % WINDOW)
+        daemon = Daemon(fabric, fabric.path("partitions.yaml"), environment=by_pkeyd.environment())
+        pkeyd = measure_daemon(fabric, by_pkeyd, daemon, rounds + 1, rounds)
+        for seconds, sets, smps in pkeyd:
+            print("pkeyd: SIGHUP to the last table %.3f s, %d Sets, %d SMPs" % (seconds, sets, smps), flush=True)
+        peak = peak_megabytes(daemon.process.pid)
+        check(daemon.stop() == 0, "pkeyd did not end well")
+        lids = [p.lid for p in fabric.tables().values() if p.type == 1]
+        smps = int(statistics.median(s[2] for s in pkeyd))
+        bare = bare_loop(fabric, lids, smps, rounds)
+        print("bare loop: %s s for %d SMPs" % (", ".join("%.3f" % b for b in bare), smps))
+
+        seconds = statistics.median(s[0] for s in pkeyd)
+        print()
+        good = [
+            report("one partition more on all hosts: pkeyd / OpenSM", seconds / statistics.median(s[0] for s in opensm), "", 0.1),
+            report("one partition more on all hosts: pkeyd / bare loop", seconds / statistics.median(bare), "", 2),
+            report("pkeyctl plan (%.2f s) / ibnetdiscover (%.2f s)" % (statistics.median(plan), statistics.median(discover)),
+                   statistics.median(plan) / statistics.median(discover), "", 0.5),
+            report("peak memory of pkeyd", peak, "MB", 150),
+        ]
+        return all(good)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--k", type=int, default=36, help="ports of a switch [36]")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [3]")
+    arguments = parser.parse_args()
+    harness.enter_namespace()
+    harness.PATIENCE = 900
+    sys.exit(0 if run(arguments.k, arguments.rounds) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fat tree of 128 hosts with OpenSM: what pkeyctl applies is what the policy says, on every endport, with no SubnSet more
+than there are changed blocks per phase."""
+
+import re
+
+import madtrace
+from harness import Fabric, check, check_equal, k_ary, main, sets
+from oracle import Oracle, Policy, differences
+
+
+def tenants():
+    policy = Policy()
+    policy.groups = {"storage": ["node[0001-0004]"], "compute": ["node[0005-0128]"]}
+    policy.add("lustre", 0x0010, {"storage": "full", "compute": "limited", "node0007": "none"})
+    policy.add("tenant-a", 0x0101, {"node[0005-0060]": "full", "@leaf08-04/1-4": "limited", "0x%016x" % 0x02C903008000F1: "none"})
+    policy.add("tenant-b", 0x0102, {"node006*,node007?": "full", "node0128/mlx5_0": "both", "node0127/mlx5_0/1": "limited"})
+    return policy
+
+
+def by_lid(tables):
+    return {p.lid: p.table for p in tables.values()}
+
+
+def apply_and_compare(fabric, policy, trace, *more, exit_status=0):
+    """Applies; compares every table with the policy, and the trace with the least it takes. Gives the run and the tables."""
+    before = fabric.tables()
+    result = fabric.apply(fabric.write("partitions.yaml", policy.yaml()), *more, trace=trace).expect(exit_status)
+    after = fabric.tables()
+    self_guid = fabric.topology.port_guid(fabric.home)
+    check_equal(differences(Oracle(after, self_guid).tables(policy), after), [], "tables that are not what the policy says")
+    check_equal(len(sets(fabric, trace)), madtrace.least_sets(by_lid(before), by_lid(after)), "SubnSets sent")
+    return result, after
+
+
+def test_fat_tree():
+    with Fabric(k_ary(8)) as fabric:
+        policy = tenants()
+        path = fabric.write("partitions.yaml", policy.yaml())
+
+        fabric.pkeyctl("check", path).expect(0)
+        fabric.pkeyctl("plan", path, trace="plan").expect(2)
+        check_equal(madtrace.all_sets(madtrace.read(fabric.path("plan"))), [], "SubnSets sent by a plan")
+        fabric.pkeyctl("verify", path).expect(2)
+
+        apply_and_compare(fabric, policy, "first")
+        check(len(sets(fabric, "first")) >= 128 + 80, "too few writes to be true")
+        fabric.pkeyctl("verify", path).expect(0)
+        fabric.pkeyctl("plan", path).expect(0)
+
+        apply_and_compare(fabric, policy, "again")
+        check_equal(madtrace.all_sets(madtrace.read(fabric.path("again"))), [], "SubnSets of a second apply")
+
+        # an edit: one host more, one fewer, one lowered, a partition gone, one new
+        policy.partitions["tenant-a"]["members"] += [("node0100", "full"), ("node0050", "none"), ("node0051", "limited")]
+        del policy.partitions["tenant-b"]
+        policy.add("tenant-c", 0x0103, {"ALL_CAS": "limited", "node0002": "full"})
+        _, after = apply_and_compare(fabric, policy, "edit")
+
+        for name in ("node0001", "node0051", "node0128"):
+            port = after[fabric.topology.port_guid(name)]
+            out = fabric.run(["smpquery", "pkeys", str(port.lid)]).expect(0).out
+            check_equal([int(k, 16) for k in re.findall(r"0x([0-9a-f]{4})", out)], port.table, "smpquery's view of " + name)
+
+
+def test_heavy_sweep_leaves_the_tables_alone():
+    """OpenSM believes its own picture; what pkeyd wrote stays through its sweeps."""
+    with Fabric(k_ary(4)) as fabric:
+        policy = Policy().add("p", 0x0010, {"ALL_CAS": "full"})
+        _, after = apply_and_compare(fabric, policy, "first")
+        fabric.heavy_sweep()
+        check_equal({g: p.table for g, p in fabric.tables().items()}, {g: p.table for g, p in after.items()}, "tables")
+
+
+def test_without_opensm():
+    """No LIDs, no SM: directed routes do it."""
+    with Fabric(k_ary(4), opensm=False) as fabric:
+        policy = Policy().add("p", 0x0010, {"node[0001-0008]": "full", "ALL_CAS": "limited"})
+        fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)
+        after = fabric.tables()
+        check_equal(differences(Oracle(after, fabric.topology.port_guid(fabric.home)).tables(policy), after), [],
+                    "tables that are not what the policy says")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What pkeyctl puts out: exit statuses, JSON with the documented keys, explain, show; and that bad input sends nothing."""
+
+import re
+
+import madtrace
+from harness import Fabric, check, check_equal, main, two_level
+from oracle import Policy
+
+GUID, P_KEY = re.compile(r"0x[0-9a-f]{16}"), re.compile(r"0x[0-9a-f]{4}")
+
+
+def fabric_of():
+    return Fabric(two_level(2, 1, 4))
+
+
+def policy_of():
+    return (Policy().add("a", 0x0101, {"node[0001-0003]": "full", "node0005": "limited", "node0006": "limited"})
+            .add("b", 0x0102, {"node0007": "full", "node0008": "both"}))
+
+
+def has(item, *keys):
+    for key in keys:
+        check(key in item, repr(key), "is not in", item)
+
+
+def test_plan_and_apply_json():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        for command, status in (("plan", 2), ("apply", 0)):
+            data = fabric.pkeyctl(command, path, "--json", *(["--yes"] if command == "apply" else [])).expect(status).json()
+            check_equal((data["schema"], data["ok"]), (1, True), "schema, ok")
+            has(data, "changes", "ports_affected", "phases", "findings")
+            writes = [w for p in data["phases"] for w in p["writes"]]
+            check_equal(len(writes), data["changes"], "writes")
+            check_equal(len({w["port_guid"] for w in writes}), data["ports_affected"], "ports")
+            for phase in data["phases"]:
+                has(phase, "phase", "writes")
+            for write in writes:
+                has(write, "node", "port_guid", "lid", "port", "block", "before", "after")
+                check(GUID.fullmatch(write["port_guid"]), write["port_guid"])
+                check(all(P_KEY.fullmatch(k) for k in write["before"] + write["after"]), write)
+        check_equal((data["written"], data["failed"]), (data["changes"], []), "written, failed")
+        data = fabric.pkeyctl("plan", path, "--json").expect(0).json()
+        check_equal((data["ok"], data["changes"], data["phases"]), (True, 0, []), "a plan when all is done")
+
+
+def test_verify_json():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        fabric.apply(path).expect(0)
+        data = fabric.pkeyctl("verify", path, "--json").expect(0).json()
+        check_equal((data["ok"], data["ports"], data["differ"], data["unreachable"]), (True, 8 + 3, [], []), "verify")
+        guid = fabric.topology.port_guid("node0007")
+        fabric.set_p_key(fabric.tables()[guid], i1=0x8666)
+        data = fabric.pkeyctl("verify", path, "--json").expect(2).json()
+        check_equal(data["ok"], False, "ok")
+        (differ,) = data["differ"]
+        has(differ, "node", "port", "source")
+        check_equal((differ["port_guid"], differ["missing"], differ["unexpected"]), ("0x%016x" % guid, ["0x8102"], ["0x8666"]),
+                    "what differs")
+        out = fabric.pkeyctl("verify", path).expect(2).out
+        check("node0007" in out and "0x8666" in out, "text of verify:", out)
+
+
+def test_errors_are_json_too():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", "version: 1\npartitions:\n  a: {pkey: 0x0101, members: {x: fulll}, colour: red}\n")
+        for command in (["check"], ["plan"], ["verify"], ["apply", "--yes"]):
+            data = fabric.pkeyctl(*command, path, "--json", trace="bad").expect(1).json()
+            check_equal((data["schema"], data["ok"]), (1, False), "schema, ok of " + command[0])
+            check(len([f for f in data["findings"] if f["severity"] == "error"]) >= 2, "all errors at once:", data["findings"])
+            for finding in data["findings"]:
+                has(finding, "file", "line", "column", "severity", "code", "text")
+        check_equal(madtrace.read(fabric.path("bad")), [], "MADs after a bad policy")
+        for arguments in (["no-such-command"], ["plan", "--no-such-option"], ["plan", path, "one-too-many"], ["apply", path]):
+            fabric.run(fabric.pkeyctl_arguments(*arguments), trace="bad").expect(1)
+        check_equal(madtrace.read(fabric.path("bad")), [], "MADs after bad usage")
+
+
+def test_no_device():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        data = fabric.pkeyctl("plan", path, "-C", "mlx5_77", "--json").expect(1).json()
+        check("host.no-device" in [f["code"] for f in data["findings"]], data["findings"])
+        fabric.pkeyctl("check", path, "-C", "mlx5_77").expect(0)
+
+
+def test_port_that_is_down():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        fabric.console('Unlink "node0001"')
+        data = fabric.pkeyctl("plan", path, "--json").expect(1).json()
+        check({"host.port-down", "host.discovery"} & {f["code"] for f in data["findings"]}, data["findings"])
+
+
+def test_another_process_writes():
+    with fabric_of() as fabric:
+        import fcntl
+        import os
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        fabric.apply(path).expect(0)
+        with open(os.path.join(fabric.path("state"), "lock"), "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            data = fabric.apply(path, "--json").expect(1).json()
+            check("host.busy" in [f["code"] for f in data["findings"]], data["findings"])
+        fabric.apply(path).expect(0)
+
+
+def test_state_directory_that_cannot_be_made():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        arguments = [a if a != fabric.path("state") else fabric.path("no/such/place")
+                     for a in fabric.pkeyctl_arguments("apply", path, "--yes", "--json")]
+        data = fabric.run(arguments, trace="state").json()
+        check("host.state-dir" in [f["code"] for f in data["findings"]], data["findings"])
+
+
+def test_explain():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        fabric.apply(path).expect(0)
+
+        def talk(a, b):
+            data = fabric.pkeyctl("explain", a, b, "--policy", path, "--json").json()
+            return data
+
+        def verdict(a, b):
+            return fabric.pkeyctl("explain", a, b, "--policy", path).out
+
+        full_full, limited_limited = talk("node0001", "node0002"), talk("node0005", "node0006")
+        check(full_full["ok"] and "0x8101" in str(full_full), "explain:", full_full)
+        check(full_full != limited_limited, limited_limited)
+        check("node0005" in verdict("node0005", "node0006"), verdict("node0005", "node0006"))
+
+
+def test_show():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        fabric.apply(path).expect(0)
+        ports = fabric.pkeyctl("show", "ports", "--json").expect(0).json()
+        check_equal(len(ports["ports"]), 8 + 3, "ports")
+        partitions = fabric.pkeyctl("show", "partitions", "--policy", path, "--json").expect(0).json()
+        check({"0x0101", "0x0102"} <= set(re.findall(r"0x[0-9a-f]{4}\b", str(partitions))), partitions)
+        for name in ("node0008", "0x%016x" % fabric.topology.port_guid("node0008")):
+            port = fabric.pkeyctl("show", "port", name, "--policy", path, "--json").expect(0).json()
+            check("0x0102" in str(port) and "0x8102" in str(port), port)
+        for what in (["ports"], ["partitions", "--policy", path], ["port", "node0008", "--policy", path]):
+            check("node0008" in fabric.pkeyctl("show", *what).expect(0).out or what[0] == "partitions", what)
+
+
+def test_check_with_a_topology():
+    with fabric_of() as fabric:
+        topology = fabric.write("topology", fabric.run(["ibnetdiscover"]).expect(0).out)
+        policy = policy_of().add("c", 0x0103, {"node0088": "full"})
+        path = fabric.write("partitions.yaml", policy.yaml())
+        data = fabric.pkeyctl("check", path, "--topology", topology, "--json", trace="check").expect(0).json()
+        check("selector.no-match" in [f["code"] for f in data["findings"]], data["findings"])
+        check_equal(madtrace.read(fabric.path("check")), [], "MADs of a check")
+
+
+if __name__ == "__main__":
+    main()

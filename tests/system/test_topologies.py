@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Topologies of real clusters, as ibnetdiscover printed them: read by ibsim as they are, with OpenSM on top."""
+
+import glob
+import os
+import re
+
+from harness import SOURCE, Fabric, Skip, check, check_equal, main
+from oracle import Oracle, Policy, differences
+
+TOPOLOGIES = os.environ.get("PKEYD_TOPOLOGIES") or os.path.join(SOURCE, "..", "shared", "topologies")
+
+
+def first_host(path):
+    with open(path, errors="replace") as f:
+        for line in f:
+            match = re.match(r'Ca\s+\d+\s+"([^"]+)"\s+#\s+"(\S+) \S+"', line)
+            if match and not match.group(2).startswith("Mellanox"):
+                return match.group(1)
+    raise Skip("no host in " + path)
+
+
+def policy_for(ports):
+    """Half of the hosts in one partition, storage-like names in another, one leaf's neighbours, a GUID."""
+    hosts = sorted({p.name for p in ports.values() if p.type == 1 and not p.description.startswith("Mellanox")})
+    some = [h for h in hosts if re.fullmatch(r"[\w.-]+", h)]
+    guid = min(p.guid for p in ports.values() if p.type == 1)
+    policy = Policy()
+    policy.groups["half"] = some[:max(1, len(some) // 2)]
+    policy.add("half", 0x0100, {"half": "full", some[-1]: "limited"})
+    policy.add("stars", 0x0200, {some[0][0] + "*": "limited", some[0]: "both", "0x%016x" % guid: "full"})
+    policy.add("aggregation", 0x0300, {"Mellanox": "full", "ALL_CAS": "limited"})
+    return policy
+
+
+def run_on(path):
+    home = first_host(path)
+    with Fabric(path, home=home, simulator_options=["-N", "8192", "-S", "1024", "-P", "131072"]) as fabric:
+        ports = fabric.tables()
+        policy = policy_for(ports)
+        self_guid = next(p.guid for p in ports.values() if p.type == 1 and "%x" % p.node == home[2:].lstrip("0"))
+        file = fabric.write("partitions.yaml", policy.yaml())
+        fabric.apply(file).expect(0)
+        after = fabric.tables()
+        check_equal(set(after), set(ports), "endports")
+        check_equal(differences(Oracle(after, self_guid).tables(policy), after), [],
+                    "tables that are not what the policy says")
+        fabric.pkeyctl("verify", file).expect(0)
+        check_equal(fabric.pkeyctl("plan", file, "--json").expect(0).json()["changes"], 0, "changes pending")
+        print("%s: %d endports, home %s" % (os.path.basename(path), len(after), home))
+        check(len(after) > 3, "that is no fabric")
+
+
+def test_topologies():
+    paths = sorted(glob.glob(os.path.join(TOPOLOGIES, "*.net")))
+    if not paths:
+        raise Skip("there are no topologies in ../shared/topologies")
+    for path in paths:
+        run_on(path)
+
+
+if __name__ == "__main__":
+    main()
