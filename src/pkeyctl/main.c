@@ -116,13 +116,13 @@ static int run_command(struct context *ctx)
         return c->run(ctx, &arguments);
 }
 
-/* Told without allocating anything. */
+/* Told without asking for memory. */
 static void tell_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
-                fputs("{\"schema\":1,\"ok\":false,\"findings\":[{\"file\":null,\"line\":0,\"column\":0,\"severity\":"
-                      "\"error\",\"code\":\"host.memory\",\"text\":\"out of memory\"}]}\n",
-                      stdout);
+                printf("{\"schema\":1,\"ok\":false,\"command\":\"%s\",\"findings\":[{\"file\":null,\"line\":0,\"column\":0,"
+                       "\"severity\":\"error\",\"code\":\"%s\",\"text\":\"out of memory\"}]}\n",
+                       ctx->command, finding_code_to_string(FINDING_HOST_MEMORY));
         else
                 fputs("pkeyctl: error: out of memory\n", stderr);
 }
