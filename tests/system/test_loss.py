@@ -95,7 +95,7 @@ def test_killed_in_the_middle_and_run_again():
     with Fabric(k_ary(4)) as fabric:
         policy, other = policy_of(5), policy_of(2)
         before = fabric.tables()
-        for i, n in enumerate((1, 5, 17, 40)):
+        for i, n in enumerate((1, 5, 11, 15)):
             wanted = other if i % 2 else policy
             path = fabric.write("partitions.yaml", wanted.yaml())
             process = fabric.start(fabric.pkeyctl_arguments("apply", path, "--yes"), "killed.err", trace="killed%d" % i,
