@@ -69,17 +69,18 @@ static void tell_ready(struct daemon *d)
         (void) sd_event_source_set_enabled(d->patience, SD_EVENT_OFF);
 }
 
-static int on_patience(sd_event_source *timer, uint64_t now, void *userdata)
+static int on_patience(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct daemon *d = userdata;
         char what[128];
 
+        (void) scheduled;
         notify_extend(PATIENCE);
         if (d->pass) {
                 pass_describe(d->pass, what, sizeof(what));
                 daemon_set_status(d, "%s", what);
         }
-        (void) sd_event_source_set_time(timer, now + PATIENCE_EVERY);
+        (void) sd_event_source_set_time(timer, clock_now() + PATIENCE_EVERY);
         (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
         return 0;
 }
@@ -204,12 +205,14 @@ static enum pass_kind choose_kind(struct daemon *d, usec_t now)
         return now >= d->sweep_at ? PASS_FULL : PASS_RETRY;
 }
 
-static int on_due(sd_event_source *timer, uint64_t now, void *userdata)
+static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct daemon *d = userdata;
+        usec_t now = clock_now(); /* the timer may have been late, or set to the past */
         enum pass_kind kind;
 
         (void) timer;
+        (void) scheduled;
         if (d->pass || d->stopping)
                 return 0;
         if (!d->reload_due && now < MIN(d->sweep_at, d->retry_at)) {

@@ -294,12 +294,13 @@ static bool try_lock(struct pass *p)
         return false;
 }
 
-static int on_lock_due(sd_event_source *timer, uint64_t now, void *userdata)
+static int on_lock_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct pass *p = userdata;
 
+        (void) scheduled;
         if (!try_lock(p)) {
-                (void) sd_event_source_set_time(timer, now + LOCK_RETRY);
+                (void) sd_event_source_set_time(timer, clock_now() + LOCK_RETRY);
                 (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
                 return 0;
         }
@@ -428,6 +429,8 @@ static void on_discovered(int r, void *userdata)
 
         if (r == 0)
                 r = picture_prepare(p->new_picture);
+        if (r == 0 && p->new_picture->subnet->sm_lid.v && p->new_picture->subnet->sm == SUBNET_NONE)
+                r = -ENODATA; /* the master SM's port is missing: answers were lost, see reconcile.c */
         if (r < 0) {
                 pass_fail(p, "the fabric could not be discovered", r);
                 return;

@@ -272,7 +272,8 @@ static int find_conflicts(struct search *s, enum specificity level)
         s->conflicts = arena_new_array(s->arena, struct conflict, s->n);
         if (!s->conflicts)
                 return -ENOMEM;
-        qsort(s->entries, s->n, sizeof(*s->entries), compare_entries);
+        if (s->n > 1)
+                qsort(s->entries, s->n, sizeof(*s->entries), compare_entries);
         for (i = first = 0; i < s->n; i++) {
                 struct entry *a = &s->entries[first], *b = &s->entries[i];
 

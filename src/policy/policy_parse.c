@@ -112,9 +112,10 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
         items = list ? node->children : node;
         if (node->broken)
                 return 0;
-        if (!items || yaml_tree_is_null(node)) {
-                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: is empty, so that nothing could be "
-                                       "done (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])");
+        if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
+                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: is %s (accepted: a list of P_Keys and "
+                                       "ranges, as in [0x7fff, 0x0001-0x0fff])", node->kind == YAML_TREE_MAP ?
+                                       "a map" : "empty");
                 return 0;
         }
         for (c = items; c; c = list ? c->next : NULL)
@@ -147,7 +148,7 @@ static int read_policy(struct policy_reader *r)
                             "a policy without partitions of its own is `version: 1` and `partitions: {}`");
                 return 0;
         }
-        yaml_tree_check_keys(&r->tree, root, "", policy_keys, policy_n_keys);
+        yaml_tree_check_keys(&r->tree, root, "", policy_keys, policy_n_keys, policy_n_keys);
         read_version(r, yaml_tree_get(root, "version"));
         node = yaml_tree_get(root, "strict");
         if (node)

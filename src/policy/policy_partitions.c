@@ -210,9 +210,15 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         if (problem)
                 (void) yaml_tree_error(&r->tree, node->key, FINDING_POLICY_NAME, "partitions: %s %s",
                                        report_quote(&r->report, node->key->text), problem);
+        if (yaml_tree_is_null(node)) {
+                (void) yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: a map with pkey "
+                                       "and members)", path);
+                return 0;
+        }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))
                 return 0;
-        yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, policy_n_partition_keys);
+        yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, policy_n_partition_keys,
+                             policy_n_partition_keys);
         read_p_key(r, partition, nodes, node);
         nodes->index0 = yaml_tree_get(node, "index0");
         if (nodes->index0)

@@ -33,16 +33,22 @@ struct element {
         struct selector *selector;
 };
 
-static struct finding *refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
+static struct finding *say(const struct element *e, enum finding_severity severity, enum finding_code code,
+                           size_t offset, const char *text)
 {
         struct place place = e->source->place;
         const char *path = e->source->path;
 
         if (e->source->verbatim)
                 place.where.column += (unsigned) (e->offset + offset);
-        return report_add(e->reader->report, FINDING_ERROR, code, &place, "%s%s%s%s%s", path ? path : "",
+        return report_add(e->reader->report, severity, code, &place, "%s%s%s%s%s", path ? path : "",
                           path ? ": " : "", report_quote(e->reader->report, e->text),
                           strncmp(text, "is ", 3) == 0 ? " " : ": ", text);
+}
+
+static struct finding *refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
+{
+        return say(e, FINDING_ERROR, code, offset, text);
 }
 
 static void hint(const struct element *e, struct finding *item, const char *text)
@@ -328,16 +334,13 @@ static void warn_near_group(const struct element *e)
         uint32_t i;
 
         nearest_init(&nearest, e->text);
-        nearest.limit = MIN(nearest.limit, 2u);
+        nearest.limit = strlen(e->text) < 4 ? 0 : MIN(nearest.limit, 2u);
         for (i = 0; p && i < p->n_groups; i++)
                 if (same_digits(e->text, p->groups[i].name))
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
                 return;
-        item = refuse(e, FINDING_POLICY_GROUP_UNKNOWN, 0, "no group has this name, so it is taken for a host");
-        if (!item)
-                return;
-        item->severity = FINDING_WARNING;
+        item = say(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
         report_hint(e->reader->report, item, "there is a group '%s'", nearest.best);
 }
 
@@ -379,7 +382,11 @@ static int parse_element(const struct element *e)
         char *slash;
 
         if (e->text[0] == '\0') {
-                (void) refuse(e, FINDING_POLICY_SELECTOR, 0, "a selector is missing");
+                struct finding *item = refuse(e, FINDING_POLICY_SELECTOR, 0, "is no selector (accepted: a host, a GUID, a "
+                                              "group, @SWITCH/PORTS, ALL ...)");
+
+                if (strchr(e->source->text, ','))
+                        hint(e, item, "there is a comma too many");
                 return -EBADMSG;
         }
         if (e->text[0] == '0' && tolower(e->text[1]) == 'x') {

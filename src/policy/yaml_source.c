@@ -95,8 +95,9 @@ static bool check_char(struct scan *s, uint32_t c, uint32_t next)
                 return false;
         }
         if (is_control(c) || breaks_line(c) || turns_direction(c)) {
-                (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", a character that cannot be seen, is not accepted",
-                                c);
+                (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", %s", c,
+                                c < 0xa0 ? "a control character: is this a text file?" :
+                                           "a character that cannot be seen, is not accepted");
                 (void) refuse(s, FINDING_YAML_ENCODING, text);
                 return false;
         }

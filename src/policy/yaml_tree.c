@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -65,8 +66,8 @@ struct complaint {
 };
 
 static const struct complaint complaints[] = {
-        { "mapping values are not allowed", "a second ':' or a line that is indented too far",
-          "check the indentation; a text that contains ': ' must stand in quotes", false },
+        { "mapping values are not allowed", "no ':' can stand here",
+          "is a ':' missing in the line above? has this line two of them? is it indented too far?", false },
         { "did not find expected key", "this line is not indented like the ones it belongs to",
           "all keys of one map begin in the same column", false },
         { "did not find expected '-' indicator", "this line is not indented like the items of the list above",
@@ -122,7 +123,8 @@ static void report_syntax(struct builder *b)
         place = yaml_tree_place(t, &at);
         item = report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
                           known ? known->text : problem);
-        if (looks_like_opensm(place.source_line))
+        if (looks_like_opensm(place.source_line) ||
+            looks_like_opensm(yaml_source_line(&t->source, t->arena, at.line - 1)))
                 add_opensm_hint(t->report, item);
         else if (known && known->hint)
                 report_hint(t->report, item, "%s", known->hint);
@@ -476,7 +478,7 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
         if (kind != YAML_TREE_SCALAR && yaml_tree_is_null(node)) {
                 item = yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: %s)", path,
                                        yaml_tree_kind_to_string(kind));
-                report_hint(t->report, item, "if nothing is what you mean, write %s",
+                report_hint(t->report, item, "if nothing is what you mean, write %s: %s", node->key ? node->key->text : "",
                             kind == YAML_TREE_MAP ? "{}" : "[]");
                 return false;
         }
@@ -498,7 +500,7 @@ static const char *join(struct report *r, const char *const *words, size_t n)
 }
 
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
-                          const char *const *keys, size_t n_keys)
+                          const char *const *keys, size_t n_keys, size_t n_accepted)
 {
         const struct yaml_tree_node *c;
         const char *accepted = NULL;
@@ -513,10 +515,10 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                 if (i < n_keys)
                         continue;
                 if (!accepted)
-                        accepted = join(t->report, keys, n_keys);
+                        accepted = join(t->report, keys, n_accepted);
                 item = yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
                                        *path ? ": " : "", report_quote(t->report, text), accepted);
-                near = nearest_word(text, keys, n_keys);
+                near = nearest_word(text, keys, n_accepted);
                 if (near)
                         report_hint(t->report, item, "did you mean '%s'?", near);
                 else if (looks_like_opensm(text))
@@ -536,7 +538,7 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
                 *ret = node->text[0] == 't';
                 return 0;
         }
-        item = yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is neither true nor false", path,
+        item = yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a truth value (accepted: true, false)", path,
                                report_quote(t->report, node->text));
         for (i = 0; i < ELEMENTS(yes); i++) {
                 if (strcasecmp(node->text, yes[i]) == 0)

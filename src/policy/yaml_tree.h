@@ -66,8 +66,9 @@ struct finding *yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node
 /* Is this node of that kind? If not, says so: "PATH: is a list, not a map". */
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
                       const char *path);
-/* Reports keys of a map that are not among `keys`, with the nearest of them. path "": the top of the file. */
+/* Reports keys of a map that are not among `keys`; the first n_accepted of them are named as accepted, and the nearest.
+ * path "": the top of the file. */
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
-                          const char *const *keys, size_t n_keys);
+                          const char *const *keys, size_t n_keys, size_t n_accepted);
 /* true or false, nothing else. Returns 0 or -EBADMSG (reported). */
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret);

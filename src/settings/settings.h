@@ -32,6 +32,31 @@ struct settings {
         unsigned window;                  /* upper bound of MADs in flight */
 };
 
+/* What a value looks like. */
+enum settings_type {
+        SETTINGS_NAME,     /* a word */
+        SETTINGS_NUMBER,
+        SETTINGS_DURATION, /* number and unit */
+        SETTINGS_BOOL,
+        SETTINGS_WORD,     /* one of `words` */
+        SETTINGS_LATER,    /* known, and refused: this version does not act on it */
+};
+
+/* A line of the schema. */
+struct settings_key {
+        const char *name;
+        enum settings_type type;
+        size_t offset, size;           /* of the member of struct settings; size 0: there is none */
+        uint64_t min, max;             /* of numbers; of durations in microseconds */
+        const char *accepted;          /* for messages: the values that this version takes */
+        const char *const *words;      /* of SETTINGS_WORD, in the order of the enum; NULL behind the last */
+        unsigned n_supported;          /* of the words: the first so many are acted on, the others refused */
+        const char *standard;          /* the default, as one would write it; NULL: none */
+};
+
+extern const struct settings_key settings_schema[];
+extern const size_t settings_n_keys;
+
 /* The defaults, as if the file were empty. */
 void settings_default(struct settings *ret);
 

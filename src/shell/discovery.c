@@ -309,6 +309,7 @@ static int convert(struct discovery *d, struct subnet **ret)
                 return r;
         if (subnet->self == SUBNET_NONE)
                 return -ENODATA;
+        subnet->sm_lid = d->sm_lid;
         *ret = subnet;
         return 0;
 }

@@ -177,9 +177,10 @@ int fabric_refresh_port(struct fabric *f)
 static void *discover(void *argument)
 {
         struct fabric_discovery *d = argument;
+        int lent = umad_port_lend(&d->lp);
 
         d->r = discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
-        umad_port_settle(&d->lp);
+        umad_port_reclaim(&d->lp, lent);
         (void) eventfd_write(d->event_fd, 1);
         return NULL;
 }

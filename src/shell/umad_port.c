@@ -165,6 +165,13 @@ static int register_agents(struct smi_port *p)
         return 0;
 }
 
+static void unregister_agents(const struct smi_port *p)
+{
+        for (size_t i = 0; i < ELEMENTS(p->agents); i++)
+                if (p->agents[i] >= 0)
+                        (void) umad_unregister(p->fd, p->agents[i]);
+}
+
 static int open_device(const struct local_port *lp)
 {
         int fd;
@@ -229,9 +236,7 @@ struct smi_port *umad_port_close(struct smi_port *p)
                 wake_thread(p);
                 (void) pthread_join(p->thread, NULL);
         }
-        for (size_t i = 0; i < ELEMENTS(p->agents); i++)
-                if (p->agents[i] >= 0)
-                        (void) umad_unregister(p->fd, p->agents[i]);
+        unregister_agents(p);
         if (p->fd >= 0)
                 (void) umad_close_port(p->fd);
         if (p->event_fd >= 0)
@@ -245,12 +250,35 @@ struct smi_port *umad_port_close(struct smi_port *p)
         return NULL;
 }
 
-void umad_port_settle(const struct local_port *lp)
+int umad_port_lend(const struct local_port *lp)
 {
-        int fd = open_device(lp);
+        struct smi_port p = { .fd = open_device(lp), .agents = { -1, -1 } };
+        int r;
 
+        if (p.fd < 0)
+                return p.fd;
+        r = register_agents(&p);
+        unregister_agents(&p);
+        (void) umad_close_port(p.fd);
+        return r < 0 ? r : p.agents[1];
+}
+
+void umad_port_reclaim(const struct local_port *lp, int lent)
+{
+        int fd;
+
+        if (lent < 0)
+                return;
+        /* Under the preload library this is the descriptor that was used last: closing it again frees its other agent. */
+        fd = open_device(lp);
         if (fd >= 0)
                 (void) umad_close_port(fd);
+        /* And this frees the agent of the one before it. In this order: it makes the library forget the other one. */
+        fd = open_device(lp);
+        if (fd < 0)
+                return;
+        (void) umad_unregister(fd, lent);
+        (void) umad_close_port(fd);
 }
 
 /* The kernel matches an answer only as long as its own timer runs, and refuses a retry with the same transaction ID until

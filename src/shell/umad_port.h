@@ -5,7 +5,7 @@
  * One InfiniBand port of this host through libibumad.
  *
  * A umad descriptor need not be one that epoll takes, so receiving is a thread that sits in umad_recv, puts what came into
- * a bounded ring and rings an eventfd. Opened for a pass, closed after it: libibnetdisc needs the agents for itself.
+ * a bounded ring and rings an eventfd. It is closed before a discovery: libibnetdisc needs the agents for itself.
  */
 
 #include "ib/smp.h"
@@ -37,10 +37,15 @@ int umad_port_open(const struct local_port *lp, struct smi_port **ret);
 struct smi_port *umad_port_close(struct smi_port *p);
 DEFINE_CLEANUP(struct smi_port *, umad_port_close)
 
-/* To be called after another library (libibnetdisc) used the port and closed it. Under ibsim's preload library a close
- * gives back only one of the descriptor's agents; another open and close gives back the other one, without which the agents
- * of a long-lived process would run out. Does nothing that matters on a real port. */
-void umad_port_settle(const struct local_port *lp);
+/*
+ * Before and after another library (libibnetdisc) uses the port by itself, twice in a row and without giving back its
+ * agents: a kernel takes them back when a descriptor is closed, ibsim's preload library only the first one of each
+ * descriptor, and it has 32 of them for the life of a process. Agents are numbered from the lowest free number on, so the
+ * one that the library will leave behind is known before: umad_port_lend returns it (or a negative errno, when the port
+ * cannot be opened), umad_port_reclaim gives it back. A real port does not have an agent of that number then, and says so.
+ */
+int umad_port_lend(const struct local_port *lp);
+void umad_port_reclaim(const struct local_port *lp, int lent);
 
 /* Sends now. 0 or negative errno. */
 int umad_port_send(struct smi_port *p, const struct mad_frame *frame);

@@ -526,7 +526,7 @@ START_TEST(deadline)
 }
 END_TEST
 
-/* Deadlines are told in order even if the clock that is told to the engine jumps back. */
+/* A clock that jumps back stands still as far as the engine is concerned: its deadlines stay in order. */
 START_TEST(clock_jumps_back)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
@@ -537,8 +537,9 @@ START_TEST(clock_jumps_back)
         submit(e, 2, 2, 0);
         expect_send(e, START, 2, &g);
         ck_assert_uint_eq(mad_engine_deadline(e), START + 100 + TIMEOUT);
+        expect_answer_taken(e, START + 10, &f);
+        ck_assert_uint_eq(mad_engine_deadline(e), START + 100 + TIMEOUT);
         ck_assert(!mad_engine_next_send(e, START + 100 + TIMEOUT, &f));
-        expect_result(e, 1, SMP_TIMED_OUT);
         expect_result(e, 2, SMP_TIMED_OUT);
         ck_assert_uint_eq(mad_engine_deadline(e), USEC_INFINITY);
 }

@@ -5,7 +5,7 @@
 set -eu
 
 me=$(realpath "$0")
-program=$(realpath "${abs_top_builddir:-.}/smp_rate")
+programs=$(realpath "${abs_top_builddir:-.}")
 preload=
 for directory in /usr/lib/*/umad2sim /usr/lib64/umad2sim /usr/lib/umad2sim; do
         if [ -e "$directory/libumad2sim.so" ]; then
@@ -74,16 +74,21 @@ done
 # AddressSanitizer wants to be the first library, and must not look into memcpy: the preload library copies 32 bytes more
 # than it allocated. A leak check would also count what that library leaks at exit.
 libraries=$preload
-asan=$(ldd "$program" | awk '/libasan/ { print $3 }')
+asan=$(ldd "$programs/smp_rate" | awk '/libasan/ { print $3 }')
 if [ -n "$asan" ]; then
         libraries="$asan $preload"
 fi
+on_ibsim() {
+        SIM_HOST=host1-1 LD_PRELOAD=$libraries ASAN_OPTIONS=detect_leaks=0:replace_intrin=0 "$@"
+}
 rate() {
-        SIM_HOST=host1-1 LD_PRELOAD=$libraries ASAN_OPTIONS=detect_leaks=0:replace_intrin=0 "$program" "$@" "$leaves" "$hosts"
+        on_ibsim "$programs/smp_rate" "$@" "$leaves" "$hosts"
 }
 
 rate pump 128 20000
 rate pump 1 200
+# More rounds than the preload library has room for agents that are not given back.
+on_ibsim "$programs/fabric_again" 40 $((leaves * hosts + leaves + 1))
 if [ -n "${BENCH:-}" ]; then
         for _ in 1 2 3; do
                 rate bare 128 300000

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "settings/settings.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/nearest.h"
+#include "policy/yaml_tree.h"
+
+#define MEMBER(name) offsetof(struct settings, name), sizeof(((struct settings *) NULL)->name)
+#define NO_MEMBER    0, 0
+#define NAME_MAX_LENGTH 63
+
+static const char *const modes[] = { "enforce", "audit", NULL };
+static const char *const writers[] = { "direct", "opensm", NULL };
+static const char *const roles[] = { "always", "follow-sm", NULL };
+static const char *const unmanageds[] = { "remove", "keep", NULL };
+static const char *const enforcements[] = { "both", "in", "out", "off", NULL };
+static const char *const overflows[] = { "refuse", "disable", NULL };
+
+/* The order of words is that of the enums in settings.h. What is only refused comes last. */
+const struct settings_key settings_schema[] = {
+        { "ca", SETTINGS_NAME, MEMBER(ca), 0, 0, "the name of a channel adapter, as in mlx5_0" },
+        { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
+        { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, 2, "enforce" },
+        { "writer", SETTINGS_WORD, NO_MEMBER, 0, 0, "direct", writers, 1, "direct" },
+        { "role", SETTINGS_WORD, NO_MEMBER, 0, 0, "always", roles, 1, "always" },
+        { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, 2, "remove" },
+        { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, 4, "both" },
+        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), 0, 0, "refuse, disable", overflows, 2,
+          "refuse" },
+        { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", NULL, 0, "false" },
+        { "sweep_interval", SETTINGS_DURATION, MEMBER(sweep_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
+          "1s to 24h", NULL, 0, "60s" },
+        { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL, 0,
+          "500ms" },
+        { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, 0, "128" },
+        { "opensm", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "violations", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "metrics", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "m_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "sa_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+};
+const size_t settings_n_keys = ELEMENTS(settings_schema);
+
+struct reader {
+        struct arena *arena;
+        struct report report;
+        struct yaml_tree tree;
+        struct settings *settings;
+};
+
+static struct finding *refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key,
+                              const char *problem)
+{
+        return yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %s %s (accepted: %s)", key->name,
+                               report_quote(&r->report, node->text), problem, key->accepted);
+}
+
+static void *member(struct reader *r, const struct settings_key *key)
+{
+        return (char *) r->settings + key->offset;
+}
+
+static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+        size_t n = strlen(node->text);
+        const char *name = node->text;
+
+        if (n == 0 || n > NAME_MAX_LENGTH || strspn(name, accepted) != n)
+                (void) refuse(r, node, key, "is not a device name");
+        else
+                memcpy(member(r, key), &name, sizeof(name));
+}
+
+/* Digits only, up to 9 of them; *ret_end: what follows. */
+static bool parse_number(const char *text, uint64_t *ret, const char **ret_end)
+{
+        size_t n = strspn(text, "0123456789");
+
+        if (n == 0 || n > 9)
+                return false;
+        *ret = strtoull(text, NULL, 10);
+        *ret_end = text + n;
+        return true;
+}
+
+static void read_number(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *end;
+        unsigned value;
+        uint64_t v;
+
+        if (!parse_number(node->text, &v, &end) || *end) {
+                (void) refuse(r, node, key, "is not a number");
+                return;
+        }
+        if (v < key->min || v > key->max) {
+                (void) refuse(r, node, key, "is out of range");
+                return;
+        }
+        value = (unsigned) v;
+        memcpy(member(r, key), &value, sizeof(value));
+}
+
+static void read_duration(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        static const struct {
+                const char *name;
+                usec_t usec;
+        } units[] = {
+                { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
+        };
+        const char *unit = "";
+        uint64_t v;
+        size_t i;
+
+        if (!parse_number(node->text, &v, &unit)) {
+                report_hint(&r->report, refuse(r, node, key, "is not a duration"),
+                            "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
+                return;
+        }
+        for (i = 0; i < ELEMENTS(units) && strcmp(unit, units[i].name) != 0; i++)
+                ;
+        if (i == ELEMENTS(units)) {
+                report_hint(&r->report, refuse(r, node, key, *unit ? "has an unknown unit" : "has no unit"),
+                            "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
+                return;
+        }
+        v *= units[i].usec;
+        if (v < key->min || v > key->max)
+                (void) refuse(r, node, key, "is out of range");
+        else
+                memcpy(member(r, key), &v, sizeof(v));
+}
+
+static void read_word(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        struct finding *item;
+        const char *near;
+        unsigned i;
+
+        for (i = 0; key->words[i] && strcmp(node->text, key->words[i]) != 0; i++)
+                ;
+        if (!key->words[i]) {
+                near = nearest_word(node->text, key->words, key->n_supported);
+                item = refuse(r, node, key, "is not known");
+                if (near)
+                        report_hint(&r->report, item, "did you mean '%s'?", near);
+        } else if (i >= key->n_supported) {
+                (void) refuse(r, node, key, "is not supported by this version");
+        } else if (key->size > 0) {
+                memcpy(member(r, key), &i, key->size);
+        }
+}
+
+_Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
+                       sizeof(enum settings_enforcement) == sizeof(unsigned) &&
+                       sizeof(enum settings_overflow) == sizeof(unsigned),
+               "words are stored as the number of the word");
+
+/* To accept such a key and do nothing would be a silent lie. */
+static void refuse_later(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        (void) yaml_tree_error(&r->tree, node->key, FINDING_VALUE_INVALID, "%s: is not supported by this version "
+                               "(accepted: %s)", key->name, key->accepted);
+}
+
+static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        bool value;
+
+        if (key->type == SETTINGS_LATER) {
+                refuse_later(r, key, node);
+                return;
+        }
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
+                return;
+        if (yaml_tree_is_null(node)) {
+                (void) yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: nothing follows (accepted: %s)",
+                                       key->name, key->accepted);
+                return;
+        }
+        switch (key->type) {
+        case SETTINGS_NAME:
+                read_name(r, key, node);
+                return;
+        case SETTINGS_NUMBER:
+                read_number(r, key, node);
+                return;
+        case SETTINGS_DURATION:
+                read_duration(r, key, node);
+                return;
+        case SETTINGS_BOOL:
+                if (yaml_tree_bool(&r->tree, node, key->name, &value) == 0)
+                        memcpy(member(r, key), &value, sizeof(value));
+                return;
+        case SETTINGS_WORD:
+                read_word(r, key, node);
+                return;
+        case SETTINGS_LATER:
+                return;
+        }
+}
+
+static void read_settings(struct reader *r)
+{
+        const char *names[ELEMENTS(settings_schema)];
+        const struct yaml_tree_node *node;
+        size_t n_supported = 0, i;
+
+        if (!r->tree.root)
+                return;
+        for (i = 0; i < settings_n_keys; i++) {
+                names[i] = settings_schema[i].name;
+                n_supported += settings_schema[i].type != SETTINGS_LATER;
+        }
+        yaml_tree_check_keys(&r->tree, r->tree.root, "", names, settings_n_keys, n_supported);
+        for (i = 0; i < settings_n_keys; i++) {
+                node = yaml_tree_get(r->tree.root, names[i]);
+                if (node)
+                        read_key(r, &settings_schema[i], node);
+        }
+}
+
+void settings_default(struct settings *ret)
+{
+        *ret = (struct settings) {
+                .mode = MODE_ENFORCE,
+                .unmanaged = UNMANAGED_REMOVE,
+                .enforcement = ENFORCEMENT_BOTH,
+                .enforcement_overflow = OVERFLOW_REFUSE,
+                .sweep_interval = 60 * USEC_PER_SEC,
+                .timeout = 500 * USEC_PER_MSEC,
+                .window = 128,
+        };
+}
+
+int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                   struct settings **ret)
+{
+        struct reader r = { .arena = a };
+        char *file = arena_strdup(a, file_name);
+        int e, finish;
+
+        report_init(&r.report, findings);
+        r.settings = arena_new_object(a, struct settings);
+        if (!r.settings || !file)
+                return -ENOMEM;
+        settings_default(r.settings);
+        e = yaml_tree_parse(&r.tree, a, file, bytes, n, &r.report);
+        if (e == 0)
+                read_settings(&r);
+        yaml_tree_done(&r.tree);
+        finish = report_finish(&r.report);
+        findings_sort(findings);
+        if (e == 0)
+                e = finish;
+        if (e == 0)
+                *ret = r.settings;
+        return e;
+}
