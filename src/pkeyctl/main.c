@@ -35,6 +35,7 @@ static const char help_tail[] =
                 "      --topology FILE  check: names against this output of ibnetdiscover\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
+                "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
                 "  -q, --quiet          errors and the exit status only\n"
                 "  -v, --verbose        more: every write, every port\n"
                 "  -h, --help           this text\n"
@@ -96,6 +97,8 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check only");
         if (o->yes && c->run != command_apply)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
+        if (o->local && c->run != command_verify)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--local is for verify only");
         if (o->policy && takes_file && n > 0)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
                                     o->policy, o->arguments[1]);

@@ -119,6 +119,7 @@ const struct output output_text = {
         .propose = text_propose,
         .apply = text_apply,
         .verify = text_verify,
+        .verify_local = text_verify_local,
         .show_ports = text_show_ports,
         .show_partitions = text_show_partitions,
         .show_port = text_show_port,
