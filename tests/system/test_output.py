@@ -86,6 +86,13 @@ def test_no_device():
         fabric.pkeyctl("check", path, "-C", "mlx5_77").expect(0)
 
 
+def test_no_permission():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        data = fabric.pkeyctl("plan", path, "--json", trace="denied", MADTRACE_DENIED="1").expect(1).json()
+        check_equal([f["code"] for f in data["findings"]], ["host.no-permission"], "findings")
+
+
 def test_port_that_is_down():
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
