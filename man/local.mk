@@ -1,2 +1,3 @@
 # man/
 dist_man_MANS += man/pkeyd.8
+dist_man_MANS += man/pkeyctl.1

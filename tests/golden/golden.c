@@ -2,7 +2,7 @@
 /*
  * Golden files. For each NAME.yaml of a folder, NAME.expected holds what a person would read:
  *
- *     rejected/  bad policies: every finding, as it is printed
+ *     rejected/  bad policies: every finding, as it is printed, and then their codes
  *     accepted/  good policies: findings, then the normal form
  *     settings/  pkeyd.yaml, bad and good: every finding, then "ok" if it was accepted
  *
@@ -54,6 +54,8 @@ static void add_findings(struct text *t, struct arena *a, const struct findings 
 
         for (i = 0; i < findings->n; i++)
                 text_add(t, "%s", finding_format(a, &findings->items[i]));
+        for (i = 0; i < findings->n; i++)
+                text_add(t, "[%s]\n", finding_code_to_string(findings->items[i].code));
 }
 
 /* What the program makes of a file, as the expectation has it. Returns whether it was accepted. */
