@@ -1,2 +1,3 @@
 # man/
 dist_man_MANS += man/pkeyd.8
+dist_man_MANS += man/partitions.yaml.5 man/pkeyd.yaml.5
