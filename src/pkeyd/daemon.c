@@ -138,51 +138,44 @@ static const char *settings_port(const struct settings *s, char *buffer, size_t 
         return buffer;
 }
 
-/* Why there is nothing to do yet; NULL: there is. */
-static const char *why_wait(struct daemon *d, int error)
+void daemon_port_waits(struct daemon *d, const char *why)
 {
-        const struct local_port *lp;
-
-        switch (error) {
-        case 0:
-                break;
-        case -ENETDOWN:
-                return "its link is down";
-        case -ENODEV:
-                return "there is no such device";
-        default:
-                return strerror(-error);
-        }
-        lp = fabric_local_port(d->fabric);
-        if (lp->state != PORT_STATE_ARMED && lp->state != PORT_STATE_ACTIVE)
-                return "no subnet manager brought it up yet";
-        if (lp->lid.v == 0 || lp->sm_lid.v == 0)
-                return "no subnet manager gave it a LID yet";
-        return NULL;
-}
-
-/* True if the port can be worked through. Else it is said once, and looked at again soon. */
-static bool port_is_there(struct daemon *d)
-{
-        const struct settings *settings = settings_wanted(d);
-        int r = open_fabric(d, settings);
-        const char *why = why_wait(d, r);
         char buffer[CA_NAME_SIZE + 16];
 
-        if (!why) {
-                const struct local_port *lp = fabric_local_port(d->fabric);
-
-                if (d->waiting)
-                        journal_event(&d->journal, EVENT_PORT_FOUND, NULL, "%s port %u is up, LID %u", lp->ca, lp->port,
-                                      (unsigned) lp->lid.v);
-                d->waiting = false;
-                return true;
-        }
-        daemon_set_status(d, "waiting for %s: %s", settings_port(settings, buffer, sizeof(buffer)), why);
+        daemon_set_status(d, "waiting for %s: %s", settings_port(settings_wanted(d), buffer, sizeof(buffer)), why);
         if (!d->waiting)
                 journal_event(&d->journal, EVENT_WAITING_FOR_PORT, NULL, "%s", d->status);
         d->waiting = true;
+}
+
+void daemon_port_works(struct daemon *d, struct lid lid)
+{
+        const struct local_port *lp = fabric_local_port(d->fabric);
+
+        if (d->waiting)
+                journal_event(&d->journal, EVENT_PORT_FOUND, &(struct journal_about) { .lid = lid },
+                              "%s port %u is up, LID %u", lp->ca, lp->port, (unsigned) lid.v);
+        d->waiting = false;
+}
+
+static void wait_for_port(struct daemon *d)
+{
+        d->sweep_at = clock_now() + WAIT_FOR_PORT;
+        d->retry_at = USEC_INFINITY;
         close_fabric(d); /* the next look may find another one */
+}
+
+/* True if there is a port to work through. Else it is said once, and looked for again soon. */
+static bool find_port(struct daemon *d)
+{
+        int r = open_fabric(d, settings_wanted(d));
+
+        if (r == 0)
+                return true;
+        daemon_port_waits(d, r == -ENETDOWN  ? "its link is down"
+                             : r == -ENODEV ? "there is no such device"
+                                            : strerror(-r));
+        wait_for_port(d);
         return false;
 }
 
@@ -221,9 +214,7 @@ static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
         }
         kind = choose_kind(d, now);
         d->reload_due = false;
-        if (!port_is_there(d)) {
-                d->sweep_at = now + WAIT_FOR_PORT;
-                d->retry_at = USEC_INFINITY;
+        if (!find_port(d)) {
                 tell_ready(d);
                 arm(d);
                 return 0;
@@ -262,6 +253,8 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
                 d->retry_delay = 0;
         if (result == PASS_STALE)
                 d->sweep_at = 0;
+        if (result == PASS_WAIT)
+                wait_for_port(d);
         if (result == PASS_ENDED && !d->stopping)
                 d->reload_due = true;
         if (d->stopping) {

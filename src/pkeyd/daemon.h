@@ -42,6 +42,7 @@ enum pass_result {
         PASS_DONE,    /* everything is as the policy says, or was said to differ (audit) */
         PASS_PARTIAL, /* some ports did not answer or refused */
         PASS_REFUSED, /* no policy can be carried out on this fabric; nothing was written */
+        PASS_WAIT,    /* the port cannot be worked through yet */
         PASS_STALE,   /* another process wrote meanwhile; what was read is old */
         PASS_ENDED,   /* the apply was ended for a new policy or the end of the daemon */
         PASS_ERROR,   /* of mechanism; was logged */
@@ -101,6 +102,10 @@ struct generation *daemon_wanted(struct daemon *d);
 struct generation *daemon_to_decide(struct daemon *d);
 void daemon_accept(struct daemon *d);
 void daemon_refuse(struct daemon *d, const struct findings *findings);
+
+/* For pass.c: what the port is good for. */
+void daemon_port_waits(struct daemon *d, const char *why);
+void daemon_port_works(struct daemon *d, struct lid lid);
 
 /* For pass.c: the pass is over; it is freed. Never starts another one from in here. */
 void daemon_pass_ended(struct daemon *d, enum pass_result result);

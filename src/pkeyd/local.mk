@@ -13,6 +13,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/notify.h \
 	src/pkeyd/options.c \
 	src/pkeyd/options.h \
+	src/pkeyd/own_port.c \
+	src/pkeyd/own_port.h \
 	src/pkeyd/pass.c \
 	src/pkeyd/pass.h \
 	src/pkeyd/picture.c \

@@ -6,7 +6,7 @@
 
 #include "apply/apply.h"
 #include "desired/assume.h"
-#include "pkeyd/notify.h"
+#include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
 
@@ -14,6 +14,7 @@
 #define LOCK_RETRY USEC_PER_SEC
 
 enum pass_step {
+        STEP_OWN_PORT,
         STEP_DISCOVER,
         STEP_SURVEY,
         STEP_LOCK,
@@ -26,6 +27,7 @@ struct pass {
         struct daemon *d;
         enum pass_kind kind;
         enum pass_step step;
+        struct own_port own_port;
         struct arena *arena;          /* of all that lives no longer than the pass */
         struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
         struct observed *seen;        /* what a survey of a known fabric reads */
@@ -104,7 +106,8 @@ static void describe_outcome(struct pass *p, const struct watch_report *report)
         char differ[64] = "", unreachable[64] = "";
 
         if (report->n_differ > 0)
-                (void) snprintf(differ, sizeof(differ), ", %u differ", report->n_differ);
+                (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ,
+                                report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
         daemon_set_status(p->d, "generation %" PRIu64 "%s: %u ports verified%s%s", p->generation->number,
@@ -458,6 +461,38 @@ static void discover(struct pass *p)
                 pass_fail(p, "the fabric could not be discovered", r);
 }
 
+/* --- own port --------------------------------------------------------------------------------------------------- */
+
+static void on_own_port(int r, void *userdata)
+{
+        struct pass *p = userdata;
+        const char *why;
+
+        if (r < 0) {
+                pass_fail(p, "the port could not be asked for its state", r);
+                return;
+        }
+        why = own_port_why_wait(&p->own_port);
+        if (why) {
+                daemon_port_waits(p->d, why);
+                pass_end(p, PASS_WAIT);
+                return;
+        }
+        daemon_port_works(p->d, p->own_port.info.lid);
+        discover(p);
+}
+
+static void ask_own_port(struct pass *p)
+{
+        struct smp_stage stage = own_port_stage(&p->own_port);
+        int r;
+
+        p->step = STEP_OWN_PORT;
+        r = fabric_run(p->d->fabric, &stage, on_own_port, p);
+        if (r < 0)
+                pass_fail(p, "the port could not be asked for its state", r);
+}
+
 /* --- from outside ----------------------------------------------------------------------------------------------- */
 
 int pass_start(struct daemon *d, enum pass_kind kind)
@@ -474,7 +509,7 @@ int pass_start(struct daemon *d, enum pass_kind kind)
         d->pass = p;
         switch (kind) {
         case PASS_FULL:
-                discover(p);
+                ask_own_port(p);
                 break;
         case PASS_KNOWN:
                 lock(p);
@@ -512,6 +547,7 @@ void pass_describe(const struct pass *p, char *ret, size_t size)
         struct smp_stage stage;
 
         switch (p->step) {
+        case STEP_OWN_PORT:
         case STEP_DISCOVER:
                 (void) snprintf(ret, size, "discovering the fabric");
                 break;
