@@ -107,7 +107,7 @@ def test_out_of_memory():
             how = {"ASAN_OPTIONS": fabric.environment()["ASAN_OPTIONS"] + ":max_allocation_size_mb=8:allocator_may_return_null=1"}
             limit = []
         else:
-            how, limit = {}, ["prlimit", "--as=%d" % (64 << 20)]
+            how, limit = {}, ["prlimit", "--data=%d" % (10 << 20)]
         # the sanitizer's allocator says on its own that it returns NULL
         result = fabric.run(limit + fabric.pkeyctl_arguments("check", path, "--json"), **how).expect(1).json()
         for report in glob.glob(fabric.path("san/*")) if sanitized else []:
