@@ -430,16 +430,16 @@ static void on_discovered(int r, void *userdata)
 {
         struct pass *p = userdata;
 
+        if (p->d->stopping) {
+                pass_end(p, PASS_ENDED);
+                return;
+        }
         if (r == 0)
                 r = picture_prepare(p->new_picture);
         if (r == 0 && p->new_picture->subnet->sm_lid.v && p->new_picture->subnet->sm == SUBNET_NONE)
                 r = -ENODATA; /* the master SM's port is missing: answers were lost, see reconcile.c */
         if (r < 0) {
                 pass_fail(p, "the fabric could not be discovered", r);
-                return;
-        }
-        if (p->d->stopping) {
-                pass_end(p, PASS_ENDED);
                 return;
         }
         p->d->discovery_failed = false;
