@@ -116,13 +116,13 @@ static int run_command(struct context *ctx)
         return c->run(ctx, &arguments);
 }
 
-/* Told without allocating anything. */
+/* Told without asking for memory. */
 static void tell_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
-                fputs("{\"schema\":1,\"ok\":false,\"findings\":[{\"file\":null,\"line\":0,\"column\":0,\"severity\":"
-                      "\"error\",\"code\":\"host.memory\",\"text\":\"out of memory\"}]}\n",
-                      stdout);
+                printf("{\"schema\":1,\"ok\":false,\"command\":\"%s\",\"findings\":[{\"file\":null,\"line\":0,\"column\":0,"
+                       "\"severity\":\"error\",\"code\":\"%s\",\"text\":\"out of memory\"}]}\n",
+                       ctx->command, finding_code_to_string(FINDING_HOST_MEMORY));
         else
                 fputs("pkeyctl: error: out of memory\n", stderr);
 }
@@ -131,7 +131,7 @@ static void tell_out_of_memory(const struct context *ctx)
 static int tell_failure(struct context *ctx, int r)
 {
         if (r == -EIO && ferror(stdout))
-                return EXIT_REFUSED;
+                return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
         if (r == -ENOMEM || ctx->output->refused(ctx) < 0)
@@ -168,7 +168,8 @@ int main(int argc, char **argv)
         status = run(&ctx, r);
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));
-                status = status == EXIT_DONE ? EXIT_REFUSED : status;
+                if (status == EXIT_DONE)
+                        status = ctx.writing ? EXIT_PARTIAL : EXIT_REFUSED;
         }
         return status;
 }

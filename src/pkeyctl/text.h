@@ -14,7 +14,7 @@ int text_show_partitions(struct context *ctx, const struct partitions_result *r)
 int text_show_port(struct context *ctx, const struct ports_result *r);
 int text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
 
-/* Findings on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
+/* Findings that were not told yet, on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
 int text_findings(struct context *ctx, bool terse);
 
 /* "1 port", "2 ports", on stdout. */

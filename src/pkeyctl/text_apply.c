@@ -130,8 +130,11 @@ static int print_differences(struct context *ctx, const struct verification *v)
                 { "UNEXPECTED", TABLE_LIST }, { "ENFORCEMENT", TABLE_LEFT },
         };
         _cleanup_table_ struct table *t = NULL;
+        bool enforcement = false;
 
-        if (table_new(columns, ELEMENTS(columns), &t) < 0)
+        for (uint32_t i = 0; i < v->n_differ; i++)
+                enforcement |= v->differ[i].enforcement_differs;
+        if (table_new(columns, enforcement ? ELEMENTS(columns) : ELEMENTS(columns) - 1, &t) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < v->n_differ; i++)
                 if (add_difference(ctx, t, &v->differ[i]) < 0)
@@ -156,7 +159,9 @@ int text_verify(struct context *ctx, const struct verification *r, enum exit_sta
                 puts(": every table is as the policy says");
                 return 0;
         }
-        printf(": %u differ%s from the policy, %u could not be read\n", r->n_differ, r->n_differ == 1 ? "s" : "",
-               r->n_unreachable);
+        printf(": %u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");
+        if (r->n_unreachable > 0)
+                printf(", %u could not be read", r->n_unreachable);
+        putchar('\n');
         return 0;
 }

@@ -19,9 +19,10 @@
 #define HOSTLIST_MAX_LENGTH 64   /* of a name: a NodeDescription has no more bytes */
 #define HOSTLIST_MAX_NAME   256  /* of what it is compared with: each byte may be escaped as \xNN */
 
+/* Numbers of exactly `width` digits: 8-12 is kept as 8-9 and 10-12, 08-12 as it is. */
 struct hostlist_range {
         uint64_t first, last;
-        uint8_t width; /* digits, zero padded; 0: not padded */
+        uint8_t width;
 };
 
 enum hostlist_kind {

@@ -185,7 +185,8 @@ static void *discover(void *argument)
         } else {
                 int lent = umad_port_lend(&d->lp);
 
-                d->r = discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
+                /* libibnetdisc would not say why the port cannot be used */
+                d->r = lent < 0 ? lent : discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
                 umad_port_reclaim(&d->lp, lent);
         }
         (void) eventfd_write(d->event_fd, 1);

@@ -30,7 +30,8 @@ def run(seed, loss=0):
             result = fabric.apply(path, trace="trace%d" % i)
             after = fabric.tables() if not loss else read_surely(fabric, loss)
             mads = madtrace.read(fabric.path("trace%d" % i))
-            promises = madtrace.Promises(by_lid(tables), by_lid(after))
+            wanted = {tables[guid].lid: keys for guid, keys in oracle.tables(policy).items()}
+            promises = madtrace.Promises(by_lid(tables), by_lid(after), wanted, tables[oracle.self_guid].lid)
             context = "transition %d of seed %d to\n%s" % (i, seed, policy.yaml())
             check_equal(promises.replay(mads), [], "broken promises in " + context)
             if not loss:
