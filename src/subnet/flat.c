@@ -5,7 +5,7 @@
 #include <string.h>
 
 /*
- * struct subnet, nodes, ports, by_name, then three strings for each node: description, name, device. Pointers among these
+ * struct subnet, nodes, ports, by_name, by_port_guid, then three strings for each node: description, name, device. Pointers among these
  * bytes mean nothing.
  */
 
@@ -30,7 +30,8 @@ static size_t flat_size(const struct subnet *s)
 {
         size_t n = sizeof(*s);
 
-        n += s->n_nodes * sizeof(*s->nodes) + s->n_ports * sizeof(*s->ports) + s->n_by_name * sizeof(*s->by_name);
+        n += s->n_nodes * sizeof(*s->nodes) + s->n_ports * sizeof(*s->ports);
+        n += s->n_by_name * sizeof(*s->by_name) + s->n_by_port_guid * sizeof(*s->by_port_guid);
         for (uint32_t i = 0; i < s->n_nodes; i++)
                 n += strlen(s->nodes[i].description) + strlen(s->nodes[i].name) + strlen(s->nodes[i].device) + 3;
         return n;
@@ -47,6 +48,7 @@ int subnet_flatten(struct arena *a, const struct subnet *s, const char **ret_byt
         append(&at, s->nodes, s->n_nodes * sizeof(*s->nodes));
         append(&at, s->ports, s->n_ports * sizeof(*s->ports));
         append(&at, s->by_name, s->n_by_name * sizeof(*s->by_name));
+        append(&at, s->by_port_guid, s->n_by_port_guid * sizeof(*s->by_port_guid));
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 append_string(&at, s->nodes[i].description);
                 append_string(&at, s->nodes[i].name);
@@ -117,6 +119,9 @@ static bool is_consistent(const struct subnet *s)
         for (uint32_t i = 0; i < s->n_by_name; i++)
                 if (s->by_name[i] >= s->n_nodes)
                         return false;
+        for (uint32_t i = 0; i < s->n_by_port_guid; i++)
+                if (s->by_port_guid[i] >= s->n_ports)
+                        return false;
         return is_index(s->self, s->n_ports) && is_index(s->sm, s->n_ports);
 }
 
@@ -136,6 +141,8 @@ int subnet_unflatten(struct arena *a, const char *bytes, size_t n, struct subnet
                 r = take_array(a, &c, s->n_ports, sizeof(*s->ports), (void **) &s->ports);
         if (r == 0)
                 r = take_array(a, &c, s->n_by_name, sizeof(*s->by_name), (void **) &s->by_name);
+        if (r == 0)
+                r = take_array(a, &c, s->n_by_port_guid, sizeof(*s->by_port_guid), (void **) &s->by_port_guid);
         for (uint32_t i = 0; r == 0 && i < s->n_nodes; i++)
                 r = take_strings(a, &c, &s->nodes[i]);
         if (r < 0)

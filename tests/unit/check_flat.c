@@ -57,6 +57,9 @@ START_TEST(there_and_back)
         ck_assert_uint_eq(t->sm, s->sm);
         ck_assert_mem_eq(t->ports, s->ports, s->n_ports * sizeof(*s->ports));
         ck_assert_mem_eq(t->by_name, s->by_name, s->n_by_name * sizeof(*s->by_name));
+        ck_assert_uint_eq(t->n_by_port_guid, s->n_by_port_guid);
+        ck_assert_ptr_ne(t->by_port_guid, s->by_port_guid);
+        ck_assert_mem_eq(t->by_port_guid, s->by_port_guid, s->n_by_port_guid * sizeof(*s->by_port_guid));
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 ck_assert_uint_eq(t->nodes[i].guid.v, s->nodes[i].guid.v);
                 ck_assert_uint_eq(t->nodes[i].partition_cap, s->nodes[i].partition_cap);
