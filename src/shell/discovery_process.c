@@ -16,7 +16,7 @@
 #define RESULT_FD     3
 #define LONGEST       (600 * USEC_PER_SEC)
 #define MAX_RESULT    ((size_t) 1 << 30)
-#define MAX_EXIT_CODE 125
+#define MAX_EXIT_CODE 125 /* more: a library or a sanitizer ended it */
 
 /* What the process is to do. */
 struct order {
@@ -68,14 +68,16 @@ static int follow_order(struct arena *a)
         return r;
 }
 
-/* What the libraries hold, and the arena, goes with the process. */
+/* With exit(), not _exit(): ibsim's preload library says good-bye in a destructor. */
 void discovery_process(void)
 {
+        struct arena *a = arena_new();
         int r;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        r = follow_order(arena_new());
-        _exit(MIN(-r, MAX_EXIT_CODE));
+        r = follow_order(a);
+        arena_free(a);
+        exit(MIN(-r, MAX_EXIT_CODE));
 }
 
 /* --- its parent --------------------------------------------------------------------------------------------------- */
@@ -181,7 +183,9 @@ static int wait_for(pid_t pid)
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
-        return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) > MAX_EXIT_CODE)
+                return -EIO;
+        return -WEXITSTATUS(status);
 }
 
 static int run_process(const struct order *order, struct buffer *result)
