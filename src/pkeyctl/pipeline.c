@@ -9,7 +9,6 @@
 #include "shell/file.h"
 #include "subnet/survey.h"
 
-#define SURVEY_RETRIES        3
 #define SETTINGS_MAX_SIZE     (1u << 20)
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
@@ -293,7 +292,7 @@ static int assume_unread(struct context *ctx)
 
 int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports)
 {
-        const struct survey_options options = { .retries = SURVEY_RETRIES, .ports = ports, .n_ports = n_ports };
+        const struct survey_options options = { .retries = STAGE_RETRIES, .ports = ports, .n_ports = n_ports };
         struct smp_stage stage;
         struct survey *survey;
         int r;

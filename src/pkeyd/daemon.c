@@ -126,6 +126,7 @@ static int open_fabric(struct daemon *d, const struct settings *settings)
         r = fabric_new(d->event, settings, &d->fabric);
         if (r < 0)
                 return r;
+        fabric_discover_apart(d->fabric);
         d->fabric_key = key;
         return 0;
 }

@@ -10,7 +10,6 @@
 #include "pkeyd/say.h"
 #include "reconcile.h"
 
-#define MAX_RETRIES 4
 #define LOCK_RETRY USEC_PER_SEC
 
 enum pass_step {
@@ -173,7 +172,7 @@ static void on_applied(int r, void *userdata)
 
 static void apply(struct pass *p)
 {
-        struct apply_options options = { .retries = MAX_RETRIES };
+        struct apply_options options = { .retries = STAGE_RETRIES };
         struct daemon *d = p->d;
         struct smp_stage stage;
         int r;
@@ -364,8 +363,11 @@ static int adopt_picture(struct pass *p)
         struct daemon *d = p->d;
         int r;
 
-        if (d->picture)
+        if (d->picture) {
                 observed_assume_from(p->new_picture->observed, d->picture->observed);
+                /* what somebody else freed was used, too; memory being out loses a hint, not correctness */
+                (void) index_memory_learn(d->state.memory, d->picture->observed, p->new_picture->observed);
+        }
         r = assume_in_force(p, p->new_picture);
         if (r < 0)
                 return r;
@@ -410,7 +412,7 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 
 static void survey(struct pass *p)
 {
-        struct survey_options options = { .retries = MAX_RETRIES };
+        struct survey_options options = { .retries = STAGE_RETRIES };
         struct smp_stage stage;
         int r;
 
@@ -430,16 +432,16 @@ static void on_discovered(int r, void *userdata)
 {
         struct pass *p = userdata;
 
+        if (p->d->stopping) {
+                pass_end(p, PASS_ENDED);
+                return;
+        }
         if (r == 0)
                 r = picture_prepare(p->new_picture);
         if (r == 0 && p->new_picture->subnet->sm_lid.v && p->new_picture->subnet->sm == SUBNET_NONE)
                 r = -ENODATA; /* the master SM's port is missing: answers were lost, see reconcile.c */
         if (r < 0) {
                 pass_fail(p, "the fabric could not be discovered", r);
-                return;
-        }
-        if (p->d->stopping) {
-                pass_end(p, PASS_ENDED);
                 return;
         }
         p->d->discovery_failed = false;
