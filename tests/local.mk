@@ -28,3 +28,4 @@ include tests/golden/local.mk
 include tests/lint/local.mk
 include tests/system/local.mk
 include tests/bench/local.mk
+include tests/kernel/local.mk

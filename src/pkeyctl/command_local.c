@@ -9,6 +9,8 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 
+#define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
+
 /*
  * `verify --local`: no MAD is sent, no device is opened but uverbs, nobody needs to be root.
  *
@@ -37,19 +39,23 @@ static int complain_scan(struct context *ctx, int error)
         struct findings *f = &ctx->findings;
         struct finding *item;
 
+        /* libibverbs finds nothing either way */
+        if (error == -ENODEV && access(VERBS_CLASS, F_OK) < 0)
+                error = -ENOSYS;
         switch (-error) {
         case ENOMEM:
                 return -ENOMEM;
         case ENOSYS:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "the kernel of this host has no RDMA verbs");
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "the kernel of this host has no RDMA verbs");
                 if (item)
                         finding_set_hint(f, item, "is ib_uverbs loaded?");
                 return -EBADMSG;
         case ENODEV:
                 item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
                 if (item)
-                        finding_set_hint(f, item, "ibv_devinfo shows them; is the driver loaded, and its libibverbs provider "
-                                         "(ibverbs-providers) installed?");
+                        finding_set_hint(f, item, "ibv_devinfo shows them; is the driver loaded, and its libibverbs "
+                                         "provider (ibverbs-providers) installed?");
                 return -EBADMSG;
         case EACCES:
         case EPERM:

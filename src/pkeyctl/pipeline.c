@@ -201,6 +201,11 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 if (item)
                         finding_set_hint(f, item, "run as root");
                 return -EBADMSG;
+        case EOPNOTSUPP:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "the kernel module ib_umad is not loaded");
+                if (item)
+                        finding_set_hint(f, item, "modprobe ib_umad; rdma-core loads it at boot where it is installed");
+                return -EBADMSG;
         case ENETDOWN:
                 item = findings_add(f, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
                                     "the link of this host's InfiniBand port%s%s is down",

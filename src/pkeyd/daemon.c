@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "pkeyd/kernel.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
 #include "watch/backoff.h"
 
 #define WAIT_FOR_PORT  (3 * USEC_PER_SEC)  /* how often a port that is down is looked at */
+#define EVENT_SOON     (300 * USEC_PER_MSEC) /* the sweep after an event of a local port */
+#define EVENT_GAP      (5 * USEC_PER_SEC)  /* between two of them */
 #define SOON           (5 * USEC_PER_SEC)  /* the full sweep after a reload */
 #define PATIENCE_EVERY (2 * USEC_PER_SEC)  /* how often more time is asked for */
 #define PATIENCE       (30 * USEC_PER_SEC)
@@ -272,6 +275,31 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
         arm(d);
 }
 
+/* --- events of local ports -------------------------------------------------------------------------------------- */
+
+void daemon_look_at_port(struct daemon *d, struct guid port_guid, usec_t at)
+{
+        uint32_t port = d->picture ? subnet_find_endport(d->picture->subnet, port_guid) : SUBNET_NONE;
+
+        if (d->pass || d->stopping || port == SUBNET_NONE)
+                return; /* a pass looks at all that matters at its end */
+        d->picture->failed[port] = true;
+        d->retry_at = MIN(d->retry_at, at);
+        arm(d);
+}
+
+/* A link that flaps must not make one sweep after the other. */
+void daemon_look_soon(struct daemon *d)
+{
+        usec_t now = clock_now(), at = MAX(now + EVENT_SOON, d->event_sweep_at + EVENT_GAP);
+
+        if (d->stopping || d->sweep_at <= at)
+                return;
+        d->event_sweep_at = at;
+        d->sweep_at = at;
+        arm(d);
+}
+
 /* --- generations ------------------------------------------------------------------------------------------------ */
 
 struct generation *daemon_wanted(struct daemon *d)
@@ -293,6 +321,7 @@ void daemon_accept(struct daemon *d)
 {
         if (d->candidate->number == 0)
                 d->candidate->number = ++d->last_number;
+        kernel_forget(d->kernel);
         generation_free(d->generation);
         d->generation = STEAL(d->candidate);
         d->reload_due = false;
@@ -502,6 +531,8 @@ static void say_no_port(struct daemon *d, int error)
         else if (error == -EACCES || error == -EPERM)
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL,
                               "%s: no permission to use /dev/infiniband/umad*; pkeyd must be run as root", port);
+        else if (error == -EOPNOTSUPP)
+                journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: the kernel module ib_umad is not loaded", port);
         else
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: %s", port, strerror(-error));
 }
@@ -538,6 +569,8 @@ int daemon_init(struct daemon *d, const struct options *options)
         r = d->watch ? state_open(&d->state, options->state_dir, &d->journal) : -ENOMEM;
         if (r == 0)
                 r = add_sources(d);
+        if (r == 0)
+                r = kernel_new(d, &d->kernel);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
                 return r;
@@ -545,7 +578,7 @@ int daemon_init(struct daemon *d, const struct options *options)
         return load_first(d);
 }
 
-/* The device is opened once, so that a missing permission is told at the start and not by libibnetdisc. */
+/* The device is opened once, so that a missing permission or module is told at the start and not by libibnetdisc. */
 static int check_permission(struct daemon *d)
 {
         struct smi_port *port = NULL;
@@ -553,7 +586,7 @@ static int check_permission(struct daemon *d)
 
         r = umad_port_open(fabric_local_port(d->fabric), &port);
         umad_port_close(port);
-        return r == -EACCES || r == -EPERM ? r : 0;
+        return r == -EACCES || r == -EPERM || r == -EOPNOTSUPP ? r : 0;
 }
 
 int daemon_run(struct daemon *d)
@@ -581,6 +614,7 @@ void daemon_done(struct daemon *d)
 {
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
+        d->kernel = kernel_free(d->kernel);
         watch_free(d->watch);
         picture_free(d->picture);
         generation_free(d->candidate);

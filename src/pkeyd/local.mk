@@ -23,4 +23,5 @@ pkeyd_SOURCES = \
 	src/pkeyd/say.h \
 	src/pkeyd/state.c \
 	src/pkeyd/state.h
+pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)

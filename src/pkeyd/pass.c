@@ -6,6 +6,7 @@
 
 #include "apply/apply.h"
 #include "desired/assume.h"
+#include "pkeyd/kernel.h"
 #include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
@@ -128,6 +129,7 @@ static void verify(struct pass *p)
         }
         describe_outcome(p, &report);
         p->generation->carried_out = true;
+        kernel_expect(p->d->kernel, p->generation, p->decision.desired, p->d->picture);
         if (first)
                 journal_event(&p->d->journal, EVENT_VERIFIED,
                               &(struct journal_about) { .generation = p->generation->number }, "%s", p->d->status);

@@ -128,12 +128,25 @@ static int listen_to(struct device *d)
         return sd_event_add_io(d->host->event, &d->source, fd, EPOLLIN, on_readable, d);
 }
 
+/* libibverbs would wait five seconds for udev to make the file or to change its mode. */
+static int check_file(struct ibv_device *device)
+{
+        char path[IBV_SYSFS_NAME_MAX + sizeof("/dev/infiniband/")];
+
+        (void) snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+        return access(path, R_OK | W_OK) < 0 ? -errno : 0;
+}
+
 static int device_open(struct verbs_host *h, struct ibv_device *from, struct device **ret)
 {
-        struct device *d = calloc(1, sizeof(*d));
         struct ibv_device_attr attributes;
-        int r = 0;
+        struct device *d;
+        int r;
 
+        r = check_file(from);
+        if (r < 0)
+                return r;
+        d = calloc(1, sizeof(*d));
         if (!d)
                 return -ENOMEM;
         d->host = h;

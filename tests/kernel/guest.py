@@ -224,8 +224,8 @@ def in_force(keys, timeout=20):
              lambda: holds(keys))
 
 
-def property_of_unit(name):
-    return must("systemctl", "show", "pkeyd", "-p", name, "--value").strip()
+def property_of_unit(name, unit="pkeyd"):
+    return must("systemctl", "show", unit, "-p", name, "--value").strip()
 
 
 def entries(event, since):
@@ -335,7 +335,6 @@ def uverbs():
 def service():
     installed, shipped = read("/usr/lib/systemd/system/pkeyd.service"), read(LAB + "/root/usr/lib/systemd/system/pkeyd.service")
     check(installed and installed == shipped, "the unit is not the shipped one")
-    must("systemctl", "daemon-reload")
     check(property_of_unit("DropInPaths") == "", "the unit has drop-ins")
     began = start_service()
     check(property_of_unit("ActiveState") == "active", "pkeyd is not active")
@@ -383,18 +382,16 @@ def stop_service():
 def watchdog():
     """With a shorter patience than the shipped two minutes, or nobody would wait for it."""
     check(property_of_unit("WatchdogUSec") == "2min", "watchdog:", property_of_unit("WatchdogUSec"))
-    write("/run/systemd/system/pkeyd.service.d/lab.conf", "[Service]\nWatchdogSec=3s\nRestartSec=100ms\n")
-    must("systemctl", "daemon-reload")
-    must("systemctl", "restart", "pkeyd")
-    before = property_of_unit("MainPID")
-    time.sleep(5)
-    check(property_of_unit("MainPID") == before, "the watchdog bit though nothing hung")
+    must("systemctl", "stop", "pkeyd")
+    must("systemctl", "start", "pkeyd-impatient")
+    before = property_of_unit("MainPID", "pkeyd-impatient")
+    time.sleep(4)
+    check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
     os.kill(int(before), signal.SIGSTOP)
     wait_for("a new process after the old one hung", 20,
-             lambda: property_of_unit("MainPID") not in ("0", before) and property_of_unit("ActiveState") == "active")
-    os.unlink("/run/systemd/system/pkeyd.service.d/lab.conf")
-    must("systemctl", "daemon-reload")
-    must("systemctl", "restart", "pkeyd")
+             lambda: property_of_unit("MainPID", "pkeyd-impatient") not in ("0", before))
+    must("systemctl", "stop", "pkeyd-impatient")
+    must("systemctl", "start", "pkeyd")
 
 
 # --- the second witness -----------------------------------------------------------------------------------------------
@@ -481,11 +478,11 @@ def opensm_killed():
     time.sleep(1)
     check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
     fabric.start_opensm()
-    time.sleep(3)
-    in_force(FIRST_KEYS, 20)
+    # it has written its own tables all over the fabric; nobody else tells pkeyd than the events of the local ports
+    wait_for("every table of the fabric as the policy says", 40, lambda: verify()[0] == 0)
+    time.sleep(6)
+    check(verify()[0] == 0, "it did not last")
     check(main_pid() == before, "pkeyd was restarted")
-    status, doc = verify()
-    check(status == 0, "verify ended with %d:" % status, doc)
 
 
 def local_verify():
@@ -570,6 +567,7 @@ def main(names):
                 dump()
             finally:
                 verdict(name, "%s: %s" % (type(e).__name__, e))
+    run("systemd-analyze", "blame", "--no-pager")
     verdict("end", "pass")
 
 
