@@ -314,10 +314,12 @@ def no_permission():
     check(status == 1 and "/dev/infiniband/umad" in said, "pkeyctl as nobody: %d" % status, said)
     status, said = as_nobody("pkeyd", "--state-dir", "/tmp/nobody")
     check(status == 1 and "/dev/infiniband/umad" in said, "pkeyd as nobody: %d" % status, said)
-    mode = {p: os.stat(p).st_mode & 0o777 for p in uverbs()}
+    mode = {p: os.stat(p).st_mode & 0o777 for p in files_of("uverbs") + files_of("umad")}
     try:
         for path in mode:
-            os.chmod(path, 0o600)
+            os.chmod(path, 0o600 if "uverbs" in path else 0o666)
+        status, said = as_nobody("pkeyctl", "verify", "--json")
+        check(status == 2 and '"host.verbs"' in said, "verify without uverbs: %d" % status, said)
         status, said = as_nobody("pkeyctl", "verify", "--local")
         check(status == 1 and "/dev/infiniband/uverbs" in said, "verify --local without uverbs: %d" % status, said)
     finally:
@@ -325,16 +327,16 @@ def no_permission():
             os.chmod(path, mode[path])
 
 
-def uverbs():
-    return ["/dev/infiniband/" + n for n in os.listdir("/dev/infiniband") if n.startswith("uverbs")]
+def files_of(kind):
+    return ["/dev/infiniband/" + n for n in os.listdir("/dev/infiniband") if n.startswith(kind)]
 
 
 # --- (a) as a service -------------------------------------------------------------------------------------------------
 
 
 def service():
-    installed, shipped = read("/usr/lib/systemd/system/pkeyd.service"), read(LAB + "/root/usr/lib/systemd/system/pkeyd.service")
-    check(installed and installed == shipped, "the unit is not the shipped one")
+    unit = "/usr/lib/systemd/system/pkeyd.service"
+    check(read(unit) and read(unit) == read(LAB + "/tree" + unit), "the unit is not the shipped one")
     check(property_of_unit("DropInPaths") == "", "the unit has drop-ins")
     began = start_service()
     check(property_of_unit("ActiveState") == "active", "pkeyd is not active")
@@ -385,7 +387,7 @@ def watchdog():
     must("systemctl", "stop", "pkeyd")
     must("systemctl", "start", "pkeyd-impatient")
     before = property_of_unit("MainPID", "pkeyd-impatient")
-    time.sleep(4)
+    time.sleep(3)
     check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
     os.kill(int(before), signal.SIGSTOP)
     wait_for("a new process after the old one hung", 20,
@@ -429,20 +431,21 @@ def second_witness():
 
 def behind_its_back():
     start_service()
-    time.sleep(6)  # whatever pkeyd still does after a reload
+    time.sleep(2)  # whatever pkeyd still does after a reload
     for device in ("lab1", "lab0"):
         moment = time.monotonic()
         set_key(device, 9, 0x8123)
+        written = time.monotonic()
         drift = wait_entry("DRIFT_FOUND", moment, 10)
         seen = int(drift["__MONOTONIC_TIMESTAMP"]) / 1e6
         mended = wait_entry("DRIFT_MENDED", moment, 10)
-        took = int(mended["__MONOTONIC_TIMESTAMP"]) / 1e6 - moment
-        say("%s: seen after %.3f s (with the time the other writer took), mended after %.3f s" %
-            (device, seen - moment, took))
+        done = int(mended["__MONOTONIC_TIMESTAMP"]) / 1e6
+        say("%s: the other writer took %.3f s; seen %.3f s and mended %.3f s after its end" %
+            (device, written - moment, seen - written, done - written))
         check(drift["PKEYD_PORT_GUID"] == "0x%016x" % (GUID + 16 * DEVICES.index(device) + 1), "names", drift)
         check(drift["PKEYD_P_KEY"] == "0x8123", "names", drift)
         in_force(FIRST_KEYS, 5)
-        check(seen - moment < 2, "it took %.3f s" % (seen - moment))
+        check(seen - written < 1, "it took %.3f s" % (seen - written))
         time.sleep(2)
 
 
@@ -462,8 +465,8 @@ def unplugged():
     wait_entry("WAITING_FOR_PORT", moment, 30)
     check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
     fabric.unplug("lab2")
-    fabric.plug("lab0", "lab2")
     moment = time.monotonic()
+    fabric.plug("lab0", "lab2")
     fabric.start_opensm()
     wait_entry("PORT_FOUND", moment, 30)
     set_key("lab2", 7, 0x8222)
@@ -490,6 +493,9 @@ def local_verify():
     os.chmod(POLICY, 0o644)
     status, said = as_nobody("pkeyctl", "verify", "--local")
     check(status == 0 and "3 ports of this host" in said, "verify --local as nobody: %d" % status, said)
+    check(verify("--local")[1]["findings"] == [], "there are findings")
+    status, said = run("unshare", "--uts", "sh", "-c", "hostname elsewhere && exec pkeyctl verify --local --json")
+    check(status == 0 and '"host.name"' in said, "on a host of another name: %d" % status, said)
     must("systemctl", "stop", "pkeyd")
     try:
         set_key("lab2", 9, 0x8123)
@@ -567,7 +573,6 @@ def main(names):
                 dump()
             finally:
                 verdict(name, "%s: %s" % (type(e).__name__, e))
-    run("systemd-analyze", "blame", "--no-pager")
     verdict("end", "pass")
 
 

@@ -106,7 +106,7 @@ def build_tools(build):
 
 def build_pkeyd(build):
     """A plain build as a distribution would make it, whatever the tree around was configured with."""
-    folder, root = os.path.join(build, "plain"), os.path.join(build, "share", "root")
+    folder, root = os.path.join(build, "plain"), os.path.join(build, "share", "tree")
     log = os.path.join(build, "pkeyd.log")
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "Makefile")):
@@ -176,18 +176,24 @@ exec /bin/busybox switch_root /new /lib/systemd/systemd
 
 # Below the overlay, before systemd starts: the build under test takes its place, and the only target there is ours.
 PREPARE = """root=$1
-/bin/busybox cp -a $root/lab/root/. $root/
+/bin/busybox cp -a $root/lab/tree/. $root/
 /bin/busybox rm -rf $root/etc/pkeyd $root/var/lib/pkeyd $root/var/log/journal $root/etc/systemd/system/*.wants
 /bin/busybox mkdir -p $root/etc/pkeyd
 # The shipped unit but for its patience: nobody waits two minutes for the watchdog.
-/bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=3s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \
+/bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=2s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \\
         $root/usr/lib/systemd/system/pkeyd.service > $root/etc/systemd/system/pkeyd-impatient.service
 # Nothing to update because /usr is new: caches and the hardware database cost half a minute here.
 /bin/busybox touch $root/etc/.updated $root/var/.updated
-for unit in systemd-hwdb-update ldconfig systemd-sysusers systemd-journal-catalog-update systemd-update-done e2scrub_reap \
-        systemd-firstboot systemd-binfmt systemd-random-seed systemd-pcrphase systemd-timesyncd apparmor keyboard-setup \
-        console-setup blk-availability lvm2-monitor systemd-modules-load; do
-        /bin/busybox ln -sf /dev/null $root/etc/systemd/system/$unit.service
+for unit in systemd-hwdb-update.service ldconfig.service systemd-sysusers.service systemd-journal-catalog-update.service \\
+        systemd-update-done.service systemd-firstboot.service systemd-random-seed.service systemd-timesyncd.service \\
+        systemd-update-utmp.service systemd-udev-trigger.service systemd-modules-load.service kmod-static-nodes.service \\
+        modprobe@.service dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount \\
+        proc-sys-fs-binfmt_misc.automount apparmor.service keyboard-setup.service lvm2-monitor.service; do
+        /bin/busybox ln -sf /dev/null $root/etc/systemd/system/$unit
+done
+/bin/busybox mkdir -p $root/etc/systemd/system-generators
+for path in $root/usr/lib/systemd/system-generators/*; do
+        /bin/busybox ln -sf /dev/null $root/etc/systemd/system-generators/$(/bin/busybox basename $path)
 done
 echo labhost > $root/etc/hostname
 : > $root/etc/machine-id

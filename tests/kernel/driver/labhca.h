@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/* SPDX-License-Identifier: GPL-2.0-or-later OR BSD-3-Clause */
 #ifndef LABHCA_H
 #define LABHCA_H
 
