@@ -363,8 +363,11 @@ static int adopt_picture(struct pass *p)
         struct daemon *d = p->d;
         int r;
 
-        if (d->picture)
+        if (d->picture) {
                 observed_assume_from(p->new_picture->observed, d->picture->observed);
+                /* what somebody else freed was used, too; memory being out loses a hint, not correctness */
+                (void) index_memory_learn(d->state.memory, d->picture->observed, p->new_picture->observed);
+        }
         r = assume_in_force(p, p->new_picture);
         if (r < 0)
                 return r;

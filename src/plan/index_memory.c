@@ -116,6 +116,32 @@ int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t por
         return insert(m, &record);
 }
 
+static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
+                       const struct observed_table *after)
+{
+        const struct subnet_port *p = &s->ports[port];
+        uint16_t i;
+        int r = 0;
+
+        if (before->source != TABLE_READ || after->source != TABLE_READ || before->capacity != after->capacity)
+                return 0;
+        for (i = 0; i < after->capacity && r == 0; i++)
+                if (before->entries[i].v != after->entries[i].v)
+                        r = index_memory_note(m, s->nodes[p->node].guid, p->number, i, before->entries[i],
+                                              after->entries[i]);
+        return r;
+}
+
+int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after)
+{
+        uint32_t i, j;
+        int r = 0;
+
+        for (i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
+                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i]);
+        return r;
+}
+
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n)
 {
         *ret_n = m->n;

@@ -40,6 +40,10 @@ const struct freed_index *index_memory_get(const struct index_memory *m, struct 
 int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
                       struct p_key after);
 
+/* The same for every entry that changed from one look at the fabric to the next, whoever changed it. Tables that were not
+ * read in both are passed over. Returns 0 or -ENOMEM. */
+int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after);
+
 /* Everything, for writing it down, ascending (node GUID, port, sequence); and adding one record read back (sequence
  * kept). The array is valid until the memory changes. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);

@@ -69,7 +69,9 @@ static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
         return 0;
 }
 
-/* The two ends of a range must agree about zero padding; 08-100 could mean two things. */
+/* The first end of a range gives the width of its names; those that need more digits have more, as with pdsh and Slurm:
+ * 0998-10002 is 0998 to 9999 and 10000 to 10002. A last end that is padded otherwise, or too short for the first one, could
+ * mean two things. */
 static int check_padding(struct reader *r, size_t start, const struct hostlist_range *range, size_t digits_first,
                          size_t digits_last)
 {
@@ -77,7 +79,7 @@ static int check_padding(struct reader *r, size_t start, const struct hostlist_r
         bool padded_last = digits_last > 1 && r->text[r->at - digits_last] == '0';
         int width = (int) MAX(digits_first, digits_last);
 
-        if (digits_first == digits_last || (!padded_first && !padded_last))
+        if (digits_first == digits_last || (digits_last > digits_first && !padded_last) || (!padded_first && !padded_last))
                 return 0;
         return fail(r, start,
                     arena_printf(r->arena, "the ends of the range %.*s differ in their zero padding",

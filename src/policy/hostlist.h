@@ -5,7 +5,7 @@
  * Host names as pdsh and Slurm write them: node[001-128,200], rack[1-4]n[01-18], and the globs * and ?.
  *
  * A hostlist is matched, never expanded: node[0-999999999] costs as much as node7. Zero padding is part of a name:
- * [01-18] is 01 ... 18, [1-18] is 1 ... 18.
+ * [01-18] is 01 ... 18, [1-18] is 1 ... 18, [08-100] is 08 ... 99 and 100.
  */
 
 #include <stdbool.h>

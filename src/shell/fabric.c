@@ -13,7 +13,7 @@
 #include "shell/pump.h"
 #include "shell/thread.h"
 
-#define DISCOVERY_MAX_SMPS 32 /* libibnetdisc's window does not adapt: what its own tools offer as a bold choice */
+#define DISCOVERY_MAX_SMPS 64 /* the window of libibnetdisc does not adapt: modest; more gains little */
 #define PROGRESS_INTERVAL  (USEC_PER_SEC / 5)
 
 enum fabric_job {
