@@ -160,7 +160,7 @@ def test_silent_port_is_retried():
     with fabric_of() as fabric:
         policy = policy_one()
         fabric.lose("node0004", 100)
-        daemon = start(fabric, policy, SETTINGS.replace("200", "50"))
+        daemon = start(fabric, policy, SETTINGS)
         daemon.wait_text("node0004")
         fabric.lose("node0004", 0)
         wait_for_policy(fabric, policy)

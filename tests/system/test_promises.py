@@ -17,13 +17,13 @@ def run(seed, loss=0):
     rng = seeded(seed)
     with Fabric(two_level(4, 2, 8)) as fabric:
         if loss:
-            fabric.settings("timeout: 20ms\nwindow: 16\n")
+            fabric.settings("timeout: 100ms\nwindow: 16\n")
         tables = fabric.tables()
         generator = Generator(rng, tables)
         oracle = Oracle(tables, fabric.topology.port_guid(fabric.home))
         policy = generator.unambiguous(oracle, generator.policy)
         total = 0
-        for i in range(int(os.environ.get("TRANSITIONS", 25))):
+        for i in range(int(os.environ.get("TRANSITIONS", 10 if loss else 25))):
             for host in fabric.topology.hosts if loss and i % 5 == 0 else []:
                 fabric.lose(host[0], loss)
             path = fabric.write("partitions.yaml", policy.yaml())
