@@ -18,7 +18,8 @@
  *     open     add and raise on enforcing ports
  *     raise    limited to full on endports
  *     lower    full to limited on endports, then on enforcing ports
- *     grant    add entries on endports
+ *     grant    add entries on endports; and on ports that enforce already, where the neighbour has the base and only the
+ *              switch kept it from having any effect
  *     enforce  turn enforcement on, where every table is right
  *
  * Each is a barrier over the whole fabric. All changes of one block in one phase are one MAD. A port's level for a base

@@ -60,12 +60,21 @@ static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
         return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;
 }
 
+/* The neighbour has this base already, and only this switch port keeps it from having any effect (a switch that forgot its
+ * table, a host that somebody else wrote). Whoever is behind it has level none as far as anybody can see, and an entry here
+ * gives it one: that is a grant, and must come after all that is lowered. */
+static bool is_grant_by_switch(const struct port_plan *pp, enum level before, uint16_t base)
+{
+        return pp->enforces_now && before == LEVEL_NONE && pp->neighbour && pp->neighbour->entries &&
+               table_level(pp->neighbour->entries, pp->neighbour->capacity, base) != LEVEL_NONE;
+}
+
 static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
 {
         enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
 
         if (pp->enforcing)
-                return PHASE_OPEN;
+                return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT : PHASE_OPEN;
         return before == LEVEL_LIMITED && p_key_is_full(key) ? PHASE_RAISE : PHASE_GRANT;
 }
 
