@@ -74,6 +74,7 @@ const char *plan_phase_to_string(enum plan_phase p)
         case PHASE_LOWER_ENDPORTS:
         case PHASE_LOWER_ENFORCING:
                 return "lower";
+        case PHASE_GRANT_ENFORCING:
         case PHASE_GRANT:
                 return "grant";
         case PHASE_ENFORCE:
@@ -87,7 +88,7 @@ const char *plan_phase_to_string(enum plan_phase p)
 bool plan_phase_is_enforcing(enum plan_phase p)
 {
         return p == PHASE_CLOSE || p == PHASE_RELAX || p == PHASE_OPEN || p == PHASE_LOWER_ENFORCING ||
-               p == PHASE_ENFORCE;
+               p == PHASE_GRANT_ENFORCING || p == PHASE_ENFORCE;
 }
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */

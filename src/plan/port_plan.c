@@ -74,7 +74,7 @@ static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
         enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
 
         if (pp->enforcing)
-                return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT : PHASE_OPEN;
+                return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT_ENFORCING : PHASE_OPEN;
         return before == LEVEL_LIMITED && p_key_is_full(key) ? PHASE_RAISE : PHASE_GRANT;
 }
 
@@ -165,7 +165,8 @@ static int lost_index(const struct port_plan *pp, struct p_key key)
         return -1;
 }
 
-/* In this order: its own that it lost, never used, unused since before anybody remembers, freed longest ago, freed just now. -1: none. */
+/* In this order: its own that it lost, never used, unused since before anybody remembers, freed longest ago, freed just now.
+ * -1: none. */
 static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);
