@@ -25,7 +25,7 @@ struct discrepancy {
         enum discrepancy_source source;
         const struct p_key *missing, *unexpected; /* ascending base */
         uint32_t n_missing, n_unexpected;
-        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say */
+        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say, or nobody knows */
 };
 
 struct verification {
