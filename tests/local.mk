@@ -24,6 +24,7 @@ include tests/unit/kernel.mk
 include tests/unit/shell.mk
 endif
 include tests/fuzz/local.mk
+include tests/fabsim/local.mk
 include tests/golden/local.mk
 include tests/lint/local.mk
 include tests/system/local.mk

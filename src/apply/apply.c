@@ -21,7 +21,7 @@ enum task_step {
 /* One write of the current phase under way. */
 struct task {
         enum task_step step;
-        uint8_t rounds;                       /* of read-and-set so far */
+        uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
         enum smp_outcome last_set;            /* how the last Set ended, if it gave no answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
@@ -109,9 +109,13 @@ static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 
 /* --- what is known of a block ---------------------------------------------------------------------------------------- */
 
-/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed. */
-static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed, and whether that
+ * was by a Set of ours. */
+static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                      bool ours)
 {
+        int (*note)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
+                ours ? index_memory_note : index_memory_note_lost;
         const struct subnet *s = ap->plan->subnet;
         const struct subnet_port *p = &s->ports[w->port];
         struct observed_table *t = table_of(ap, w);
@@ -123,8 +127,7 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* memory being out loses a hint, not correctness */
-                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i],
-                                                 entries[i]);
+                        (void) note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i], entries[i]);
         }
         observed_table_set_block(t, w->block, entries);
 }
@@ -180,14 +183,65 @@ static enum apply_reason reason_of(enum smp_outcome outcome)
         return APPLY_OK;
 }
 
+static void doubt(struct observed_table *t, struct p_key key)
+{
+        uint16_t i;
+
+        if (!p_key_is_used(key))
+                return;
+        for (i = 0; i < t->n_doubted; i++)
+                if (t->doubted[i] == p_key_base(key))
+                        return;
+        if (t->n_doubted < OBSERVED_MAX_DOUBTED)
+                t->doubted[t->n_doubted++] = p_key_base(key);
+}
+
+/* From here on nobody may call the table read. */
+static void call_unread(struct observed_table *t, const struct smp_result *result)
+{
+        if (t->source == TABLE_READ)
+                t->n_doubted = 0;
+        t->source = TABLE_ASSUMED;
+        t->failure = result->outcome;
+        t->mad_status = result->mad_status;
+}
+
+/* A Set went out, and nobody knows what became of it: the bases that it touched stay as they are everywhere, in later runs
+ * too, until the table is read again. */
+static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *result)
+{
+        struct observed_table *t = table_of(ap, write_of(ap, i));
+        const struct task *task = &ap->tasks[i];
+        unsigned k;
+
+        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT) {
+                t->enforcement_doubted = true;
+                return;
+        }
+        call_unread(t, result);
+        for (k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
+                if (task->before[k].v != task->after[k].v) {
+                        doubt(t, task->before[k]);
+                        doubt(t, task->after[k]);
+                }
+}
+
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct smp_result *result)
 {
+        if (ap->tasks[i].rounds > 0)
+                doubt_task(ap, i, result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
 }
 
 
 /* --- a block --------------------------------------------------------------------------------------------------------- */
+
+/* A repair moves entries: half of it would drop one that has no other place yet. */
+static bool is_all_or_nothing(enum plan_phase phase)
+{
+        return phase <= PHASE_REPAIR_DROP;
+}
 
 /* What the write comes to now: the block as it is known, with the changes whose bases are not held back. An entry that is
  * not what the plan thought (an earlier change of it was held back or failed) cannot be changed, and its base is held in
@@ -212,6 +266,10 @@ static bool task_compute(struct apply *ap, const struct plan_write *w, struct ta
                 t->after[i] = w->after[i];
                 any = true;
         }
+        if (*ret_partly && is_all_or_nothing(ap->phase)) {
+                hold_bases_of(ap, w);
+                return false;
+        }
         return any;
 }
 
@@ -230,7 +288,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        see_block(ap, w, entries);
+        see_block(ap, w, entries, t->rounds > 0);
         if (blocks_equal(ap, w, entries, t->after)) {
                 /* a Set of ours whose answer was lost, or somebody was there first */
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
@@ -248,7 +306,7 @@ static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P
 {
         const struct plan_write *w = write_of(ap, i);
 
-        see_block(ap, w, entries);
+        see_block(ap, w, entries, true);
         if (blocks_equal(ap, w, entries, ap->tasks[i].after))
                 task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
         else
@@ -268,6 +326,7 @@ static void see_enforcement(struct apply *ap, const struct plan_write *w, const 
         port_info_decode(data, ret);
         table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
         table_of(ap, w)->enforce_outbound = ret->enforce_outbound;
+        table_of(ap, w)->enforcement_doubted = false;
 }
 
 static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])
@@ -314,6 +373,35 @@ static void task_fail_unread(struct apply *ap, uint32_t i)
         task_end(ap, i, APPLY_FAILED, t->failure == SMP_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
 }
 
+static bool covers(const struct observed_table *t, struct p_key key)
+{
+        uint16_t i;
+
+        for (i = 0; i < t->capacity; i++)
+                if (p_key_same_partition(t->entries[i], key) && (p_key_is_full(t->entries[i]) || !p_key_is_full(key)))
+                        return true;
+        return false;
+}
+
+/* A switch port's bits change only when its table is right and nothing beside it is ahead of it: an entry of the neighbour
+ * that is still to be lowered or dropped would be cut off (or, where a bit goes off, let through) too early. */
+static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
+{
+        uint32_t neighbour = ap->plan->subnet->ports[port].neighbour;
+        const struct observed_table *its;
+        uint16_t i;
+
+        if (ap->port_failed[port])
+                return true;
+        if (neighbour == SUBNET_NONE)
+                return false;
+        its = &ap->observed->tables[neighbour];
+        for (i = 0; its->entries && i < its->capacity; i++)
+                if (p_key_is_used(its->entries[i]) && !covers(&ap->observed->tables[port], its->entries[i]))
+                        return true;
+        return its->source == TABLE_ASSUMED && its->n_doubted > 0;
+}
+
 /* Lets a task begin, or ends it at once where it must not. */
 static void task_begin(struct apply *ap, uint32_t i)
 {
@@ -325,8 +413,7 @@ static void task_begin(struct apply *ap, uint32_t i)
                 task_fail_unread(ap, i);
         } else if (w->kind == WRITE_BLOCK && !task_begin_block(ap, i)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
-        } else if (ap->phase == PHASE_ENFORCE && ap->port_failed[w->port]) {
-                /* its table is not right: to enforce it would cut something off */
+        } else if (ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
         } else {
                 ap->tasks[i].step = TASK_READING;
@@ -442,14 +529,31 @@ static void address(struct apply *ap, const struct plan_write *w, struct smp_req
         }
 }
 
+/* The answer may never come, and the table be read only by the next survey, which compares with nothing: so an index that
+ * is about to be freed counts as freed from here on. If it is not freed after all, it is in use, which counts more. */
+static void note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
+{
+        const struct subnet *s = ap->plan->subnet;
+        const struct subnet_port *p = &s->ports[w->port];
+        uint16_t i;
+
+        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (p_key_is_used(t->before[i]) && !p_key_is_used(t->after[i]))
+                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
+                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
+                                                 t->after[i]);
+}
+
 static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct smp_request *ret)
 {
         ret->method = SMP_SET;
         ret->retries = 0; /* no answer: what is there now decides, see block_read */
-        if (w->kind == WRITE_BLOCK)
+        if (w->kind == WRITE_BLOCK) {
+                note_freed(ap, w, t);
                 p_key_block_encode(t->after, ret->data);
-        else
+        } else {
                 memcpy(ret->data, t->port_info, SMP_DATA_SIZE);
+        }
         t->step = TASK_SETTING;
         t->rounds++;
         ap->sets_sent++;
@@ -503,11 +607,14 @@ static void task_result(struct apply *ap, uint32_t i, const struct smp_result *r
         bool setting = t->step == TASK_SETTING;
 
         if (result->outcome != SMP_ANSWERED) {
-                if (!setting || result->outcome == SMP_REFUSED) {
+                if (!setting) {
                         task_fail_unanswered(ap, i, result);
                 } else {
-                        /* it may have arrived all the same */
+                        /* it may have been carried out all the same; what was refused is not sent again */
+                        if (result->outcome == SMP_REFUSED)
+                                t->rounds = UINT8_MAX;
                         t->last_set = result->outcome;
+                        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
                         t->step = TASK_READING;
                         task_ready(ap, i);
                 }
@@ -545,12 +652,14 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
         ap->steps_done++;
         if (result->outcome != SMP_ANSWERED) {
                 fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
+                if (w->kind == WRITE_BLOCK)
+                        call_unread(table_of(ap, w), result);
         } else if (w->kind == WRITE_BLOCK) {
                 p_key_block_decode(result->data, entries);
                 observed_table_get_block(table_of(ap, w), w->block, known);
                 if (!blocks_equal(ap, w, entries, known))
                         fail_read_back(ap, t, APPLY_REVERTED, 0);
-                see_block(ap, w, entries);
+                see_block(ap, w, entries, false);
         } else {
                 see_enforcement(ap, w, result->data, &pi);
                 if (!has_bits(&pi, w->after_inbound, w->after_outbound))
@@ -610,6 +719,17 @@ static int allocate(struct arena *a, struct apply *ap)
         return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed ? 0 : -ENOMEM;
 }
 
+/* From the very first phase on: see doubt_task. */
+static void hold_doubted(struct apply *ap)
+{
+        for (uint32_t p = 0; p < ap->plan->subnet->n_ports; p++) {
+                const struct observed_table *t = &ap->observed->tables[p];
+
+                for (uint16_t i = 0; t->source == TABLE_ASSUMED && i < t->n_doubted; i++)
+                        hold(ap, (struct p_key) { t->doubted[i] });
+        }
+}
+
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
               const struct apply_options *options, struct apply **ret)
 {
@@ -625,6 +745,7 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         r = allocate(a, ap);
         if (r < 0)
                 return r;
+        hold_doubted(ap);
         enter_phase(ap, 0);
         advance(ap);
         *ret = ap;

@@ -74,6 +74,7 @@ const char *plan_phase_to_string(enum plan_phase p)
         case PHASE_LOWER_ENDPORTS:
         case PHASE_LOWER_ENFORCING:
                 return "lower";
+        case PHASE_GRANT_ENFORCING:
         case PHASE_GRANT:
                 return "grant";
         case PHASE_ENFORCE:
@@ -87,7 +88,7 @@ const char *plan_phase_to_string(enum plan_phase p)
 bool plan_phase_is_enforcing(enum plan_phase p)
 {
         return p == PHASE_CLOSE || p == PHASE_RELAX || p == PHASE_OPEN || p == PHASE_LOWER_ENFORCING ||
-               p == PHASE_ENFORCE;
+               p == PHASE_GRANT_ENFORCING || p == PHASE_ENFORCE;
 }
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */
@@ -301,6 +302,8 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .observed = t->entries,
                 .capacity = t->capacity,
                 .enforcing = p->role == PORT_SWITCH_EXTERNAL,
+                .enforces_now = t->enforce_inbound || t->enforce_outbound,
+                .neighbour = p->neighbour == SUBNET_NONE ? NULL : &pl->observed->tables[p->neighbour],
                 .index0_base = index0_base_of(pl, port),
                 .a = arena_new_array(pl->arena, struct p_key, t->capacity),
                 .b = arena_new_array(pl->arena, struct p_key, t->capacity),
@@ -422,7 +425,21 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
         return 1;
 }
 
-/* A bit that goes off does so before tables open, one that goes on when every table is right. */
+/* What is plugged in holds something now that only this switch port keeps from having any effect. */
+static bool holds_back(const struct planner *pl, uint32_t port)
+{
+        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
+        uint16_t i;
+
+        for (i = 0; i < its->capacity; i++)
+                if (p_key_is_used(its->entries[i]) && !covers(mine->entries, mine->capacity, its->entries[i]))
+                        return true;
+        return false;
+}
+
+/* A bit that goes off does so before tables open, one that goes on when every table is right. Where a bit that goes off
+ * would let something pass that its table does not, all that is too much must be gone first. */
 static int plan_enforcement(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
@@ -433,13 +450,16 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         pl->plan->enforced[port] = want[0] || want[1];
         between[0] = now[0] && want[0];
         between[1] = now[1] && want[1];
+        if (pl->plan->final_tables[port] && holds_back(pl, port))
+                memcpy(between, now, sizeof(between));
         if (between[0] != now[0] || between[1] != now[1]) {
                 r = add_enforcement_write(pl, PHASE_RELAX, port, now, between);
                 if (r < 0)
                         return r;
                 n += r;
         }
-        if (between[0] != want[0] || between[1] != want[1]) {
+        /* bits in doubt: the write that changes nothing reads them */
+        if (between[0] != want[0] || between[1] != want[1] || (n == 0 && t->enforcement_doubted)) {
                 r = add_enforcement_write(pl, PHASE_ENFORCE, port, between, want);
                 if (r < 0)
                         return r;

@@ -80,6 +80,10 @@ static void assume_table(struct observed_table *to, const struct observed_table 
                 return;
         memcpy(to->entries, from->entries, to->capacity * sizeof(*to->entries));
         to->source = TABLE_ASSUMED;
+        if (from->source != TABLE_ASSUMED)
+                return;
+        memcpy(to->doubted, from->doubted, sizeof(to->doubted));
+        to->n_doubted = from->n_doubted;
 }
 
 bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j)

@@ -14,6 +14,9 @@ enum table_source {
         TABLE_ASSUMED, /* the port did not answer; this is what it held when it last did */
 };
 
+/* Two bases for each entry of a block. */
+#define OBSERVED_MAX_DOUBTED (2 * P_KEY_BLOCK_ENTRIES)
+
 struct observed_table {
         struct p_key *entries;    /* capacity entries, host byte order; NULL if the port is not managed */
         uint16_t capacity;
@@ -21,6 +24,10 @@ struct observed_table {
         enum smp_outcome failure; /* of a port that was not read: why; SMP_ANSWERED if there was no attempt */
         uint16_t mad_status;      /* of SMP_REFUSED */
         bool enforce_inbound, enforce_outbound; /* external ports: the bits of PortInfo as last known */
+        /* Of TABLE_ASSUMED: bases that a write touched of which nobody knows whether it arrived. */
+        uint16_t doubted[OBSERVED_MAX_DOUBTED];
+        uint16_t n_doubted;
+        bool enforcement_doubted; /* the same of the bits of PortInfo; whatever source says */
 };
 
 struct observed {

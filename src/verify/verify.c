@@ -84,6 +84,8 @@ static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool l
 
         if (!subnet_port_can_enforce(s, &s->ports[port]))
                 return false;
+        if (t->enforcement_doubted)
+                return true;
         if (let_off)
                 inbound = outbound = false;
         else if ((inbound || outbound) && is_left_as_it_is(vf, port))

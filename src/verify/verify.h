@@ -39,7 +39,7 @@ struct discrepancy {
         enum discrepancy_source source;
         const struct p_key *missing, *unexpected; /* ascending base */
         uint32_t n_missing, n_unexpected;
-        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say */
+        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say, or nobody knows */
         const struct kernel_difference *kernel; /* of SOURCE_KERNEL: how it is not what the SMA said */
         uint32_t n_kernel;
 };

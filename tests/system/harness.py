@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -74,6 +75,15 @@ def read_file(path):
             return f.read()
     except FileNotFoundError:
         return ""
+
+
+def with_names(report):
+    """A sanitizer's report with functions and lines beside its addresses."""
+    def name(match):
+        r = subprocess.run(["addr2line", "-fspe", match.group(1), match.group(2)], text=True, errors="replace",
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return "%s %s" % (match.group(0), r.stdout.strip())
+    return re.sub(r"\((/[^+()]+)\+(0x[0-9a-f]+)\)", name, report) if shutil.which("addr2line") else report
 
 
 class Result:
@@ -193,7 +203,7 @@ class Fabric:
                 sys.stderr.write("--- the end of %s:\n%s\n" % (name, text[-2500:]))
 
     def sanitizer_reports(self):
-        return "".join(read_file(f)[:6000] for f in sorted(glob.glob(self.path("san/*"))))
+        return "".join(with_names(read_file(f)[:6000]) for f in sorted(glob.glob(self.path("san/*"))))
 
     # --- running programs ---------------------------------------------------------------------------------------------
 
@@ -215,7 +225,8 @@ class Fabric:
             env["SIM_HOST"] = host or self.home
         env["LD_PRELOAD"] = ":".join(preload)
         san = "log_path=" + self.path("san/report")
-        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:suppressions=%s:%s" % (
+        # To look for the names of functions it would open files, by way of the preload library, and wait for its lock.
+        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:symbolize=0:suppressions=%s:%s" % (
             os.path.join(HERE, "asan.supp"), san)
         env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1:" + san
         env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(HERE, "lsan.supp")

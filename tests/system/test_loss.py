@@ -22,7 +22,7 @@ def wrong(fabric, policy, tables=None):
 
 def test_a_fifth_of_the_mads_vanishes():
     with Fabric(two_level(4, 2, 8)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         policy = policy_of()
         path = fabric.write("partitions.yaml", policy.yaml())
         nodes = [h[0] for h in fabric.topology.hosts] + [s[0] for s in fabric.topology.switches]
@@ -51,7 +51,7 @@ def test_a_fifth_of_the_mads_vanishes():
 
 def test_port_that_never_answers():
     with Fabric(two_level(2, 1, 4)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         policy = policy_of()
         path = fabric.write("partitions.yaml", policy.yaml())
         fabric.lose("node0006", 100)
@@ -73,7 +73,7 @@ def test_port_that_never_answers():
 def test_port_that_stops_answering_holds_its_bases_back():
     """A revoke that nobody confirmed: what would be granted on the strength of it is not granted."""
     with Fabric(two_level(2, 1, 4)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         first = Policy().add("p", 0x0010, {"node0006": "limited", "node0007": "limited"})
         fabric.apply(fabric.write("partitions.yaml", first.yaml())).expect(0)
         guid = fabric.topology.port_guid("node0006")

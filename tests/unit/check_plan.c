@@ -763,8 +763,16 @@ START_TEST(test_index_memory_learns)
         freed = index_memory_all(c.m, &n);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(freed[0].index, 20);
+        ck_assert(freed[0].lost);
         ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
+        /* what was taken away comes back to where it stood, at whatever level; what pkeyd freed itself does not */
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x1234), 20);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 20, (struct p_key) { 0x9234 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
+        ck_assert_uint_eq(index_of(&c, p, 0x1234), 22);
         after->tables[c.f.host[0]].source = TABLE_ASSUMED;
         ck_assert_int_eq(index_memory_learn(c.m, after, before), 0);
         (void) index_memory_all(c.m, &n);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The agents of a node: SMA and PMA, from bytes to bytes. */
+
+#include <infiniband/mad.h>
+#include <string.h>
+
+#include "fabric.h"
+
+#define STATUS_BAD_ATTRIBUTE 0x0c
+#define STATUS_BAD_MODIFIER  0x1c
+#define METHOD_GET           1
+#define METHOD_SET           2
+#define PMA_CLASS            4
+#define PMA_PORT_COUNTERS    0x12
+#define PMA_PORT_COUNTERS_EXTENDED 0x1d
+#define PMA_DATA             64
+
+struct question {
+        struct fabsim *f;
+        struct fabsim_place at;
+        struct fabsim_node *node;
+        usec_t now;
+        unsigned method;
+        uint32_t modifier;
+        uint8_t *data; /* in the answer: as it came, to be replaced */
+};
+
+static unsigned get_node_info(struct question *q)
+{
+        const struct fabsim_node *n = q->node;
+
+        memset(q->data, 0, SMP_DATA_SIZE);
+        mad_set_field(q->data, 0, IB_NODE_BASE_VERS_F, 1);
+        mad_set_field(q->data, 0, IB_NODE_CLASS_VERS_F, 1);
+        mad_set_field(q->data, 0, IB_NODE_TYPE_F, n->type);
+        mad_set_field(q->data, 0, IB_NODE_NPORTS_F, n->num_ports);
+        mad_set_field64(q->data, 0, IB_NODE_SYSTEM_GUID_F, n->guid.v);
+        mad_set_field64(q->data, 0, IB_NODE_GUID_F, n->guid.v);
+        mad_set_field64(q->data, 0, IB_NODE_PORT_GUID_F, n->ports[q->at.port].guid.v);
+        mad_set_field(q->data, 0, IB_NODE_PARTITION_CAP_F, n->partition_cap);
+        mad_set_field(q->data, 0, IB_NODE_LOCAL_PORT_F, q->at.port);
+        return 0;
+}
+
+static unsigned get_switch_info(struct question *q)
+{
+        const struct fabsim_node *n = q->node;
+
+        if (n->type != NODE_SWITCH)
+                return STATUS_BAD_ATTRIBUTE;
+        memset(q->data, 0, SMP_DATA_SIZE);
+        mad_set_field(q->data, 0, IB_SW_LINEAR_FDB_CAP_F, 0xc000);
+        mad_set_field(q->data, 0, IB_SW_PARTITION_ENFORCE_CAP_F, n->partition_enforcement_cap);
+        mad_set_field(q->data, 0, IB_SW_PARTITION_ENF_INB_F, n->inbound_cap);
+        mad_set_field(q->data, 0, IB_SW_PARTITION_ENF_OUTB_F, n->outbound_cap);
+        return 0;
+}
+
+/* A CA's own port may be called 0: "the port this came in by". */
+static uint8_t port_number(const struct question *q)
+{
+        return (uint8_t) (q->node->type != NODE_SWITCH && q->modifier == 0 ? q->at.port : q->modifier);
+}
+
+static enum port_state state_of(struct fabsim *f, struct fabsim_place p)
+{
+        struct fabsim_place ignored;
+
+        if (p.port == 0)
+                return PORT_STATE_ACTIVE;
+        return fabsim_neighbour(f, p, &ignored) ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
+}
+
+static bool enforces(const struct question *q, uint8_t number)
+{
+        return q->node->type == NODE_SWITCH && number > 0;
+}
+
+/* IBA 1.5, 14.2.5.6. What is not modelled is as an idle HDR port has it. */
+static void fill_port_info(struct question *q, uint8_t number, bool show_m_key)
+{
+        struct fabsim_node *n = q->node;
+        struct fabsim_port *p = &n->ports[number], *base = n->type == NODE_SWITCH ? &n->ports[0] : p;
+        bool up = state_of(q->f, (struct fabsim_place) { q->at.node, number }) == PORT_STATE_ACTIVE;
+
+        memset(q->data, 0, SMP_DATA_SIZE);
+        mad_set_field64(q->data, 0, IB_PORT_GID_PREFIX_F, UINT64_C(0xfe80000000000000));
+        if (fabsim_is_endport(q->f, (struct fabsim_place) { q->at.node, number })) {
+                mad_set_field64(q->data, 0, IB_PORT_MKEY_F, show_m_key ? p->m_key : 0);
+                mad_set_field(q->data, 0, IB_PORT_MKEY_LEASE_F, p->m_key_lease);
+                mad_set_field(q->data, 0, IB_PORT_MKEY_PROT_BITS_F, p->m_key_protection);
+                mad_set_field(q->data, 0, IB_PORT_MKEY_VIOL_F, p->m_key_violations);
+                mad_set_field(q->data, 0, IB_PORT_PKEY_VIOL_F, p->p_key_violations);
+                mad_set_field(q->data, 0, IB_PORT_LID_F, base->lid.v);
+                mad_set_field(q->data, 0, IB_PORT_SMLID_F, fabsim_port_at(q->f, q->f->sm)->lid.v);
+                mad_set_field(q->data, 0, IB_PORT_LMC_F, base->lmc);
+        }
+        mad_set_field(q->data, 0, IB_PORT_LOCAL_PORT_F, q->at.port);
+        mad_set_field(q->data, 0, IB_PORT_LINK_WIDTH_ENABLED_F, 3);
+        mad_set_field(q->data, 0, IB_PORT_LINK_WIDTH_SUPPORTED_F, 3);
+        mad_set_field(q->data, 0, IB_PORT_LINK_WIDTH_ACTIVE_F, 2);
+        mad_set_field(q->data, 0, IB_PORT_LINK_SPEED_SUPPORTED_F, 7);
+        mad_set_field(q->data, 0, IB_PORT_LINK_SPEED_ENABLED_F, 7);
+        mad_set_field(q->data, 0, IB_PORT_LINK_SPEED_ACTIVE_F, 4);
+        mad_set_field(q->data, 0, IB_PORT_STATE_F, up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN);
+        mad_set_field(q->data, 0, IB_PORT_PHYS_STATE_F, up ? 5 : 2);
+        mad_set_field(q->data, 0, IB_PORT_LINK_DOWN_DEF_F, 2);
+        if (enforces(q, number)) {
+                mad_set_field(q->data, 0, IB_PORT_PART_EN_INB_F, p->enforce_inbound);
+                mad_set_field(q->data, 0, IB_PORT_PART_EN_OUTB_F, p->enforce_outbound);
+        }
+}
+
+static unsigned set_port_info(struct question *q, uint8_t number)
+{
+        struct fabsim_port *p = &q->node->ports[number];
+
+        if (enforces(q, number)) {
+                p->enforce_inbound = q->node->inbound_cap && mad_get_field(q->data, 0, IB_PORT_PART_EN_INB_F);
+                p->enforce_outbound = q->node->outbound_cap && mad_get_field(q->data, 0, IB_PORT_PART_EN_OUTB_F);
+        } else {
+                p->m_key = mad_get_field64(q->data, 0, IB_PORT_MKEY_F);
+                p->m_key_lease = (uint16_t) mad_get_field(q->data, 0, IB_PORT_MKEY_LEASE_F);
+                p->m_key_protection = (uint8_t) mad_get_field(q->data, 0, IB_PORT_MKEY_PROT_BITS_F);
+                p->p_key_violations = (uint16_t) mad_get_field(q->data, 0, IB_PORT_PKEY_VIOL_F);
+                p->lid.v = (uint16_t) mad_get_field(q->data, 0, IB_PORT_LID_F);
+                p->lmc = (uint8_t) mad_get_field(q->data, 0, IB_PORT_LMC_F);
+        }
+        return 0;
+}
+
+/* m_key_given: the request has the M_Key, or there is none; then the answer may show it (14.2.4.1). */
+static unsigned port_info(struct question *q, bool m_key_given)
+{
+        uint8_t number = port_number(q);
+
+        if (q->modifier > q->node->num_ports || (q->node->type != NODE_SWITCH && number == 0))
+                return STATUS_BAD_MODIFIER;
+        if (q->method == METHOD_SET)
+                (void) set_port_info(q, number);
+        fill_port_info(q, number, m_key_given || q->node->ports[number].m_key_protection == 0);
+        return 0;
+}
+
+struct fabsim_port *fabsim_table_at(struct fabsim *f, struct fabsim_place at, uint32_t modifier, uint16_t *ret_block)
+{
+        struct fabsim_node *n = &f->nodes[at.node];
+        uint32_t number = n->type == NODE_SWITCH ? modifier >> 16 : at.port, block = modifier & 0xffff;
+        struct fabsim_port *p;
+
+        if (n->type == NODE_SWITCH ? number > n->num_ports : modifier >> 16 != 0)
+                return NULL;
+        p = &n->ports[number];
+        if (block * P_KEY_BLOCK_ENTRIES >= p->capacity)
+                return NULL;
+        *ret_block = (uint16_t) block;
+        return p;
+}
+
+static unsigned p_key_table(struct question *q)
+{
+        uint16_t block;
+        struct fabsim_port *p = fabsim_table_at(q->f, q->at, q->modifier, &block);
+        bool lies = false;
+
+        if (!p)
+                return STATUS_BAD_MODIFIER;
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                unsigned index = block * P_KEY_BLOCK_ENTRIES + i;
+                uint8_t *bytes = q->data + 2 * i;
+                uint16_t sent = (uint16_t) (bytes[0] << 8 | bytes[1]), there = 0;
+
+                if (index < p->capacity) {
+                        if (q->method == METHOD_SET && sent != 0 && sent == p->swallows.v)
+                                lies = p->lies;
+                        else if (q->method == METHOD_SET)
+                                p->table[index].v = sent;
+                        there = p->table[index].v;
+                }
+                if (!(lies && sent == p->swallows.v)) {
+                        bytes[0] = (uint8_t) (there >> 8);
+                        bytes[1] = (uint8_t) there;
+                }
+        }
+        return 0;
+}
+
+/* --- M_Key (IBA 1.5, 14.2.4) ----------------------------------------------------------------------------------------- */
+
+/* What a wrong M_Key does to a port, and when the port's lease ends. */
+static void note_violation(struct fabsim_port *p, usec_t now)
+{
+        p->m_key_violations += p->m_key_violations < UINT16_MAX;
+        if (p->m_key_lease && p->m_key_expires == 0)
+                p->m_key_expires = now + p->m_key_lease * USEC_PER_SEC;
+}
+
+/* True if the request may be carried out. */
+static bool check_m_key(struct question *q, uint64_t given, bool *ret_given)
+{
+        struct fabsim_port *p = &q->node->ports[q->node->type == NODE_SWITCH ? 0 : q->at.port];
+
+        if (p->m_key_expires && q->now >= p->m_key_expires) {
+                p->m_key_protection = 0;
+                p->m_key_expires = 0;
+        }
+        *ret_given = p->m_key == 0 || given == p->m_key;
+        if (*ret_given) {
+                p->m_key_expires = 0;
+                return true;
+        }
+        if (q->method == METHOD_GET && p->m_key_protection < 2)
+                return true;
+        note_violation(p, q->now);
+        return false;
+}
+
+static bool answer_smp(struct question *q, uint64_t m_key, uint32_t attribute, unsigned *ret_status)
+{
+        bool m_key_given;
+
+        if (!check_m_key(q, m_key, &m_key_given))
+                return false;
+        if (q->method == METHOD_SET && attribute != SMP_ATTR_P_KEY_TABLE && attribute != SMP_ATTR_PORT_INFO)
+                *ret_status = STATUS_BAD_ATTRIBUTE;
+        else if (attribute == SMP_ATTR_NODE_INFO)
+                *ret_status = get_node_info(q);
+        else if (attribute == SMP_ATTR_NODE_DESCRIPTION)
+                memcpy(q->data, q->node->description, NODE_DESCRIPTION_SIZE);
+        else if (attribute == SMP_ATTR_SWITCH_INFO)
+                *ret_status = get_switch_info(q);
+        else if (attribute == SMP_ATTR_PORT_INFO)
+                *ret_status = port_info(q, m_key_given);
+        else if (attribute == SMP_ATTR_P_KEY_TABLE)
+                *ret_status = p_key_table(q);
+        else
+                *ret_status = STATUS_BAD_ATTRIBUTE;
+        return true;
+}
+
+/* --- PMA ------------------------------------------------------------------------------------------------------------- */
+
+static void port_counters(const struct question *q, struct fabsim_port *p)
+{
+        uint64_t rcv = p->rcv_constraint_errors, xmit = p->xmit_constraint_errors;
+
+        if (q->method == METHOD_SET) {
+                /* counters are set where CounterSelect says so: bits 6 and 7, 16.1.3.5 */
+                unsigned select = mad_get_field(q->data, 0, IB_PC_COUNTER_SELECT_F);
+
+                if (select & (1 << 6))
+                        p->xmit_constraint_errors = xmit = mad_get_field(q->data, 0, IB_PC_ERR_XMTCONSTR_F);
+                if (select & (1 << 7))
+                        p->rcv_constraint_errors = rcv = mad_get_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F);
+        }
+        mad_set_field(q->data, 0, IB_PC_ERR_XMTCONSTR_F, xmit < 0xff ? (uint32_t) xmit : 0xff);
+        mad_set_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F, rcv < 0xff ? (uint32_t) rcv : 0xff);
+}
+
+static void port_counters_extended(const struct question *q, struct fabsim_port *p)
+{
+        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_XMTCONSTR_F, p->xmit_constraint_errors);
+        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_RCVCONSTR_F, p->rcv_constraint_errors);
+}
+
+static bool answer_pma(struct question *q, uint32_t attribute, unsigned *ret_status)
+{
+        unsigned number;
+
+        if (attribute != PMA_PORT_COUNTERS && attribute != PMA_PORT_COUNTERS_EXTENDED) {
+                *ret_status = STATUS_BAD_ATTRIBUTE;
+                return true;
+        }
+        number = mad_get_field(q->data, 0, IB_PC_PORT_SELECT_F);
+        if (number > q->node->num_ports || (number == 0 && q->node->type != NODE_SWITCH)) {
+                *ret_status = STATUS_BAD_MODIFIER;
+                return true;
+        }
+        if (attribute == PMA_PORT_COUNTERS)
+                port_counters(q, &q->node->ports[number]);
+        else if (q->method == METHOD_GET)
+                port_counters_extended(q, &q->node->ports[number]);
+        else
+                *ret_status = STATUS_BAD_ATTRIBUTE;
+        return true;
+}
+
+/* --- frames ---------------------------------------------------------------------------------------------------------- */
+
+/* A directed route's way back: the ports it came in by, the pointer at its end (14.2.2). */
+static void turn_round(struct fabsim *f, uint8_t *mad)
+{
+        unsigned hops = mad_get_field(mad, 0, IB_DRSMP_HOPCNT_F);
+        uint8_t path[SMP_MAX_HOPS + 1], back[SMP_MAX_HOPS + 1] = {};
+        struct fabsim_place at = f->self;
+
+        mad_get_array(mad, 0, IB_DRSMP_PATH_F, path);
+        for (unsigned i = 1; i <= hops; i++) {
+                if (!fabsim_neighbour(f, (struct fabsim_place) { at.node, path[i] }, &at))
+                        break;
+                back[i] = at.port;
+        }
+        mad_set_array(mad, 0, IB_DRSMP_RPATH_F, back);
+        mad_set_field(mad, 0, IB_DRSMP_HOPPTR_F, 0);
+        mad_set_field(mad, 0, IB_DRSMP_DIRECTION_F, 1);
+}
+
+bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const struct mad_frame *frame,
+                   struct mad_frame *ret)
+{
+        uint8_t *mad = ret->mad;
+        unsigned class, status = 0;
+        bool directed, answered;
+        struct question q = { .f = f, .at = at, .node = &f->nodes[at.node], .now = now };
+
+        if (!q.node->is_up || frame->length < MAD_SIZE)
+                return false;
+        *ret = *frame;
+        class = mad_get_field(mad, 0, IB_MAD_MGMTCLASS_F);
+        directed = class == IB_SMI_DIRECT_CLASS;
+        q.method = mad_get_field(mad, 0, IB_MAD_METHOD_F);
+        q.modifier = mad_get_field(mad, 0, IB_MAD_ATTRMOD_F);
+        q.data = mad + (class == PMA_CLASS ? PMA_DATA : IB_SMP_DATA_OFFS);
+        if (q.method != METHOD_GET && q.method != METHOD_SET)
+                return false; /* nobody asked: a response, a trap */
+        if (class == IB_SMI_CLASS || directed)
+                answered = answer_smp(&q, mad_get_field64(mad, 0, IB_MAD_MKEY_F), mad_get_field(mad, 0, IB_MAD_ATTRID_F),
+                                      &status);
+        else
+                answered = class == PMA_CLASS && answer_pma(&q, mad_get_field(mad, 0, IB_MAD_ATTRID_F), &status);
+        if (!answered)
+                return false;
+        mad_set_field(mad, 0, IB_MAD_METHOD_F, METHOD_GET);
+        mad_set_field(mad, 0, IB_MAD_RESPONSE_F, 1);
+        if (directed) {
+                mad_set_field(mad, 0, IB_DRSMP_STATUS_F, status);
+                turn_round(f, mad);
+        } else {
+                mad_set_field(mad, 0, IB_MAD_STATUS_F, status);
+        }
+        return true;
+}

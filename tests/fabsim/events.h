@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The virtual clock's agenda: what happens when. Events of one moment happen in the order in which they were added. */
+
+#include "fabric.h"
+
+enum event_kind {
+        EVENT_ARRIVE,   /* a frame reaches an agent */
+        EVENT_DELIVER,  /* an answer reaches this host */
+        EVENT_EXTERNAL, /* something that nobody asked for; `what` says it */
+};
+
+struct event {
+        usec_t at;
+        uint64_t sequence;
+        enum event_kind kind;
+        struct fabsim_place place; /* ARRIVE */
+        unsigned hops;             /* ARRIVE */
+        struct mad_frame frame;    /* ARRIVE, DELIVER */
+        unsigned what;             /* EXTERNAL; with two numbers of its own */
+        unsigned x, y;
+};
+
+struct events {
+        struct event **heap;
+        unsigned n, allocated;
+        uint64_t next_sequence;
+};
+
+void events_done(struct events *e);
+/* Room for one that happens at that time; to be filled by the caller. Aborts when memory is out: this is a test. */
+struct event *events_add(struct events *e, usec_t at, enum event_kind kind);
+/* USEC_INFINITY: nothing is on the agenda. */
+usec_t events_next_at(const struct events *e);
+/* Takes the first one off; owned by the caller. */
+struct event *events_take(struct events *e);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Policies at random, their text, and an oracle that says what they mean without asking pkeyd. Lines of equal specificity
+ * never meet at a port here; contradictions are the policy tests' matter.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+#include "util/cleanup.h"
+
+/* --- making ---------------------------------------------------------------------------------------------------------- */
+
+static enum membership random_membership(struct sim *s, bool may_be_none)
+{
+        unsigned r = prng_below(&s->rng, 10);
+
+        if (r < 4)
+                return MEMBERSHIP_FULL;
+        if (r < 7)
+                return MEMBERSHIP_LIMITED;
+        return r < 9 && may_be_none ? MEMBERSHIP_NONE : MEMBERSHIP_BOTH;
+}
+
+static bool has_rule(const struct intent_partition *p, const struct rule *r)
+{
+        for (unsigned i = 0; i < p->n_rules; i++) {
+                const struct rule *o = &p->rules[i];
+
+                if (o->kind == r->kind && o->x == r->x && o->y == r->y)
+                        return true;
+                /* hosts and leaves are equally specific and could meet; so could GUID and SELF */
+                if ((o->kind == RULE_HOST && r->kind == RULE_LEAF) || (o->kind == RULE_LEAF && r->kind == RULE_HOST))
+                        return true;
+                if ((o->kind == RULE_GUID && r->kind == RULE_SELF) || (o->kind == RULE_SELF && r->kind == RULE_GUID))
+                        return true;
+        }
+        return false;
+}
+
+static unsigned random_node(struct sim *s, enum node_type type)
+{
+        unsigned n;
+
+        do
+                n = prng_below(&s->rng, s->f.n_nodes);
+        while (s->f.nodes[n].type != type);
+        return n;
+}
+
+static struct rule random_rule(struct sim *s, bool is_default)
+{
+        struct rule r = { .kind = prng_below(&s->rng, RULE_SELF + 1) };
+        unsigned node = random_node(s, NODE_CA);
+
+        r.membership = random_membership(s, !is_default);
+        switch (r.kind) {
+        case RULE_ALL:
+        case RULE_CAS:
+        case RULE_SWITCHES:
+        case RULE_SELF:
+                break;
+        case RULE_GROUP:
+                r.x = prng_below(&s->rng, 2);
+                break;
+        case RULE_HOST:
+                r.x = s->host_of[node];
+                break;
+        case RULE_DEVICE:
+                r.x = s->host_of[node];
+                r.y = s->device_of[node];
+                break;
+        case RULE_LEAF:
+                r.x = random_node(s, NODE_SWITCH);
+                break;
+        case RULE_SWITCH_PORT:
+                r.x = random_node(s, NODE_SWITCH);
+                r.y = prng_between(&s->rng, 1, s->f.nodes[r.x].num_ports);
+                break;
+        case RULE_GUID:
+                r.x = node;
+                r.y = prng_between(&s->rng, 1, s->f.nodes[node].num_ports);
+                break;
+        }
+        return r;
+}
+
+static void make_partition(struct sim *s, struct intent_partition *p, unsigned n)
+{
+        unsigned n_rules = prng_between(&s->rng, n == 0 ? 0 : 1, 5);
+        struct rule r;
+
+        while (n_rules-- > 0) {
+                r = random_rule(s, n == 0);
+                if (!has_rule(p, &r))
+                        p->rules[p->n_rules++] = r;
+        }
+}
+
+static void make_settings(struct sim *s, struct settings *ret)
+{
+        settings_default(ret);
+        ret->unmanaged = prng_permille(&s->rng, 250) ? UNMANAGED_KEEP : UNMANAGED_REMOVE;
+        ret->enforcement = prng_permille(&s->rng, 700) ? ENFORCEMENT_BOTH : prng_below(&s->rng, ENFORCEMENT_OFF + 1);
+        ret->enforcement_overflow = prng_permille(&s->rng, 500) ? OVERFLOW_DISABLE : OVERFLOW_REFUSE;
+        ret->repair_index0 = prng_permille(&s->rng, 250);
+        ret->mode = prng_permille(&s->rng, 20) ? MODE_AUDIT : MODE_ENFORCE;
+}
+
+/* A small change of an older one, or one all new. */
+void intent_make(struct sim *s, struct intent *ret)
+{
+        unsigned i, k;
+        uint16_t base;
+        bool taken;
+
+        if (s->n_intents > 0 && prng_permille(&s->rng, 500)) {
+                *ret = s->intents[prng_below(&s->rng, s->n_intents)];
+                i = prng_below(&s->rng, ret->n_partitions);
+                ret->partitions[i].n_rules = 0;
+                make_partition(s, &ret->partitions[i], i);
+                ret->is_broken = false;
+                return;
+        }
+        memset(ret, 0, sizeof(*ret));
+        make_settings(s, &ret->settings);
+        ret->has_owns = prng_permille(&s->rng, 250);
+        ret->partitions[0].base = P_KEY_DEFAULT_BASE;
+        make_partition(s, &ret->partitions[0], 0);
+        ret->n_partitions = prng_between(&s->rng, 1, SIM_MAX_PARTITIONS);
+        for (i = 1; i < ret->n_partitions; i++) {
+                do {
+                        base = sim_bases[prng_between(&s->rng, 1, 9)];
+                        taken = false;
+                        for (k = 0; k < i; k++)
+                                taken |= ret->partitions[k].base == base;
+                } while (taken);
+                ret->partitions[i].base = base;
+                make_partition(s, &ret->partitions[i], i);
+        }
+        if (ret->n_partitions > 1 && prng_permille(&s->rng, 150))
+                ret->partitions[1].index0 = true;
+        ret->is_broken = s->n_intents > 0 && prng_permille(&s->rng, 50);
+}
+
+/* --- text ------------------------------------------------------------------------------------------------------------ */
+
+struct text {
+        char *at;
+        size_t left;
+};
+
+static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char *format, ...)
+{
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(t->at, t->left, format, ap);
+        va_end(ap);
+        if (n > 0 && (size_t) n < t->left) {
+                t->at += n;
+                t->left -= (size_t) n;
+        }
+}
+
+static void put_rule(const struct sim *s, struct text *t, const struct rule *r)
+{
+        put(t, "      ");
+        switch (r->kind) {
+        case RULE_ALL:
+                put(t, "ALL");
+                break;
+        case RULE_CAS:
+                put(t, "ALL_CAS");
+                break;
+        case RULE_SWITCHES:
+                put(t, "ALL_SWITCHES");
+                break;
+        case RULE_GROUP:
+                put(t, "%s", r->x ? "odd" : "even");
+                break;
+        case RULE_HOST:
+                put(t, "node%03u", r->x);
+                break;
+        case RULE_LEAF:
+                put(t, "\"@leaf%02u\"", r->x);
+                break;
+        case RULE_DEVICE:
+                put(t, "node%03u/mlx5_%u", r->x, r->y);
+                break;
+        case RULE_SWITCH_PORT:
+                put(t, "\"@leaf%02u/%u\"", r->x, r->y);
+                break;
+        case RULE_GUID:
+                put(t, "0x%016" PRIx64, s->f.nodes[r->x].ports[r->y].guid.v);
+                break;
+        case RULE_SELF:
+                put(t, "SELF");
+                break;
+        }
+        put(t, ": %s\n", membership_to_string(r->membership));
+}
+
+static bool uses_groups(const struct intent *it)
+{
+        for (unsigned i = 0; i < it->n_partitions; i++)
+                for (unsigned k = 0; k < it->partitions[i].n_rules; k++)
+                        if (it->partitions[i].rules[k].kind == RULE_GROUP)
+                                return true;
+        return false;
+}
+
+static void put_group(struct text *t, const char *name, unsigned first)
+{
+        put(t, "  %s: \"node[", name);
+        for (unsigned i = first; i < 100; i += 2)
+                put(t, "%s%03u", i == first ? "" : ",", i);
+        put(t, "]\"\n");
+}
+
+void intent_print(const struct sim *s, const struct intent *it, char *ret, size_t size)
+{
+        struct text t = { ret, size };
+
+        put(&t, "version: 1\n");
+        if (it->has_owns)
+                put(&t, "owns: [0x7fff, 0x0001-0x00ff]\n");
+        if (uses_groups(it)) {
+                put(&t, "groups:\n");
+                put_group(&t, "even", 0);
+                put_group(&t, "odd", 1);
+        }
+        put(&t, "partitions:\n");
+        for (unsigned i = 0; i < it->n_partitions; i++) {
+                const struct intent_partition *p = &it->partitions[i];
+
+                put(&t, "  %s%.0u:\n    pkey: 0x%04x\n", i ? "p" : "default", i, p->base);
+                if (p->index0)
+                        put(&t, "    index0: true\n");
+                put(&t, "    members:%s\n", p->n_rules ? "" : " {}");
+                for (unsigned k = 0; k < p->n_rules; k++)
+                        put_rule(s, &t, &p->rules[k]);
+        }
+        if (it->is_broken)
+                put(&t, "  p1:\n    pkey: 0xffff\n   members\n");
+}
+
+/* --- meaning --------------------------------------------------------------------------------------------------------- */
+
+static bool matches(const struct sim *s, const struct rule *r, const struct census_entry *e, unsigned endport)
+{
+        struct fabsim_place p = s->endports[endport];
+
+        switch (r->kind) {
+        case RULE_ALL:
+                return true;
+        case RULE_CAS:
+                return e->type == NODE_CA;
+        case RULE_SWITCHES:
+                return e->type == NODE_SWITCH;
+        case RULE_GROUP:
+                return e->type == NODE_CA && e->host % 2 == r->x;
+        case RULE_HOST:
+                return e->type == NODE_CA && e->host == r->x;
+        case RULE_DEVICE:
+                return e->type == NODE_CA && e->host == r->x && e->device == r->y;
+        case RULE_LEAF:
+                return e->is_plugged && e->plugged_into.node == r->x;
+        case RULE_SWITCH_PORT:
+                return e->is_plugged && e->plugged_into.node == r->x && e->plugged_into.port == r->y;
+        case RULE_GUID:
+                return p.node == r->x && p.port == r->y;
+        case RULE_SELF:
+                return e->is_self;
+        }
+        return false;
+}
+
+static unsigned specificity(enum rule_kind k)
+{
+        static const unsigned of[] = {
+                [RULE_ALL] = 0, [RULE_CAS] = 1, [RULE_SWITCHES] = 1, [RULE_GROUP] = 2, [RULE_HOST] = 3, [RULE_LEAF] = 3,
+                [RULE_DEVICE] = 4, [RULE_SWITCH_PORT] = 6, [RULE_GUID] = 7, [RULE_SELF] = 7,
+        };
+
+        return of[k];
+}
+
+enum membership intent_membership(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
+                                  unsigned partition)
+{
+        const struct census_entry *e = &c->entries[endport];
+        const struct intent_partition *p = &it->partitions[partition];
+        const struct rule *best = NULL;
+
+        for (unsigned i = 0; i < p->n_rules; i++)
+                if (matches(s, &p->rules[i], e, endport) &&
+                    (!best || specificity(p->rules[i].kind) > specificity(best->kind)))
+                        best = &p->rules[i];
+        if (partition == 0 && (e->is_self || e->is_sm))
+                return best && best->membership == MEMBERSHIP_BOTH ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
+        if (best)
+                return best->membership;
+        return partition == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
+}
+
+bool intent_may_touch(const struct intent *it, uint16_t base)
+{
+        if (it->has_owns && base != 0x7fff && base > 0x00ff)
+                return false;
+        if (it->settings.unmanaged == UNMANAGED_REMOVE)
+                return true;
+        for (unsigned i = 0; i < it->n_partitions; i++)
+                if (it->partitions[i].base == base)
+                        return true;
+        return false;
+}
+
+unsigned intent_wants(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
+                      bool enforcing, struct p_key ret[2 * SIM_MAX_PARTITIONS])
+{
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < it->n_partitions; i++) {
+                enum membership m = intent_membership(s, it, c, endport, i);
+                uint16_t base = it->partitions[i].base;
+
+                if (m == MEMBERSHIP_LIMITED || (m == MEMBERSHIP_BOTH && !enforcing))
+                        ret[n++].v = base;
+                if (m == MEMBERSHIP_FULL || m == MEMBERSHIP_BOTH)
+                        ret[n++].v = (uint16_t) (base | 0x8000);
+        }
+        return n;
+}

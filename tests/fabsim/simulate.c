@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* simulate --seed N [--trace] | --first S --seeds N [-j JOBS] */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define MAX_JOBS 64
+
+void sim_fail(struct sim *s, const char *format, ...)
+{
+        va_list ap;
+
+        if (s->failed)
+                return;
+        s->failed = true;
+        va_start(ap, format);
+        (void) vsnprintf(s->failure, sizeof(s->failure), format, ap);
+        va_end(ap);
+        sim_trace(s, "FAILED: %s", s->failure);
+}
+
+void sim_trace(struct sim *s, const char *format, ...)
+{
+        va_list ap;
+
+        if (!s->trace)
+                return;
+        printf("%4" PRIu64 ".%06" PRIu64 " ", s->now / USEC_PER_SEC, s->now % USEC_PER_SEC);
+        va_start(ap, format);
+        (void) vprintf(format, ap);
+        va_end(ap);
+        putchar('\n');
+}
+
+/* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to mend. */
+static void be_quiet(struct sim *s)
+{
+        s->quiet = true;
+        s->faults = (struct faults) {};
+        for (unsigned n = 0; n < s->f.n_nodes; n++)
+                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++) {
+                        struct fabsim_port *port = &s->f.nodes[n].ports[p];
+
+                        port->swallows.v = 0;
+                        port->m_key = 0;
+                        port->m_key_protection = 0;
+                }
+        for (unsigned n = 0; n < s->f.n_nodes; n++) {
+                if (s->f.nodes[n].is_up)
+                        continue;
+                s->f.nodes[n].is_up = true;
+                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
+                        promises_disturbed(s, (struct fabsim_place) { n, p });
+        }
+        sim_trace(s, "faults are over");
+}
+
+bool sim_step(struct sim *s, usec_t until)
+{
+        usec_t engine = s->daemon.engine ? mad_engine_deadline(s->daemon.engine) : USEC_INFINITY;
+        usec_t next = events_next_at(&s->events);
+        struct event *e;
+
+        if (!s->quiet && s->now >= s->quiet_at)
+                be_quiet(s);
+        if (MIN(next, engine) > until) {
+                s->now = MAX(s->now, until);
+                return false;
+        }
+        s->counters.events++;
+        if (engine < next) {
+                s->now = MAX(s->now, engine);
+                return true;
+        }
+        s->now = MAX(s->now, next);
+        e = events_take(&s->events);
+        switch (e->kind) {
+        case EVENT_ARRIVE:
+                wire_arrive(s, e);
+                break;
+        case EVENT_DELIVER:
+                wire_deliver(s, e);
+                break;
+        case EVENT_EXTERNAL:
+                world_external(s, e);
+                break;
+        }
+        free(e);
+        return true;
+}
+
+static void simulate(struct sim *s, uint64_t seed, bool trace)
+{
+        *s = (struct sim) { .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325) };
+        world_make(s);
+        daemon_start(s);
+        while (!s->failed && s->now < s->end_at && s->daemon.n_full < 3)
+                daemon_step(s);
+        if (!s->failed)
+                promises_converged(s);
+        daemon_stop(s);
+        events_done(&s->events);
+}
+
+struct totals {
+        struct sim_counters sum;
+        uint64_t n_seeds;
+};
+
+static void add(struct totals *t, const struct sim *s)
+{
+        const uint64_t *from = (const uint64_t *) &s->counters;
+        uint64_t *to = (uint64_t *) &t->sum;
+
+        for (size_t i = 0; i < sizeof(t->sum) / sizeof(*to); i++)
+                to[i] += from[i];
+        t->n_seeds++;
+}
+
+static void print_totals(const struct totals *t)
+{
+        const struct sim_counters *c = &t->sum;
+
+        printf("%" PRIu64 " seeds: %" PRIu64 " events, %" PRIu64 " MADs, %" PRIu64 " Sets, %" PRIu64 " transitions, %" PRIu64
+               " pairs checked, %" PRIu64 " tables verified, %" PRIu64 " indexes passed on, %" PRIu64
+               " converged, %" PRIu64 " refused\n",
+               t->n_seeds, c->events, c->frames, c->sets, c->transitions, c->pairs_checked, c->verified,
+               c->passed_on_checked, c->converged, c->refused);
+        (void) fflush(stdout);
+}
+
+/* Seeds first, first + step, ...; 0, or 1 when one failed. *current is always the one at hand, should it crash. */
+static int run_seeds(uint64_t first, uint64_t n, uint64_t step, struct totals *totals, volatile uint64_t *current)
+{
+        struct sim *s = malloc(sizeof(*s));
+
+        if (!s)
+                return -ENOMEM;
+        for (uint64_t i = 0; i < n; i += step) {
+                *current = first + i;
+                simulate(s, first + i, false);
+                add(totals, s);
+                if (!s->failed)
+                        continue;
+                printf("seed %" PRIu64 ": %s\n", first + i, s->failure);
+                free(s);
+                return 1;
+        }
+        free(s);
+        return 0;
+}
+
+struct report {
+        struct totals totals;
+        int r;
+};
+
+static int start_job(uint64_t first, uint64_t n, unsigned jobs, volatile uint64_t *current, pid_t *ret_pid)
+{
+        struct report report = {};
+        int fds[2];
+
+        if (pipe(fds) < 0)
+                return -errno;
+        (void) fflush(stdout);
+        *ret_pid = fork();
+        if (*ret_pid < 0)
+                return -errno;
+        if (*ret_pid > 0) {
+                (void) close(fds[1]);
+                return fds[0];
+        }
+        (void) close(fds[0]);
+        report.r = run_seeds(first, n, jobs, &report.totals, current);
+        (void) fflush(stdout);
+        _exit(write(fds[1], &report, sizeof(report)) == (ssize_t) sizeof(report) ? 0 : 1);
+}
+
+static int run_jobs(uint64_t first, uint64_t n, unsigned jobs)
+{
+        struct totals totals = {};
+        uint64_t failed = UINT64_MAX;
+        int fds[MAX_JOBS], result = EXIT_SUCCESS;
+        pid_t pids[MAX_JOBS];
+        volatile uint64_t *current = mmap(NULL, MAX_JOBS * sizeof(*current), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        if (current == MAP_FAILED)
+                return EXIT_FAILURE;
+        for (unsigned j = 0; j < jobs; j++) {
+                fds[j] = start_job(first + j, n > j ? n - j : 0, jobs, &current[j], &pids[j]);
+                if (fds[j] < 0)
+                        return EXIT_FAILURE;
+        }
+        for (unsigned j = 0; j < jobs; j++) {
+                struct report report = { .r = -EIO };
+                const uint64_t *from = (const uint64_t *) &report.totals;
+                uint64_t *to = (uint64_t *) &totals;
+
+                if (read(fds[j], &report, sizeof(report)) != (ssize_t) sizeof(report))
+                        report.r = -EIO; /* it crashed, and said why */
+                (void) close(fds[j]);
+                (void) waitpid(pids[j], NULL, 0);
+                for (size_t i = 0; i < sizeof(totals) / sizeof(*to); i++)
+                        to[i] += from[i];
+                if (report.r == 0)
+                        continue;
+                result = EXIT_FAILURE;
+                failed = MIN(failed, current[j]);
+        }
+        print_totals(&totals);
+        if (result != EXIT_SUCCESS)
+                printf("failed: seed %" PRIu64 "\n", failed);
+        return result;
+}
+
+static int run_one(uint64_t seed, bool trace)
+{
+        struct totals totals = {};
+        struct sim *s = malloc(sizeof(*s));
+        int r;
+
+        if (!s)
+                return EXIT_FAILURE;
+        simulate(s, seed, trace);
+        add(&totals, s);
+        print_totals(&totals);
+        printf("history %016" PRIx64 "\n", s->digest);
+        if (s->failed)
+                printf("seed %" PRIu64 ": %s\nfailed: seed %" PRIu64 "\n", seed, s->failure, seed);
+        r = s->failed ? EXIT_FAILURE : EXIT_SUCCESS;
+        free(s);
+        return r;
+}
+
+int main(int argc, char **argv)
+{
+        static const struct option options[] = {
+                { "seed", required_argument, NULL, 's' },  { "trace", no_argument, NULL, 't' },
+                { "first", required_argument, NULL, 'f' }, { "seeds", required_argument, NULL, 'n' },
+                { "jobs", required_argument, NULL, 'j' },  { NULL, 0, NULL, 0 },
+        };
+        uint64_t seed = 0, first = 1, n = 1500;
+        unsigned jobs = 1;
+        bool one = false, trace = false;
+        int c;
+
+        while ((c = getopt_long(argc, argv, "j:", options, NULL)) != -1)
+                switch (c) {
+                case 's':
+                        seed = strtoull(optarg, NULL, 0);
+                        one = true;
+                        break;
+                case 't':
+                        trace = true;
+                        break;
+                case 'f':
+                        first = strtoull(optarg, NULL, 0);
+                        break;
+                case 'n':
+                        n = strtoull(optarg, NULL, 0);
+                        break;
+                case 'j':
+                        jobs = (unsigned) strtoul(optarg, NULL, 0);
+                        break;
+                default:
+                        fprintf(stderr, "usage: simulate --seed N [--trace] | --first S --seeds N [-j JOBS]\n");
+                        return EXIT_FAILURE;
+                }
+        if (jobs < 1 || jobs > MAX_JOBS)
+                jobs = 1;
+        return one ? run_one(seed, trace) : run_jobs(first, n, jobs);
+}

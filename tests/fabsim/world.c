@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fabrics at random, and what happens to them unasked. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+#include "util/cleanup.h"
+
+#define MAX_HOSTS_NAMED 99
+
+/* --- the fabric ------------------------------------------------------------------------------------------------------ */
+
+static void describe_host(struct sim *s, unsigned node)
+{
+        (void) snprintf(s->f.nodes[node].description, NODE_DESCRIPTION_SIZE, "node%03u mlx5_%u", s->host_of[node],
+                        s->device_of[node]);
+}
+
+static uint16_t random_key(struct sim *s)
+{
+        uint16_t base = sim_bases[prng_below(&s->rng, SIM_BASES)];
+
+        return (uint16_t) (base | (prng_permille(&s->rng, 500) ? 0x8000 : 0));
+}
+
+/* Often at the edges of blocks. */
+static unsigned random_index(struct sim *s, uint16_t capacity)
+{
+        static const unsigned edges[] = { 1, 2, 3, 30, 31, 32, 33, 63, 64, 65, 95, 96, 127 };
+        unsigned i = prng_permille(&s->rng, 700) ? edges[prng_below(&s->rng, ELEMENTS(edges))] :
+                                                   prng_below(&s->rng, capacity);
+
+        return i < capacity ? i : capacity - 1U;
+}
+
+/* What was there before pkeyd came: the default partition at index 0 mostly, and this and that. No P_Key stands twice. */
+static void fill_table(struct sim *s, struct fabsim_port *p)
+{
+        unsigned n = prng_below(&s->rng, prng_permille(&s->rng, 200) ? p->capacity : MIN(6, p->capacity - 1));
+
+        memset(p->table, 0, sizeof(p->table));
+        if (prng_permille(&s->rng, 900))
+                p->table[0].v = prng_permille(&s->rng, 500) ? 0xffff : 0x7fff;
+        while (n-- > 0) {
+                unsigned i = random_index(s, p->capacity);
+                uint16_t key = random_key(s);
+                bool twice = false;
+
+                for (unsigned k = 0; k < p->capacity; k++)
+                        twice |= p->table[k].v == key;
+                if (!twice)
+                        p->table[i].v = key;
+        }
+        if (prng_permille(&s->rng, 50))
+                p->table[p->capacity - 1].v = 0x8000; /* unused all the same */
+}
+
+/* A switch port that enforces holds what is plugged in behind it, as whoever turned enforcement on had it. */
+static void fill_enforcing(struct sim *s, struct fabsim_place leaf, const struct fabsim_port *endport)
+{
+        struct fabsim_port *p = fabsim_port_at(&s->f, leaf);
+        const struct fabsim_node *n = &s->f.nodes[leaf.node];
+        unsigned used = 0;
+
+        for (unsigned b = 0; b < SIM_BASES; b++) {
+                int level = fabsim_level(endport, sim_bases[b]);
+
+                if (level > 0 && used < p->capacity)
+                        p->table[used++].v = (uint16_t) (sim_bases[b] | (level == 2 ? 0x8000 : 0));
+        }
+        if (prng_permille(&s->rng, 400)) {
+                p->enforce_inbound = n->inbound_cap && prng_permille(&s->rng, 800);
+                p->enforce_outbound = n->outbound_cap && prng_permille(&s->rng, 800);
+        }
+}
+
+static void make_switches(struct sim *s, unsigned n)
+{
+        static const uint16_t caps[] = { 0, 8, 16, 32, 32, 64 };
+        char name[32];
+
+        for (unsigned i = 0; i < n; i++) {
+                uint16_t cap = caps[prng_below(&s->rng, ELEMENTS(caps))];
+
+                (void) snprintf(name, sizeof(name), "MF0;leaf%02u:MQM8700/U1", i);
+                (void) fabsim_add_node(&s->f, NODE_SWITCH, 12, (uint16_t) (prng_permille(&s->rng, 300) ? 8 : 32), name);
+                if (cap)
+                        fabsim_set_enforcement_cap(&s->f, i, cap, prng_permille(&s->rng, 850),
+                                                   prng_permille(&s->rng, 850));
+                if (i > 0)
+                        fabsim_connect(&s->f, i, 12, prng_below(&s->rng, i), (uint8_t) (12 - i));
+        }
+}
+
+static bool free_switch_port(struct sim *s, unsigned n_switches, struct fabsim_place *ret)
+{
+        for (unsigned tries = 0; tries < 50; tries++) {
+                ret->node = prng_below(&s->rng, n_switches);
+                ret->port = (uint8_t) prng_between(&s->rng, 1, 8);
+                if (!fabsim_port_at(&s->f, *ret)->is_cabled)
+                        return true;
+        }
+        return false;
+}
+
+static void plug_in(struct sim *s, unsigned n_switches, unsigned node)
+{
+        struct fabsim_place at;
+
+        for (uint8_t p = 1; p <= s->f.nodes[node].num_ports; p++) {
+                fill_table(s, &s->f.nodes[node].ports[p]);
+                if ((p > 1 && prng_permille(&s->rng, 300)) || !free_switch_port(s, n_switches, &at))
+                        continue;
+                fabsim_connect(&s->f, node, p, at.node, at.port);
+                s->home[node][p] = at;
+                s->has_home[node][p] = true;
+                fill_enforcing(s, at, &s->f.nodes[node].ports[p]);
+        }
+}
+
+static void make_hosts(struct sim *s, unsigned n_switches)
+{
+        static const uint16_t caps[] = { 128, 128, 64, 33, 20, 12 };
+        unsigned n = prng_between(&s->rng, 2, 9);
+
+        for (unsigned i = 0; i < n; i++) {
+                bool same_host = i > 0 && prng_permille(&s->rng, 150);
+                bool is_router = i > 1 && prng_permille(&s->rng, 50);
+                unsigned node = fabsim_add_node(&s->f, is_router ? NODE_ROUTER : NODE_CA,
+                                                prng_permille(&s->rng, 150) ? 2 : 1,
+                                                caps[prng_below(&s->rng, ELEMENTS(caps))], "router");
+
+                s->host_of[node] = same_host ? s->host_of[node - 1] : s->next_host++;
+                s->device_of[node] = same_host ? s->device_of[node - 1] + 1 : 0;
+                if (!is_router)
+                        describe_host(s, node);
+                plug_in(s, n_switches, node);
+        }
+}
+
+static void name_endports(struct sim *s)
+{
+        for (unsigned n = 0; n < s->f.n_nodes; n++)
+                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
+                        if (fabsim_is_endport(&s->f, (struct fabsim_place) { n, p }) && s->n_endports < SIM_MAX_ENDPORTS) {
+                                s->endports[s->n_endports++] = (struct fabsim_place) { n, p };
+                                s->f.nodes[n].ports[p].lid.v = s->next_lid++;
+                        }
+}
+
+static void choose_faults(struct sim *s)
+{
+        unsigned level = prng_below(&s->rng, 4); /* none, few, many, very many */
+        static const unsigned scale[] = { 0, 4, 20, 80 };
+        unsigned *rates[] = {
+                &s->faults.lose_request, &s->faults.lose_answer, &s->faults.late, &s->faults.twice, &s->faults.busy,
+                &s->faults.status_undone, &s->faults.status_done, &s->faults.cut_short, &s->faults.stranger,
+                &s->faults.wrong_modifier,
+        };
+
+        for (unsigned i = 0; i < ELEMENTS(rates); i++)
+                *rates[i] = prng_below(&s->rng, scale[level] + 1);
+        s->faults.kill = prng_permille(&s->rng, 300) ? 4 : 0;
+        s->faults.trigger = prng_permille(&s->rng, 500) ? prng_below(&s->rng, 100) : 0;
+        s->has_rival = prng_permille(&s->rng, 500);
+        s->use_directed_routes = prng_permille(&s->rng, 200);
+        s->moves_cables = s->has_rival && !s->use_directed_routes && prng_permille(&s->rng, 500);
+}
+
+void world_make(struct sim *s)
+{
+        unsigned n_switches = prng_between(&s->rng, 1, 3), n_events;
+
+        fabsim_init(&s->f);
+        s->next_lid = 1;
+        make_switches(s, n_switches);
+        for (unsigned i = 0; i < n_switches; i++)
+                fill_table(s, &s->f.nodes[i].ports[0]);
+        make_hosts(s, n_switches);
+        name_endports(s);
+        s->f.self = (struct fabsim_place) { n_switches, 1 };
+        s->f.sm = prng_permille(&s->rng, 500) ? s->f.self : (struct fabsim_place) { n_switches + 1, 1 };
+        choose_faults(s);
+        s->quiet_at = (usec_t) prng_between(&s->rng, 1, 150) * USEC_PER_SEC;
+        s->end_at = s->quiet_at + 600 * USEC_PER_SEC;
+        intent_make(s, &s->intents[0]);
+        s->n_intents = 1;
+        n_events = prng_below(&s->rng, 8);
+        for (unsigned i = 0; i < n_events; i++)
+                world_schedule(s, prng_next(&s->rng) % s->quiet_at);
+}
+
+unsigned world_endport_at(const struct sim *s, struct fabsim_place p)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].node == p.node && s->endports[i].port == p.port)
+                        return i;
+        return UINT32_MAX;
+}
+
+/* --- what happens ---------------------------------------------------------------------------------------------------- */
+
+enum external {
+        EXTERNAL_EDIT,         /* of the policy: a new one */
+        EXTERNAL_EDIT_BACK,    /* one of before */
+        EXTERNAL_HUP,          /* nothing changed */
+        /* from here on only where there is a rival */
+        EXTERNAL_WRITE,        /* another writer changes an entry */
+        EXTERNAL_REBOOT,       /* a host, or a switch: tables as they come from the factory */
+        EXTERNAL_SM,           /* after a reboot on a leaf: OpenSM writes what it remembers */
+        EXTERNAL_DIE,
+        EXTERNAL_REVIVE,
+        EXTERNAL_RENAME,
+        EXTERNAL_LID,
+        EXTERNAL_M_KEY,
+        EXTERNAL_SWALLOW,
+        EXTERNAL_CABLE,        /* pulled, and put elsewhere after a while */
+        EXTERNAL_PLUG,
+        N_EXTERNAL,
+};
+
+void world_schedule(struct sim *s, usec_t at)
+{
+        struct event *e = events_add(&s->events, at, EVENT_EXTERNAL);
+
+        e->what = prng_below(&s->rng, s->has_rival ? N_EXTERNAL : EXTERNAL_WRITE);
+        e->x = prng_below(&s->rng, 1000);
+        e->y = prng_below(&s->rng, 1000);
+        if (e->what == EXTERNAL_REVIVE || e->what == EXTERNAL_SM || e->what == EXTERNAL_PLUG)
+                e->what = EXTERNAL_EDIT;
+}
+
+static void again(struct sim *s, usec_t delay, enum external what, unsigned x, unsigned y)
+{
+        struct event *e = events_add(&s->events, s->now + delay, EVENT_EXTERNAL);
+
+        e->what = what;
+        e->x = x;
+        e->y = y;
+}
+
+static void edit(struct sim *s, bool back)
+{
+        if (!back && s->n_intents < SIM_MAX_INTENTS) {
+                intent_make(s, &s->intents[s->n_intents]);
+                s->intent_on_file = s->n_intents++;
+        } else {
+                s->intent_on_file = prng_below(&s->rng, s->n_intents);
+        }
+        daemon_hup(s);
+}
+
+/* The host's tables after a reboot: the default partition at index 0. A switch forgets its enforcing tables and bits. */
+static void reboot(struct sim *s, unsigned node)
+{
+        struct fabsim_node *n = &s->f.nodes[node];
+
+        for (uint8_t p = 0; p <= n->num_ports; p++) {
+                memset(n->ports[p].table, 0, sizeof(n->ports[p].table));
+                n->ports[p].enforce_inbound = n->ports[p].enforce_outbound = false;
+                if (fabsim_is_endport(&s->f, (struct fabsim_place) { node, p }))
+                        n->ports[p].table[0].v = 0xffff;
+                promises_disturbed(s, (struct fabsim_place) { node, p });
+        }
+}
+
+/* OpenSM, when a neighbour on the same leaf rebooted: it reads again, and what it finds is not what it remembers. */
+static void sm_rewrites(struct sim *s, unsigned leaf)
+{
+        struct fabsim_place peer;
+
+        for (uint8_t p = 1; p <= s->f.nodes[leaf].num_ports; p++) {
+                if (!fabsim_neighbour(&s->f, (struct fabsim_place) { leaf, p }, &peer) ||
+                    s->f.nodes[peer.node].type == NODE_SWITCH)
+                        continue;
+                memset(fabsim_port_at(&s->f, peer)->table, 0, sizeof(struct p_key) * P_KEY_BLOCK_ENTRIES);
+                fabsim_port_at(&s->f, peer)->table[0].v = 0xffff;
+                promises_disturbed(s, peer);
+        }
+}
+
+static void go_down(struct sim *s, const struct event *e, bool reboots)
+{
+        unsigned node = e->x % s->f.n_nodes;
+        struct fabsim_place at;
+
+        if (node == s->f.self.node || !s->f.nodes[node].is_up)
+                return;
+        s->f.nodes[node].is_up = false;
+        for (uint8_t p = 0; p <= s->f.nodes[node].num_ports; p++)
+                promises_disturbed(s, (struct fabsim_place) { node, p });
+        if (reboots) {
+                reboot(s, node);
+                s->f.nodes[node].is_up = true;
+                if (fabsim_neighbour(&s->f, (struct fabsim_place) { node, 1 }, &at) &&
+                    s->f.nodes[at.node].type == NODE_SWITCH)
+                        again(s, prng_below(&s->rng, 3000000), EXTERNAL_SM, at.node, 0);
+                s->f.nodes[node].is_up = prng_permille(&s->rng, 500);
+        }
+        if (!s->f.nodes[node].is_up)
+                again(s, prng_below(&s->rng, 90) * USEC_PER_SEC, EXTERNAL_REVIVE, node, 0);
+}
+
+static void rival_writes(struct sim *s, const struct event *e)
+{
+        struct fabsim_place at = s->endports[e->x % s->n_endports], leaf;
+        struct fabsim_port *p;
+
+        if (e->y % 4 == 0 && fabsim_neighbour(&s->f, at, &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH &&
+            fabsim_port_at(&s->f, leaf)->capacity)
+                at = leaf;
+        p = fabsim_port_at(&s->f, at);
+        p->table[random_index(s, p->capacity)].v = prng_permille(&s->rng, 500) ? random_key(s) : 0;
+        promises_disturbed(s, at);
+}
+
+static void rename_host(struct sim *s, unsigned x)
+{
+        unsigned node = x % s->f.n_nodes;
+
+        if (s->f.nodes[node].type != NODE_CA || s->next_host >= MAX_HOSTS_NAMED)
+                return;
+        s->host_of[node] = prng_permille(&s->rng, 700) ? s->next_host++ : prng_below(&s->rng, s->next_host);
+        describe_host(s, node);
+}
+
+/* Never one that another port has or had: pkeyd could not tell them apart until the next sweep, nor could anybody. */
+static void new_lid(struct sim *s, unsigned x)
+{
+        struct fabsim_place at = s->endports[x % s->n_endports];
+
+        fabsim_port_at(&s->f, at)->lid.v = s->next_lid++;
+}
+
+static void protect(struct sim *s, const struct event *e)
+{
+        struct fabsim_place at = s->endports[e->x % s->n_endports];
+        struct fabsim_port *p = fabsim_port_at(&s->f, at);
+
+        p->m_key = 0x5ec4e7;
+        p->m_key_protection = e->y % 4;
+        p->m_key_lease = (uint16_t) (e->y % 2 ? 20 : 0);
+}
+
+static void pull_cable(struct sim *s, const struct event *e)
+{
+        struct fabsim_place at = s->endports[e->x % s->n_endports], peer;
+
+        if (!s->moves_cables || at.port == 0 || at.node == s->f.self.node || !fabsim_neighbour(&s->f, at, &peer))
+                return;
+        fabsim_disconnect(&s->f, at.node, at.port);
+        promises_disturbed(s, at);
+        promises_disturbed(s, peer);
+        again(s, prng_below(&s->rng, 30000000), EXTERNAL_PLUG, e->x, 0);
+}
+
+static void put_cable(struct sim *s, const struct event *e)
+{
+        struct fabsim_place at = s->endports[e->x % s->n_endports], peer;
+        unsigned n_switches = 0;
+
+        while (s->f.nodes[n_switches].type == NODE_SWITCH)
+                n_switches++;
+        if (fabsim_port_at(&s->f, at)->is_cabled || !free_switch_port(s, n_switches, &peer))
+                return;
+        fabsim_connect(&s->f, at.node, at.port, peer.node, peer.port);
+        promises_disturbed(s, at);
+        promises_disturbed(s, peer);
+}
+
+void world_external(struct sim *s, const struct event *e)
+{
+        static const char *const names[] = { "edit", "edit back", "hup", "write", "reboot", "sm", "die", "revive", "rename",
+                                             "lid", "m_key", "swallow", "cable", "plug" };
+        struct fabsim_port *p = fabsim_port_at(&s->f, s->endports[e->x % s->n_endports]);
+
+        if (s->quiet && e->what != EXTERNAL_REVIVE && e->what != EXTERNAL_PLUG)
+                return;
+        sim_trace(s, "external: %s %u %u", names[e->what], e->x, e->y);
+        switch ((enum external) e->what) {
+        case EXTERNAL_EDIT:
+        case EXTERNAL_EDIT_BACK:
+                edit(s, e->what == EXTERNAL_EDIT_BACK);
+                break;
+        case EXTERNAL_HUP:
+                daemon_hup(s);
+                break;
+        case EXTERNAL_WRITE:
+                rival_writes(s, e);
+                break;
+        case EXTERNAL_REBOOT:
+        case EXTERNAL_DIE:
+                go_down(s, e, e->what == EXTERNAL_REBOOT);
+                break;
+        case EXTERNAL_SM:
+                sm_rewrites(s, e->x);
+                break;
+        case EXTERNAL_REVIVE:
+                s->f.nodes[e->x].is_up = true;
+                for (uint8_t n = 0; n <= s->f.nodes[e->x].num_ports; n++)
+                        promises_disturbed(s, (struct fabsim_place) { e->x, n });
+                break;
+        case EXTERNAL_RENAME:
+                rename_host(s, e->x);
+                break;
+        case EXTERNAL_LID:
+                new_lid(s, e->x);
+                break;
+        case EXTERNAL_M_KEY:
+                protect(s, e);
+                break;
+        case EXTERNAL_SWALLOW:
+                p->swallows.v = random_key(s);
+                p->lies = e->y % 2;
+                promises_disturbed(s, s->endports[e->x % s->n_endports]);
+                break;
+        case EXTERNAL_CABLE:
+                pull_cable(s, e);
+                break;
+        case EXTERNAL_PLUG:
+                put_cable(s, e);
+                break;
+        case N_EXTERNAL:
+                break;
+        }
+}
