@@ -1,12 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "reconcile.h"
 
+#include <errno.h>
+
+/* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So it has to
+ * be known which port that is. */
+static int look_for_sm(const struct policy *policy, const struct subnet *s, struct findings *findings)
+{
+        if (s->self == SUBNET_NONE || s->sm != SUBNET_NONE || !policy_owns(policy, P_KEY_DEFAULT_BASE))
+                return 0;
+        if (s->sm_lid.v == 0) {
+                (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SM_UNKNOWN, NULL,
+                                    "no subnet manager has this port: when one comes up elsewhere, it needs to be a full "
+                                    "member of the default partition");
+                return 0;
+        }
+        (void) findings_add(findings, FINDING_ERROR, FINDING_SUBNET_SM_UNKNOWN, NULL,
+                            "the master SM is at LID %u, where discovery found no endport; which port must stay a full "
+                            "member of the default partition is not known (try again: an answer may have been lost)",
+                            s->sm_lid.v);
+        return -EBADMSG;
+}
+
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
 {
         struct reconciled out = {};
         int r;
+
+        r = look_for_sm(policy, observed->subnet, findings);
+        if (r < 0)
+                return r;
 
         /* who is a member of what: policy x subnet */
         r = policy_resolve(a, policy, observed->subnet, findings, &out.memberships);

@@ -20,6 +20,7 @@ include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
 include tests/unit/watch.mk
+include tests/unit/kernel.mk
 include tests/unit/shell.mk
 endif
 include tests/fuzz/local.mk
@@ -29,3 +30,4 @@ include tests/golden/local.mk
 include tests/lint/local.mk
 include tests/system/local.mk
 include tests/bench/local.mk
+include tests/kernel/local.mk

@@ -109,9 +109,13 @@ static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 
 /* --- what is known of a block ---------------------------------------------------------------------------------------- */
 
-/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed. */
-static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed, and whether that
+ * was by a Set of ours. */
+static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                      bool ours)
 {
+        int (*note)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
+                ours ? index_memory_note : index_memory_note_lost;
         const struct subnet *s = ap->plan->subnet;
         const struct subnet_port *p = &s->ports[w->port];
         struct observed_table *t = table_of(ap, w);
@@ -123,8 +127,7 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* memory being out loses a hint, not correctness */
-                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i],
-                                                 entries[i]);
+                        (void) note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i], entries[i]);
         }
         observed_table_set_block(t, w->block, entries);
 }
@@ -285,7 +288,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        see_block(ap, w, entries);
+        see_block(ap, w, entries, t->rounds > 0);
         if (blocks_equal(ap, w, entries, t->after)) {
                 /* a Set of ours whose answer was lost, or somebody was there first */
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
@@ -303,7 +306,7 @@ static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P
 {
         const struct plan_write *w = write_of(ap, i);
 
-        see_block(ap, w, entries);
+        see_block(ap, w, entries, true);
         if (blocks_equal(ap, w, entries, ap->tasks[i].after))
                 task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
         else
@@ -656,7 +659,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
                 observed_table_get_block(table_of(ap, w), w->block, known);
                 if (!blocks_equal(ap, w, entries, known))
                         fail_read_back(ap, t, APPLY_REVERTED, 0);
-                see_block(ap, w, entries);
+                see_block(ap, w, entries, false);
         } else {
                 see_enforcement(ap, w, result->data, &pi);
                 if (!has_bits(&pi, w->after_inbound, w->after_outbound))

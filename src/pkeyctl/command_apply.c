@@ -7,8 +7,6 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 
-#define APPLY_RETRIES 3
-
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
         struct context *ctx;
@@ -119,7 +117,7 @@ static void save_memory(struct context *ctx)
 
 static int write_tables(struct context *ctx, struct run *run, struct apply_result *result)
 {
-        const struct apply_options options = { .retries = APPLY_RETRIES };
+        const struct apply_options options = { .retries = STAGE_RETRIES };
         struct smp_stage stage;
         int r;
 

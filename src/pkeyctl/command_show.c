@@ -20,6 +20,16 @@ static int look(struct context *ctx)
         return pipeline_resolve(ctx);
 }
 
+/* node2 before node10 */
+static int compare_ports(const void *pa, const void *pb, void *userdata)
+{
+        const struct context *ctx = userdata;
+        uint32_t a = *(const uint32_t *) pa, b = *(const uint32_t *) pb;
+        int r = strverscmp(output_node(ctx, a), output_node(ctx, b));
+
+        return r != 0 ? r : (a > b) - (a < b);
+}
+
 static int collect_ports(struct context *ctx, struct ports_result *ret)
 {
         uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0;
@@ -29,8 +39,18 @@ static int collect_ports(struct context *ctx, struct ports_result *ret)
         for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
                 if (subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[p]))
                         ports[n++] = p;
+        qsort_r(ports, n, sizeof(*ports), compare_ports, ctx);
         *ret = (struct ports_result) { ports, n };
         return 0;
+}
+
+/* What was asked for and could not be read makes it a partial answer. */
+static int status_of(const struct context *ctx, const struct ports_result *result)
+{
+        for (uint32_t i = 0; i < result->n_ports; i++)
+                if (ctx->observed->tables[result->ports[i]].source != TABLE_READ)
+                        return EXIT_PARTIAL;
+        return EXIT_DONE;
 }
 
 static int show_ports(struct context *ctx)
@@ -48,7 +68,7 @@ static int show_ports(struct context *ctx)
         if (r < 0)
                 return r;
         r = ctx->output->show_ports(ctx, &result);
-        return r < 0 ? r : EXIT_DONE;
+        return r < 0 ? r : status_of(ctx, &result);
 }
 
 /* --- show partitions ------------------------------------------------------------------------------------------------- */
@@ -153,7 +173,9 @@ static int show_partitions(struct context *ctx)
         if (r < 0)
                 return r;
         r = ctx->output->show_partitions(ctx, &result);
-        return r < 0 ? r : EXIT_DONE;
+        if (r < 0)
+                return r;
+        return result.n_unread > 0 ? EXIT_PARTIAL : EXIT_DONE;
 }
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
@@ -175,7 +197,7 @@ static int show_port(struct context *ctx, const char *text)
                 return r;
         result = (struct ports_result) { ports, n };
         r = ctx->output->show_port(ctx, &result);
-        return r < 0 ? r : EXIT_DONE;
+        return r < 0 ? r : status_of(ctx, &result);
 }
 
 /* --- which ----------------------------------------------------------------------------------------------------------- */

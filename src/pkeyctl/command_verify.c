@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/commands.h"
+#include "pkeyctl/kernel.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 
@@ -17,6 +18,8 @@ int command_verify(struct context *ctx, const struct arguments *arguments)
         enum exit_status status;
         int r;
 
+        if (ctx->options->local)
+                return command_verify_local(ctx, arguments);
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
         if (r < 0)
                 return r;
@@ -30,6 +33,9 @@ int command_verify(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
+        if (r < 0)
+                return r;
+        r = kernel_verify(ctx, verification);
         if (r < 0)
                 return r;
         status = verify_status(verification);

@@ -22,5 +22,6 @@ int command_check(struct context *ctx, const struct arguments *arguments);
 int command_plan(struct context *ctx, const struct arguments *arguments);
 int command_apply(struct context *ctx, const struct arguments *arguments);
 int command_verify(struct context *ctx, const struct arguments *arguments);
+int command_verify_local(struct context *ctx, const struct arguments *arguments);
 int command_show(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);

@@ -38,6 +38,7 @@ struct context {
         const struct output *output;
         struct arena *arena;
         struct findings findings;
+        size_t n_told;                 /* of them, by text: the first so many */
 
         /* files */
         bool named_files_only;         /* the default pkeyd.yaml is left alone */

@@ -9,6 +9,7 @@
 int as_json_plan(struct context *ctx, const struct plan_result *r, enum exit_status status);
 int as_json_apply(struct context *ctx, const struct apply_result *r, enum exit_status status);
 int as_json_verify(struct context *ctx, const struct verification *r, enum exit_status status);
+int as_json_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status);
 int as_json_show_ports(struct context *ctx, const struct ports_result *r);
 int as_json_show_partitions(struct context *ctx, const struct partitions_result *r);
 int as_json_show_port(struct context *ctx, const struct ports_result *r);

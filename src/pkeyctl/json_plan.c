@@ -183,28 +183,3 @@ int as_json_apply(struct context *ctx, const struct apply_result *r, enum exit_s
         doc_put(&d, d.root, "generation", r->generation ? json_integer((json_int_t) r->generation) : json_null());
         return doc_print(&d);
 }
-
-/* --- verify ---------------------------------------------------------------------------------------------------------- */
-
-int as_json_verify(struct context *ctx, const struct verification *r, enum exit_status status)
-{
-        _cleanup_doc_ struct doc d;
-        json_t *differ = json_array();
-
-        doc_begin(&d, ctx, status == EXIT_DONE);
-        for (uint32_t i = 0; i < r->n_differ; i++) {
-                const struct discrepancy *item = &r->differ[i];
-                json_t *o = json_object();
-
-                doc_put_port(&d, o, ctx, item->port);
-                doc_put(&d, o, "missing", doc_p_keys(&d, item->missing, item->n_missing));
-                doc_put(&d, o, "unexpected", doc_p_keys(&d, item->unexpected, item->n_unexpected));
-                doc_put(&d, o, "enforcement_differs", json_boolean(item->enforcement_differs));
-                doc_put(&d, o, "source", doc_text(discrepancy_source_to_string(item->source)));
-                doc_append(&d, differ, o);
-        }
-        doc_put(&d, d.root, "ports", json_integer(r->n_ports));
-        doc_put(&d, d.root, "differ", differ);
-        doc_put(&d, d.root, "unreachable", as_json_unreachable(&d, ctx, r->unreachable, r->n_unreachable));
-        return doc_print(&d);
-}

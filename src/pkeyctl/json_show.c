@@ -21,6 +21,21 @@ static json_t *used_entries(struct doc *d, const struct observed_table *t)
         return array;
 }
 
+static const char *role(const struct context *ctx, const struct subnet_port *p)
+{
+        if (p->role == PORT_ENDPORT)
+                return "endport";
+        return subnet_port_can_enforce(ctx->subnet, p) ? "enforcing" : "external";
+}
+
+/* Null for a port whose table was read, and for one of which nobody asked for it. */
+static const char *failure(const struct observed_table *t)
+{
+        if (t->source == TABLE_READ || t->failure == SMP_ANSWERED)
+                return NULL;
+        return smp_outcome_to_string(t->failure);
+}
+
 static void put_port_details(struct doc *d, json_t *o, struct context *ctx, uint32_t port)
 {
         const struct subnet_port *p = &ctx->subnet->ports[port];
@@ -32,11 +47,11 @@ static void put_port_details(struct doc *d, json_t *o, struct context *ctx, uint
         doc_put(d, o, "description", doc_text(node->description));
         doc_put(d, o, "node_guid", doc_guid(node->guid));
         doc_put(d, o, "type", doc_text(node_type_to_string(node->type)));
-        doc_put(d, o, "role", doc_text(p->role == PORT_ENDPORT ? "endport" : "enforcing"));
+        doc_put(d, o, "role", doc_text(role(ctx, p)));
         doc_put(d, o, "state", doc_text(port_state_to_string(p->state)));
         doc_put(d, o, "capacity", json_integer(subnet_port_capacity(ctx->subnet, p)));
         doc_put(d, o, "p_keys", read ? used_entries(d, t) : json_null());
-        doc_put(d, o, "failure", read ? json_null() : doc_text(smp_outcome_to_string(t->failure)));
+        doc_put(d, o, "failure", doc_text(failure(t)));
 }
 
 int as_json_show_ports(struct context *ctx, const struct ports_result *r)

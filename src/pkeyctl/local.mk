@@ -38,4 +38,6 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/text_explain.c \
 	src/pkeyctl/text_plan.c \
 	src/pkeyctl/text_show.c
+pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/json_verify.c src/pkeyctl/kernel.c src/pkeyctl/kernel.h \
+	src/pkeyctl/text_verify.c
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

@@ -35,6 +35,7 @@ static const char help_tail[] =
                 "      --topology FILE  check: names against this output of ibnetdiscover\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
+                "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
                 "  -q, --quiet          errors and the exit status only\n"
                 "  -v, --verbose        more: every write, every port\n"
                 "  -h, --help           this text\n"
@@ -96,6 +97,8 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check only");
         if (o->yes && c->run != command_apply)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
+        if (o->local && c->run != command_verify)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--local is for verify only");
         if (o->policy && takes_file && n > 0)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
                                     o->policy, o->arguments[1]);
@@ -116,13 +119,13 @@ static int run_command(struct context *ctx)
         return c->run(ctx, &arguments);
 }
 
-/* Told without allocating anything. */
+/* Told without asking for memory. */
 static void tell_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
-                fputs("{\"schema\":1,\"ok\":false,\"findings\":[{\"file\":null,\"line\":0,\"column\":0,\"severity\":"
-                      "\"error\",\"code\":\"host.memory\",\"text\":\"out of memory\"}]}\n",
-                      stdout);
+                printf("{\"schema\":1,\"ok\":false,\"command\":\"%s\",\"findings\":[{\"file\":null,\"line\":0,\"column\":0,"
+                       "\"severity\":\"error\",\"code\":\"%s\",\"text\":\"out of memory\"}]}\n",
+                       ctx->command, finding_code_to_string(FINDING_HOST_MEMORY));
         else
                 fputs("pkeyctl: error: out of memory\n", stderr);
 }
@@ -131,7 +134,7 @@ static void tell_out_of_memory(const struct context *ctx)
 static int tell_failure(struct context *ctx, int r)
 {
         if (r == -EIO && ferror(stdout))
-                return EXIT_REFUSED;
+                return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
         if (r == -ENOMEM || ctx->output->refused(ctx) < 0)
@@ -168,7 +171,8 @@ int main(int argc, char **argv)
         status = run(&ctx, r);
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));
-                status = status == EXIT_DONE ? EXIT_REFUSED : status;
+                if (status == EXIT_DONE)
+                        status = ctx.writing ? EXIT_PARTIAL : EXIT_REFUSED;
         }
         return status;
 }

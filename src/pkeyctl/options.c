@@ -16,6 +16,7 @@ enum {
         OPTION_TOPOLOGY,
         OPTION_JSON,
         OPTION_YES,
+        OPTION_LOCAL,
 };
 
 static const struct option long_options[] = {
@@ -28,6 +29,7 @@ static const struct option long_options[] = {
         { "topology", required_argument, NULL, OPTION_TOPOLOGY },
         { "json", no_argument, NULL, OPTION_JSON },
         { "yes", no_argument, NULL, OPTION_YES },
+        { "local", no_argument, NULL, OPTION_LOCAL },
         { "quiet", no_argument, NULL, 'q' },
         { "verbose", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },
@@ -126,6 +128,9 @@ static void take(struct findings *findings, int c, const char *word, struct opti
                 break;
         case OPTION_YES:
                 o->yes = true;
+                break;
+        case OPTION_LOCAL:
+                o->local = true;
                 break;
         case 'q':
                 o->quiet = true;

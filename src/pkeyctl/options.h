@@ -17,7 +17,7 @@ struct options {
         const char *policy;    /* NULL: not named as an option */
         const char *state_dir; /* NULL: the default directory */
         const char *topology;
-        bool json, yes, quiet, help, version;
+        bool json, yes, local, quiet, help, version;
         unsigned verbose;
         char **arguments;      /* the command and its positional arguments */
         unsigned n_arguments;

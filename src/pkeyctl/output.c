@@ -97,11 +97,12 @@ static void print_base(FILE *f, const struct context *ctx, const struct explain_
 {
         const char *name = output_partition(ctx, b->base);
 
-        fprintf(f, "%s%s", name, *name ? " " : "");
+        fprintf(f, "%s%s", name, *name ? " (" : "");
         if (b->verdict == EXPLAIN_BOTH_LIMITED)
-                fprintf(f, "(0x%04x)", b->base);
+                fprintf(f, "0x%04x", b->base);
         else
-                fprintf(f, "(0x%04x with 0x%04x)", b->a.v, b->b.v);
+                fprintf(f, "0x%04x with 0x%04x", b->a.v, b->b.v);
+        fputs(*name ? ")" : "", f);
 }
 
 /* The common bases that fare as the pair does. */

@@ -72,6 +72,8 @@ struct explain_result {
         uint32_t max_listed;
 };
 
+struct local_result; /* kernel.h */
+
 struct output {
         int (*refused)(struct context *ctx);   /* findings, and that nothing was sent */
         int (*check)(struct context *ctx, const struct check_result *r);
@@ -79,6 +81,7 @@ struct output {
         int (*propose)(struct context *ctx, const struct plan_result *r);
         int (*apply)(struct context *ctx, const struct apply_result *r, enum exit_status status);
         int (*verify)(struct context *ctx, const struct verification *r, enum exit_status status);
+        int (*verify_local)(struct context *ctx, const struct local_result *r, enum exit_status status);
         int (*show_ports)(struct context *ctx, const struct ports_result *r);
         int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
         int (*show_port)(struct context *ctx, const struct ports_result *r);

@@ -53,6 +53,7 @@ const struct output output_json = {
         .propose = as_json_propose,
         .apply = as_json_apply,
         .verify = as_json_verify,
+        .verify_local = as_json_verify_local,
         .show_ports = as_json_show_ports,
         .show_partitions = as_json_show_partitions,
         .show_port = as_json_show_port,

@@ -8,10 +8,14 @@
 int text_findings(struct context *ctx, bool terse)
 {
         enum finding_severity least = FINDING_NOTE;
+        struct findings rest = ctx->findings;
 
         if (ctx->options->quiet || (terse && ctx->options->verbose == 0))
                 least = FINDING_ERROR;
-        return report_findings(stderr, &ctx->findings, least);
+        rest.items += ctx->n_told;
+        rest.n -= ctx->n_told;
+        ctx->n_told = ctx->findings.n;
+        return report_findings(stderr, &rest, least);
 }
 
 void text_count(uint64_t n, const char *noun)
@@ -115,6 +119,7 @@ const struct output output_text = {
         .propose = text_propose,
         .apply = text_apply,
         .verify = text_verify,
+        .verify_local = text_verify_local,
         .show_ports = text_show_ports,
         .show_partitions = text_show_partitions,
         .show_port = text_show_port,

@@ -9,7 +9,6 @@
 #include "shell/file.h"
 #include "subnet/survey.h"
 
-#define SURVEY_RETRIES        3
 #define SETTINGS_MAX_SIZE     (1u << 20)
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
@@ -162,12 +161,19 @@ int pipeline_open_state(struct context *ctx, bool writing)
 
 static int complain_no_device(struct context *ctx)
 {
+        const char *ca = ctx->settings.ca;
+        unsigned port = ctx->settings.port;
         struct finding *item;
 
-        if (ctx->settings.ca)
+        if (ca && port)
                 item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "this host has no InfiniBand device '%s'%s", ctx->settings.ca,
-                                    ctx->settings.port ? " with that port" : "");
+                                    "this host has no InfiniBand port '%s' %u", ca, port);
+        else if (ca)
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "this host has no InfiniBand device '%s'", ca);
+        else if (port)
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "no InfiniBand device of this host has a port %u", port);
         else
                 item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
                                     "no InfiniBand device on this host");
@@ -195,8 +201,14 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 if (item)
                         finding_set_hint(f, item, "run as root");
                 return -EBADMSG;
+        case EOPNOTSUPP:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "the kernel module ib_umad is not loaded");
+                if (item)
+                        finding_set_hint(f, item, "modprobe ib_umad; rdma-core loads it at boot where it is installed");
+                return -EBADMSG;
         case ENETDOWN:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL, "the link of this host's InfiniBand port%s%s is down",
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
+                                    "the link of this host's InfiniBand port%s%s is down",
                                     ctx->settings.ca ? " of " : "", ctx->settings.ca ?: "");
                 if (item)
                         finding_set_hint(f, item, "-C and -P choose another; ibstat shows them");
@@ -285,7 +297,7 @@ static int assume_unread(struct context *ctx)
 
 int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports)
 {
-        const struct survey_options options = { .retries = SURVEY_RETRIES, .ports = ports, .n_ports = n_ports };
+        const struct survey_options options = { .retries = STAGE_RETRIES, .ports = ports, .n_ports = n_ports };
         struct smp_stage stage;
         struct survey *survey;
         int r;
@@ -326,18 +338,32 @@ int pipeline_survey_around(struct context *ctx, const uint32_t *ports, uint32_t 
         return pipeline_survey(ctx, list, n);
 }
 
+static void pass_on(struct context *ctx, const struct finding *item)
+{
+        struct finding *copy = findings_add(&ctx->findings, FINDING_ERROR, item->code, &item->where, "%s", item->text);
+
+        if (copy && item->hint)
+                finding_set_hint(&ctx->findings, copy, "%s", item->hint);
+}
+
 int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports, uint32_t *ret_n)
 {
+        _cleanup_findings_ struct findings found;
         int r;
 
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, text, &ctx->findings, ret_ports, ret_n);
-        if (r < 0)
+        findings_init(&found, ctx->arena);
+        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, text, &found, ret_ports, ret_n);
+        if (r < 0 && r != -EBADMSG)
                 return r;
-        if (*ret_n > 0)
+        if (r >= 0 && *ret_n > 0)
                 return 0;
-        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_SELECTOR_NO_MATCH, NULL,
-                            "'%s' is no endport of this fabric", text);
-        return -EBADMSG;
+        /* what is only worth a warning in a file is the end of the matter here */
+        for (size_t i = 0; i < found.n; i++)
+                pass_on(ctx, &found.items[i]);
+        if (found.n == 0)
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_SELECTOR_NO_MATCH, NULL,
+                                    "'%s' matches nothing in the fabric", text);
+        return found.out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
 int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)

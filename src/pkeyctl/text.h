@@ -9,12 +9,13 @@ int text_plan(struct context *ctx, const struct plan_result *r, enum exit_status
 int text_propose(struct context *ctx, const struct plan_result *r);
 int text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status);
 int text_verify(struct context *ctx, const struct verification *r, enum exit_status status);
+int text_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status);
 int text_show_ports(struct context *ctx, const struct ports_result *r);
 int text_show_partitions(struct context *ctx, const struct partitions_result *r);
 int text_show_port(struct context *ctx, const struct ports_result *r);
 int text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
 
-/* Findings on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
+/* Findings that were not told yet, on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
 int text_findings(struct context *ctx, bool terse);
 
 /* "1 port", "2 ports", on stdout. */

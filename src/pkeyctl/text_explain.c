@@ -41,7 +41,7 @@ static int print_line(struct context *ctx, uint32_t port, const char *label, uin
         if (!line)
                 return -ENOMEM;
         if (!m)
-                printf("    %s: none of %s\n", label, output_partition(ctx, base));
+                printf("    %s: not in %s\n", label, output_partition(ctx, base));
         else if (!m->rule)
                 printf("    %s: %s in %s (%s)\n", label, membership_to_string(m->membership),
                        output_partition(ctx, base), line);
@@ -51,21 +51,29 @@ static int print_line(struct context *ctx, uint32_t port, const char *label, uin
         return 0;
 }
 
-/* Partitions that both are in by the policy; if there is none, all that either is in. */
+/* What decides: the partitions they talk through, else all that both are in, else all that either is in. */
+static bool is_telling(const struct explain_side *a, const struct explain_side *b, uint16_t p_key)
+{
+        enum explain_verdict best = explain_pair(&a->by_policy, &b->by_policy);
+        struct explain_cursor cursor = {};
+        struct explain_base base;
+
+        if (best == EXPLAIN_NOTHING_COMMON)
+                return explain_table_membership(&a->by_policy.table, p_key) != MEMBERSHIP_NONE ||
+                       explain_table_membership(&b->by_policy.table, p_key) != MEMBERSHIP_NONE;
+        while (explain_next_base(&a->by_policy, &b->by_policy, &cursor, &base))
+                if (base.base == p_key)
+                        return best != EXPLAIN_TALK || base.verdict == EXPLAIN_TALK;
+        return false;
+}
+
 static int print_lines(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
                        const char *label_a, const char *label_b)
 {
-        const struct explain_table *ta = &a->by_policy.table, *tb = &b->by_policy.table;
-        struct explain_cursor cursor = {};
-        struct explain_base base;
-        bool common = explain_next_base(&a->by_policy, &b->by_policy, &cursor, &base);
-
-        for (uint32_t i = 0; ctx->policy && i < ctx->policy->n_partitions; i++) {
+        for (uint32_t i = 0; i < ctx->policy->n_partitions; i++) {
                 uint16_t p_key = ctx->policy->partitions[i].base;
-                bool in_a = explain_table_membership(ta, p_key) != MEMBERSHIP_NONE;
-                bool in_b = explain_table_membership(tb, p_key) != MEMBERSHIP_NONE;
 
-                if (common ? !(in_a && in_b) : !(in_a || in_b))
+                if (!is_telling(a, b, p_key))
                         continue;
                 if (print_line(ctx, a->port, label_a, p_key) < 0 || print_line(ctx, b->port, label_b, p_key) < 0)
                         return -ENOMEM;

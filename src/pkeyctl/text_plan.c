@@ -233,8 +233,10 @@ int text_propose(struct context *ctx, const struct plan_result *r)
 {
         int error;
 
-        if (ctx->options->quiet && ctx->options->yes)
-                return 0;
+        /* before the question, for they may decide the answer */
+        error = text_findings(ctx, false);
+        if (error < 0 || (ctx->options->quiet && ctx->options->yes))
+                return error;
         error = print_plan(ctx, r);
         if (error < 0)
                 return error;

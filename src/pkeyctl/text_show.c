@@ -76,7 +76,8 @@ static int add_partition(struct context *ctx, struct table *t, const struct part
         if (!policy || !hardware)
                 return -ENOMEM;
         (void) snprintf(p_key, sizeof(p_key), "0x%04x", row->base);
-        return table_row(t, differs ? "brown" : NULL, name, p_key, policy, hardware, differs ? "differs" : "");
+        return table_row(t, differs ? "brown" : NULL, name, p_key, policy, hardware,
+                         differs ? "differs" : "equal");
 }
 
 int text_show_partitions(struct context *ctx, const struct partitions_result *r)
@@ -86,11 +87,11 @@ int text_show_partitions(struct context *ctx, const struct partitions_result *r)
                 { "P_KEY", TABLE_LEFT },
                 { "POLICY full/limited/both", TABLE_RIGHT },
                 { "HARDWARE full/limited/both", TABLE_RIGHT },
-                { "", TABLE_LEFT },
+                { "STATE", TABLE_LEFT },
         };
         _cleanup_table_ struct table *t = NULL;
 
-        if (text_findings(ctx, true) < 0 || table_new(columns, ELEMENTS(columns), &t) < 0)
+        if (text_findings(ctx, true) < 0 || table_new(columns, ctx->policy ? 5 : 4, &t) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < r->n_rows; i++)
                 if (add_partition(ctx, t, &r->rows[i]) < 0)
@@ -138,8 +139,9 @@ static void print_head(struct context *ctx, uint32_t port, const char *label)
                node_type_to_string(node->type), node->guid.v);
         printf("  LID           %u, state %s\n", p->lid.v, port_state_to_string(p->state));
         print_neighbour(ctx, p->neighbour);
-        printf("  table         %u of %u entries used\n", count_used(&ctx->observed->tables[port]),
-               ctx->observed->tables[port].capacity);
+        if (ctx->observed->tables[port].source == TABLE_READ)
+                printf("  table         %u of %u entries used\n", count_used(&ctx->observed->tables[port]),
+                       ctx->observed->tables[port].capacity);
 }
 
 static bool holds(const struct p_key *keys, uint32_t n, struct p_key key)
@@ -205,7 +207,7 @@ static int print_port(struct context *ctx, uint32_t port)
         const char *label = subnet_port_label(ctx->arena, ctx->subnet, port), *why;
         _cleanup_table_ struct table *t = NULL;
 
-        if (!label || table_new(columns, ELEMENTS(columns), &t) < 0)
+        if (!label || table_new(columns, ctx->policy ? ELEMENTS(columns) : 3, &t) < 0)
                 return -ENOMEM;
         print_head(ctx, port, label);
         if (ctx->observed->tables[port].source != TABLE_READ) {

@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "pkeyd/kernel.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
 #include "watch/backoff.h"
 
 #define WAIT_FOR_PORT  (3 * USEC_PER_SEC)  /* how often a port that is down is looked at */
+#define EVENT_SOON     (300 * USEC_PER_MSEC) /* the sweep after an event of a local port */
+#define EVENT_GAP      (5 * USEC_PER_SEC)  /* between two of them */
 #define SOON           (5 * USEC_PER_SEC)  /* the full sweep after a reload */
 #define PATIENCE_EVERY (2 * USEC_PER_SEC)  /* how often more time is asked for */
 #define PATIENCE       (30 * USEC_PER_SEC)
@@ -126,6 +129,7 @@ static int open_fabric(struct daemon *d, const struct settings *settings)
         r = fabric_new(d->event, settings, &d->fabric);
         if (r < 0)
                 return r;
+        fabric_discover_apart(d->fabric);
         d->fabric_key = key;
         return 0;
 }
@@ -138,51 +142,44 @@ static const char *settings_port(const struct settings *s, char *buffer, size_t 
         return buffer;
 }
 
-/* Why there is nothing to do yet; NULL: there is. */
-static const char *why_wait(struct daemon *d, int error)
+void daemon_port_waits(struct daemon *d, const char *why)
 {
-        const struct local_port *lp;
-
-        switch (error) {
-        case 0:
-                break;
-        case -ENETDOWN:
-                return "its link is down";
-        case -ENODEV:
-                return "there is no such device";
-        default:
-                return strerror(-error);
-        }
-        lp = fabric_local_port(d->fabric);
-        if (lp->state != PORT_STATE_ARMED && lp->state != PORT_STATE_ACTIVE)
-                return "no subnet manager brought it up yet";
-        if (lp->lid.v == 0 || lp->sm_lid.v == 0)
-                return "no subnet manager gave it a LID yet";
-        return NULL;
-}
-
-/* True if the port can be worked through. Else it is said once, and looked at again soon. */
-static bool port_is_there(struct daemon *d)
-{
-        const struct settings *settings = settings_wanted(d);
-        int r = open_fabric(d, settings);
-        const char *why = why_wait(d, r);
         char buffer[CA_NAME_SIZE + 16];
 
-        if (!why) {
-                const struct local_port *lp = fabric_local_port(d->fabric);
-
-                if (d->waiting)
-                        journal_event(&d->journal, EVENT_PORT_FOUND, NULL, "%s port %u is up, LID %u", lp->ca, lp->port,
-                                      (unsigned) lp->lid.v);
-                d->waiting = false;
-                return true;
-        }
-        daemon_set_status(d, "waiting for %s: %s", settings_port(settings, buffer, sizeof(buffer)), why);
+        daemon_set_status(d, "waiting for %s: %s", settings_port(settings_wanted(d), buffer, sizeof(buffer)), why);
         if (!d->waiting)
                 journal_event(&d->journal, EVENT_WAITING_FOR_PORT, NULL, "%s", d->status);
         d->waiting = true;
+}
+
+void daemon_port_works(struct daemon *d, struct lid lid)
+{
+        const struct local_port *lp = fabric_local_port(d->fabric);
+
+        if (d->waiting)
+                journal_event(&d->journal, EVENT_PORT_FOUND, &(struct journal_about) { .lid = lid },
+                              "%s port %u is up, LID %u", lp->ca, lp->port, (unsigned) lid.v);
+        d->waiting = false;
+}
+
+static void wait_for_port(struct daemon *d)
+{
+        d->sweep_at = clock_now() + WAIT_FOR_PORT;
+        d->retry_at = USEC_INFINITY;
         close_fabric(d); /* the next look may find another one */
+}
+
+/* True if there is a port to work through. Else it is said once, and looked for again soon. */
+static bool find_port(struct daemon *d)
+{
+        int r = open_fabric(d, settings_wanted(d));
+
+        if (r == 0)
+                return true;
+        daemon_port_waits(d, r == -ENETDOWN  ? "its link is down"
+                             : r == -ENODEV ? "there is no such device"
+                                            : strerror(-r));
+        wait_for_port(d);
         return false;
 }
 
@@ -221,9 +218,7 @@ static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
         }
         kind = choose_kind(d, now);
         d->reload_due = false;
-        if (!port_is_there(d)) {
-                d->sweep_at = now + WAIT_FOR_PORT;
-                d->retry_at = USEC_INFINITY;
+        if (!find_port(d)) {
                 tell_ready(d);
                 arm(d);
                 return 0;
@@ -262,6 +257,8 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
                 d->retry_delay = 0;
         if (result == PASS_STALE)
                 d->sweep_at = 0;
+        if (result == PASS_WAIT)
+                wait_for_port(d);
         if (result == PASS_ENDED && !d->stopping)
                 d->reload_due = true;
         if (d->stopping) {
@@ -275,6 +272,31 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
         }
         if (!d->reload_due && result != PASS_STALE)
                 tell_ready(d);
+        arm(d);
+}
+
+/* --- events of local ports -------------------------------------------------------------------------------------- */
+
+void daemon_look_at_port(struct daemon *d, struct guid port_guid, usec_t at)
+{
+        uint32_t port = d->picture ? subnet_find_endport(d->picture->subnet, port_guid) : SUBNET_NONE;
+
+        if (d->pass || d->stopping || port == SUBNET_NONE)
+                return; /* a pass looks at all that matters at its end */
+        d->picture->failed[port] = true;
+        d->retry_at = MIN(d->retry_at, at);
+        arm(d);
+}
+
+/* A link that flaps must not make one sweep after the other. */
+void daemon_look_soon(struct daemon *d)
+{
+        usec_t now = clock_now(), at = MAX(now + EVENT_SOON, d->event_sweep_at + EVENT_GAP);
+
+        if (d->stopping || d->sweep_at <= at)
+                return;
+        d->event_sweep_at = at;
+        d->sweep_at = at;
         arm(d);
 }
 
@@ -299,6 +321,7 @@ void daemon_accept(struct daemon *d)
 {
         if (d->candidate->number == 0)
                 d->candidate->number = ++d->last_number;
+        kernel_forget(d->kernel);
         generation_free(d->generation);
         d->generation = STEAL(d->candidate);
         d->reload_due = false;
@@ -508,6 +531,8 @@ static void say_no_port(struct daemon *d, int error)
         else if (error == -EACCES || error == -EPERM)
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL,
                               "%s: no permission to use /dev/infiniband/umad*; pkeyd must be run as root", port);
+        else if (error == -EOPNOTSUPP)
+                journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: the kernel module ib_umad is not loaded", port);
         else
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s: %s", port, strerror(-error));
 }
@@ -544,6 +569,8 @@ int daemon_init(struct daemon *d, const struct options *options)
         r = d->watch ? state_open(&d->state, options->state_dir, &d->journal) : -ENOMEM;
         if (r == 0)
                 r = add_sources(d);
+        if (r == 0)
+                r = kernel_new(d, &d->kernel);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
                 return r;
@@ -551,7 +578,7 @@ int daemon_init(struct daemon *d, const struct options *options)
         return load_first(d);
 }
 
-/* The device is opened once, so that a missing permission is told at the start and not by libibnetdisc. */
+/* The device is opened once, so that a missing permission or module is told at the start and not by libibnetdisc. */
 static int check_permission(struct daemon *d)
 {
         struct smi_port *port = NULL;
@@ -559,7 +586,7 @@ static int check_permission(struct daemon *d)
 
         r = umad_port_open(fabric_local_port(d->fabric), &port);
         umad_port_close(port);
-        return r == -EACCES || r == -EPERM ? r : 0;
+        return r == -EACCES || r == -EPERM || r == -EOPNOTSUPP ? r : 0;
 }
 
 int daemon_run(struct daemon *d)
@@ -587,6 +614,7 @@ void daemon_done(struct daemon *d)
 {
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
+        d->kernel = kernel_free(d->kernel);
         watch_free(d->watch);
         picture_free(d->picture);
         generation_free(d->candidate);

@@ -9,6 +9,7 @@
  *     pass         one pass over the fabric: discover -> survey -> reconcile -> apply -> verify
  *     generation   policy and settings as both files were at one moment
  *     picture      the fabric as it is known
+ *     kernel       this host's own ports through libibverbs: second witness, and events
  *     state        what outlives a run
  *     say          results of stages -> journal entries
  *     journal      the only place that logs; notify: the only place that talks to the service manager
@@ -30,6 +31,7 @@
 #include "shell/fabric.h"
 #include "watch/watch.h"
 
+struct kernel;
 struct pass;
 
 enum pass_kind {
@@ -42,6 +44,7 @@ enum pass_result {
         PASS_DONE,    /* everything is as the policy says, or was said to differ (audit) */
         PASS_PARTIAL, /* some ports did not answer or refused */
         PASS_REFUSED, /* no policy can be carried out on this fabric; nothing was written */
+        PASS_WAIT,    /* the port cannot be worked through yet */
         PASS_STALE,   /* another process wrote meanwhile; what was read is old */
         PASS_ENDED,   /* the apply was ended for a new policy or the end of the daemon */
         PASS_ERROR,   /* of mechanism; was logged */
@@ -70,6 +73,7 @@ struct daemon {
         struct fabric_key fabric_key;
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
+        struct kernel *kernel;         /* what it says of the ports of this host */
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */
 
@@ -77,6 +81,7 @@ struct daemon {
         sd_event_source *due;          /* timer of the next pass */
         sd_event_source *patience;     /* asks the service manager for more time */
         usec_t sweep_at, retry_at;
+        usec_t event_sweep_at;         /* the last one that was due to an event */
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;               /* after a reload */
         bool reload_due;               /* a candidate waits for a pass on the known fabric */
@@ -101,6 +106,14 @@ struct generation *daemon_wanted(struct daemon *d);
 struct generation *daemon_to_decide(struct daemon *d);
 void daemon_accept(struct daemon *d);
 void daemon_refuse(struct daemon *d, const struct findings *findings);
+
+/* For pass.c: what the port is good for. */
+void daemon_port_waits(struct daemon *d, const char *why);
+void daemon_port_works(struct daemon *d, struct lid lid);
+
+/* For kernel.c: a port of the picture is to be read at `at`, by a short pass / the fabric is to be looked at soon. */
+void daemon_look_at_port(struct daemon *d, struct guid port_guid, usec_t at);
+void daemon_look_soon(struct daemon *d);
 
 /* For pass.c: the pass is over; it is freed. Never starts another one from in here. */
 void daemon_pass_ended(struct daemon *d, enum pass_result result);

@@ -13,6 +13,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/notify.h \
 	src/pkeyd/options.c \
 	src/pkeyd/options.h \
+	src/pkeyd/own_port.c \
+	src/pkeyd/own_port.h \
 	src/pkeyd/pass.c \
 	src/pkeyd/pass.h \
 	src/pkeyd/picture.c \
@@ -21,4 +23,5 @@ pkeyd_SOURCES = \
 	src/pkeyd/say.h \
 	src/pkeyd/state.c \
 	src/pkeyd/state.h
+pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)

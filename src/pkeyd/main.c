@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pkeyd/daemon.h"
+#include "shell/discovery_process.h"
 #include "shell/report.h"
 
 /* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
@@ -62,6 +63,8 @@ int main(int argc, char *argv[])
         struct options options;
         int r;
 
+        if (discovery_process_is_wanted(argc, argv))
+                discovery_process();
         r = options_parse(argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -6,14 +6,15 @@
 
 #include "apply/apply.h"
 #include "desired/assume.h"
-#include "pkeyd/notify.h"
+#include "pkeyd/kernel.h"
+#include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
 
-#define MAX_RETRIES 4
 #define LOCK_RETRY USEC_PER_SEC
 
 enum pass_step {
+        STEP_OWN_PORT,
         STEP_DISCOVER,
         STEP_SURVEY,
         STEP_LOCK,
@@ -26,6 +27,7 @@ struct pass {
         struct daemon *d;
         enum pass_kind kind;
         enum pass_step step;
+        struct own_port own_port;
         struct arena *arena;          /* of all that lives no longer than the pass */
         struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
         struct observed *seen;        /* what a survey of a known fabric reads */
@@ -104,7 +106,8 @@ static void describe_outcome(struct pass *p, const struct watch_report *report)
         char differ[64] = "", unreachable[64] = "";
 
         if (report->n_differ > 0)
-                (void) snprintf(differ, sizeof(differ), ", %u differ", report->n_differ);
+                (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ,
+                                report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
         daemon_set_status(p->d, "generation %" PRIu64 "%s: %u ports verified%s%s", p->generation->number,
@@ -126,6 +129,7 @@ static void verify(struct pass *p)
         }
         describe_outcome(p, &report);
         p->generation->carried_out = true;
+        kernel_expect(p->d->kernel, p->generation, p->decision.desired, p->d->picture);
         if (first)
                 journal_event(&p->d->journal, EVENT_VERIFIED,
                               &(struct journal_about) { .generation = p->generation->number }, "%s", p->d->status);
@@ -170,7 +174,7 @@ static void on_applied(int r, void *userdata)
 
 static void apply(struct pass *p)
 {
-        struct apply_options options = { .retries = MAX_RETRIES };
+        struct apply_options options = { .retries = STAGE_RETRIES };
         struct daemon *d = p->d;
         struct smp_stage stage;
         int r;
@@ -361,8 +365,11 @@ static int adopt_picture(struct pass *p)
         struct daemon *d = p->d;
         int r;
 
-        if (d->picture)
+        if (d->picture) {
                 observed_assume_from(p->new_picture->observed, d->picture->observed);
+                /* what somebody else freed was used, too; memory being out loses a hint, not correctness */
+                (void) index_memory_learn(d->state.memory, d->picture->observed, p->new_picture->observed);
+        }
         r = assume_in_force(p, p->new_picture);
         if (r < 0)
                 return r;
@@ -407,7 +414,7 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 
 static void survey(struct pass *p)
 {
-        struct survey_options options = { .retries = MAX_RETRIES };
+        struct survey_options options = { .retries = STAGE_RETRIES };
         struct smp_stage stage;
         int r;
 
@@ -427,14 +434,16 @@ static void on_discovered(int r, void *userdata)
 {
         struct pass *p = userdata;
 
-        if (r == 0)
-                r = picture_prepare(p->new_picture);
-        if (r < 0) {
-                pass_fail(p, "the fabric could not be discovered", r);
-                return;
-        }
         if (p->d->stopping) {
                 pass_end(p, PASS_ENDED);
+                return;
+        }
+        if (r == 0)
+                r = picture_prepare(p->new_picture);
+        if (r == 0 && p->new_picture->subnet->sm_lid.v && p->new_picture->subnet->sm == SUBNET_NONE)
+                r = -ENODATA; /* the master SM's port is missing: answers were lost, see reconcile.c */
+        if (r < 0) {
+                pass_fail(p, "the fabric could not be discovered", r);
                 return;
         }
         p->d->discovery_failed = false;
@@ -456,6 +465,38 @@ static void discover(struct pass *p)
                 pass_fail(p, "the fabric could not be discovered", r);
 }
 
+/* --- own port --------------------------------------------------------------------------------------------------- */
+
+static void on_own_port(int r, void *userdata)
+{
+        struct pass *p = userdata;
+        const char *why;
+
+        if (r < 0) {
+                pass_fail(p, "the port could not be asked for its state", r);
+                return;
+        }
+        why = own_port_why_wait(&p->own_port);
+        if (why) {
+                daemon_port_waits(p->d, why);
+                pass_end(p, PASS_WAIT);
+                return;
+        }
+        daemon_port_works(p->d, p->own_port.info.lid);
+        discover(p);
+}
+
+static void ask_own_port(struct pass *p)
+{
+        struct smp_stage stage = own_port_stage(&p->own_port);
+        int r;
+
+        p->step = STEP_OWN_PORT;
+        r = fabric_run(p->d->fabric, &stage, on_own_port, p);
+        if (r < 0)
+                pass_fail(p, "the port could not be asked for its state", r);
+}
+
 /* --- from outside ----------------------------------------------------------------------------------------------- */
 
 int pass_start(struct daemon *d, enum pass_kind kind)
@@ -472,7 +513,7 @@ int pass_start(struct daemon *d, enum pass_kind kind)
         d->pass = p;
         switch (kind) {
         case PASS_FULL:
-                discover(p);
+                ask_own_port(p);
                 break;
         case PASS_KNOWN:
                 lock(p);
@@ -510,6 +551,7 @@ void pass_describe(const struct pass *p, char *ret, size_t size)
         struct smp_stage stage;
 
         switch (p->step) {
+        case STEP_OWN_PORT:
         case STEP_DISCOVER:
                 (void) snprintf(ret, size, "discovering the fabric");
                 break;

@@ -94,8 +94,8 @@ static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, 
                         i++;
 }
 
-int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
-                      struct p_key after)
+static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                struct p_key after, bool lost)
 {
         struct freed_index record = {
                 .node_guid = node_guid,
@@ -103,6 +103,7 @@ int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t por
                 .index = index,
                 .base = p_key_base(before),
                 .sequence = m->next_sequence,
+                .lost = lost,
         };
 
         if (p_key_is_used(after)) {
@@ -114,6 +115,44 @@ int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t por
         forget(m, node_guid, port, index);
         m->next_sequence++;
         return insert(m, &record);
+}
+
+int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                      struct p_key after)
+{
+        return note(m, node_guid, port, index, before, after, false);
+}
+
+int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index,
+                           struct p_key before, struct p_key after)
+{
+        return note(m, node_guid, port, index, before, after, true);
+}
+
+static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
+                       const struct observed_table *after)
+{
+        const struct subnet_port *p = &s->ports[port];
+        uint16_t i;
+        int r = 0;
+
+        if (before->source != TABLE_READ || after->source != TABLE_READ || before->capacity != after->capacity)
+                return 0;
+        for (i = 0; i < after->capacity && r == 0; i++)
+                if (before->entries[i].v != after->entries[i].v)
+                        r = index_memory_note_lost(m, s->nodes[p->node].guid, p->number, i, before->entries[i],
+                                                   after->entries[i]);
+        return r;
+}
+
+int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after)
+{
+        uint32_t i, j;
+        int r = 0;
+
+        for (i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
+                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i]);
+        return r;
 }
 
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n)

@@ -6,7 +6,8 @@
  *
  * Queue pairs are bound to indexes. An index that was freed must not go to another base while an unused one is left, for
  * a process may still hold it. So pkeyd remembers, per port, which free indexes were used before, by which base, and in
- * which order they were freed. Without this memory the highest index in use is the best guess; losing it loses no
+ * which order they were freed. An entry that somebody else took away (a subnet manager that rewrites what it remembers, a
+ * host that rebooted) did not leave its index: put back, it stands where queue pairs look for it. Without this memory the highest index in use is the best guess; losing it loses no
  * correctness.
  *
  * The memory is a mutable object of its own (malloc'ed, not in a generation's arena); state_dir of shell/ writes it down.
@@ -24,6 +25,7 @@ struct freed_index {
         uint16_t index;
         uint16_t base;     /* the last that used it */
         uint64_t sequence; /* the lower, the longer ago it was freed */
+        bool lost;         /* not pkeyd freed it: if the base comes back, it belongs there again */
 };
 
 /* Returns owned, or NULL when memory is out. */
@@ -36,9 +38,16 @@ DEFINE_CLEANUP(struct index_memory *, index_memory_free)
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
                                            size_t *ret_n);
 
-/* An index passed from one value to another (0: unused). Call it for each entry seen to change. Returns 0 or -ENOMEM. */
+/* An index passed from one value to another (0: unused): by pkeyd's hand, or (_lost) by somebody else's. Call it for each
+ * entry seen to change. Returns 0 or -ENOMEM. */
 int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
                       struct p_key after);
+int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index,
+                           struct p_key before, struct p_key after);
+
+/* index_memory_note_lost for every entry that changed from one look at the fabric to the next (what pkeyd writes between two
+ * looks is in the first one already: apply keeps it true). Tables that were not read in both are passed over. Returns 0 or -ENOMEM. */
+int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after);
 
 /* Everything, for writing it down, ascending (node GUID, port, sequence); and adding one record read back (sequence
  * kept). The array is valid until the memory changes. */

@@ -6,8 +6,10 @@
 
 #include "plan/port_plan.h"
 
-/* Findings of one kind are told port by port up to here, then counted. */
-#define FINDINGS_PER_KIND 1000
+/* Findings of one kind are told port by port up to here, then counted: what refuses a policy is listed, what is only worth
+ * knowing must not drown it. */
+#define ERRORS_PER_KIND   1000
+#define WARNINGS_PER_KIND 50
 
 /* A list of writes that grows; becomes a plan_step when all ports are through. */
 struct write_list {
@@ -72,6 +74,7 @@ const char *plan_phase_to_string(enum plan_phase p)
         case PHASE_LOWER_ENDPORTS:
         case PHASE_LOWER_ENFORCING:
                 return "lower";
+        case PHASE_GRANT_ENFORCING:
         case PHASE_GRANT:
                 return "grant";
         case PHASE_ENFORCE:
@@ -85,7 +88,7 @@ const char *plan_phase_to_string(enum plan_phase p)
 bool plan_phase_is_enforcing(enum plan_phase p)
 {
         return p == PHASE_CLOSE || p == PHASE_RELAX || p == PHASE_OPEN || p == PHASE_LOWER_ENFORCING ||
-               p == PHASE_ENFORCE;
+               p == PHASE_GRANT_ENFORCING || p == PHASE_ENFORCE;
 }
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */
@@ -97,6 +100,11 @@ static const char *label(struct planner *pl, uint32_t port)
         return text ? text : "(out of memory)";
 }
 
+static uint32_t most_of(enum finding_severity severity)
+{
+        return severity == FINDING_ERROR ? ERRORS_PER_KIND : WARNINGS_PER_KIND;
+}
+
 /* Says one more of a kind, unless enough were said. */
 static void tell(struct planner *pl, struct tally *t, enum finding_severity severity, enum finding_code code,
                  const char *text)
@@ -105,16 +113,16 @@ static void tell(struct planner *pl, struct tally *t, enum finding_severity seve
         t->code = code;
         if (!text)
                 pl->findings->out_of_memory = true;
-        else if (t->n < FINDINGS_PER_KIND)
+        else if (t->n < most_of(severity))
                 (void) findings_add(pl->findings, severity, code, NULL, "%s", text);
         t->n++;
 }
 
 static void tell_rest(struct planner *pl, const struct tally *t)
 {
-        if (t->n > FINDINGS_PER_KIND)
-                (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more ports of this kind",
-                                    t->n - FINDINGS_PER_KIND);
+        if (t->n > most_of(t->severity))
+                (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more ports like this",
+                                    t->n - most_of(t->severity));
 }
 
 static void tell_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)

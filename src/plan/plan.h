@@ -18,8 +18,8 @@
  *     open     add and raise on enforcing ports
  *     raise    limited to full on endports
  *     lower    full to limited on endports, then on enforcing ports
- *     grant    add entries on endports; and on ports that enforce already, where the neighbour has the base and only the
- *              switch kept it from having any effect
+ *     grant    add entries: on ports that enforce already, where the neighbour has the base and only the switch keeps it
+ *              from having any effect; then on endports
  *     enforce  turn enforcement on, where every table is right
  *
  * Each is a barrier over the whole fabric. All changes of one block in one phase are one MAD. A port's level for a base
@@ -47,6 +47,7 @@ enum plan_phase {
         PHASE_RAISE,
         PHASE_LOWER_ENDPORTS,
         PHASE_LOWER_ENFORCING,
+        PHASE_GRANT_ENFORCING,
         PHASE_GRANT,
         PHASE_ENFORCE,
         PLAN_N_PHASES,
@@ -105,8 +106,8 @@ static inline bool plan_is_empty(const struct plan *p) {
         return p->n_block_writes == 0 && p->n_enforcement_writes == 0;
 }
 
-/* "revoke", "lower", ...: the word for people and JSON; a static string. Both LOWER phases are "lower", all three
- * REPAIR phases "repair". */
+/* "revoke", "lower", ...: the word for people and JSON; a static string. Both LOWER phases are "lower", both GRANT
+ * phases "grant", all three REPAIR phases "repair". */
 const char *plan_phase_to_string(enum plan_phase p);
 /* True for the phases that write switch external ports. */
 bool plan_phase_is_enforcing(enum plan_phase p);

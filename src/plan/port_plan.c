@@ -74,7 +74,7 @@ static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
         enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
 
         if (pp->enforcing)
-                return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT : PHASE_OPEN;
+                return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT_ENFORCING : PHASE_OPEN;
         return before == LEVEL_LIMITED && p_key_is_full(key) ? PHASE_RAISE : PHASE_GRANT;
 }
 
@@ -150,13 +150,32 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
         return -1;
 }
 
-/* In this order: never used, unused since before anybody remembers, freed longest ago, freed just now. -1: none. */
+/* Where this base stood when somebody else took it away; the latest such place. -1: nowhere. */
+static int lost_index(const struct port_plan *pp, struct p_key key)
+{
+        const struct freed_index *f;
+        size_t k;
+
+        for (k = pp->n_freed; k > 0; k--) {
+                f = &pp->freed[k - 1];
+                if (f->lost && f->base == p_key_base(key) && f->index >= first_index(pp) && f->index < pp->capacity &&
+                    is_free(pp, f->index))
+                        return f->index;
+        }
+        return -1;
+}
+
+/* In this order: its own that it lost, never used, unused since before anybody remembers, freed longest ago, freed just now.
+ * -1: none. */
 static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);
+        int lost = lost_index(pp, key);
         uint16_t i;
         size_t k;
 
+        if (lost >= 0)
+                return lost;
         if (next < pp->capacity)
                 return (int) next;
         for (i = first_index(pp); i < pp->capacity; i++)

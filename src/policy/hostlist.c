@@ -69,7 +69,9 @@ static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
         return 0;
 }
 
-/* The two ends of a range must agree about zero padding; 08-100 could mean two things. */
+/* The first end of a range gives the width of its names; those that need more digits have more, as with pdsh and Slurm:
+ * 0998-10002 is 0998 to 9999 and 10000 to 10002. A last end that is padded otherwise, or too short for the first one, could
+ * mean two things. */
 static int check_padding(struct reader *r, size_t start, const struct hostlist_range *range, size_t digits_first,
                          size_t digits_last)
 {
@@ -77,7 +79,7 @@ static int check_padding(struct reader *r, size_t start, const struct hostlist_r
         bool padded_last = digits_last > 1 && r->text[r->at - digits_last] == '0';
         int width = (int) MAX(digits_first, digits_last);
 
-        if (digits_first == digits_last || (!padded_first && !padded_last))
+        if (digits_first == digits_last || (digits_last > digits_first && !padded_last) || (!padded_first && !padded_last))
                 return 0;
         return fail(r, start,
                     arena_printf(r->arena, "the ends of the range %.*s differ in their zero padding",
@@ -86,7 +88,24 @@ static int check_padding(struct reader *r, size_t start, const struct hostlist_r
                                  range->first, width, range->last, range->first, range->last));
 }
 
-static int read_range(struct reader *r, struct hostlist_range *ret)
+/* Splits a range by the number of digits, so that each part has one width. */
+static void add_range(struct hostlist_token *token, const struct hostlist_range *range, size_t digits_first,
+                      size_t digits_last)
+{
+        uint64_t first = range->first, limit = 1;
+        size_t digits;
+
+        for (digits = 1; digits <= digits_last; digits++) {
+                limit *= 10;
+                if (digits < digits_first)
+                        continue;
+                token->ranges[token->n_ranges++] = (struct hostlist_range) { first, MIN(range->last, limit - 1),
+                                                                             (uint8_t) digits };
+                first = limit;
+        }
+}
+
+static int read_range(struct reader *r, struct hostlist_token *token)
 {
         struct hostlist_range range = {};
         size_t start = r->at, digits_first, digits_last;
@@ -112,9 +131,7 @@ static int read_range(struct reader *r, struct hostlist_range *ret)
                                          r->text + start),
                             arena_printf(r->arena, "write %.*s-%.*s", (int) digits_last, r->text + r->at - digits_last,
                                          (int) digits_first, r->text + start));
-        if (r->text[start] == '0' && digits_first > 1)
-                range.width = (uint8_t) digits_first;
-        *ret = range;
+        add_range(token, &range, digits_first, digits_last);
         return 0;
 }
 
@@ -135,7 +152,7 @@ static void sort_ranges(struct hostlist_token *t)
         for (i = 1; i < t->n_ranges; i++) {
                 struct hostlist_range *last = &t->ranges[used], *next = &t->ranges[i];
 
-                if (next->width == last->width && next->first <= last->last)
+                if (next->width == last->width && next->first <= last->last + 1)
                         last->last = MAX(last->last, next->last);
                 else
                         t->ranges[++used] = *next;
@@ -167,11 +184,12 @@ static int read_brackets(struct reader *r, struct hostlist_token *token)
                 return fail(r, open, arena_printf(r->arena, "more than %d ranges between brackets",
                                                   HOSTLIST_MAX_RANGES), NULL);
         token->kind = HOSTLIST_RANGES;
-        token->ranges = arena_new_array(r->arena, struct hostlist_range, commas + 1);
+        /* a range has at most as many parts as characters */
+        token->ranges = arena_new_array(r->arena, struct hostlist_range, i - r->at + 1);
         if (!token->ranges)
                 return -ENOMEM;
         for (;;) {
-                e = read_range(r, &token->ranges[token->n_ranges++]);
+                e = read_range(r, token);
                 if (e < 0)
                         return e;
                 if (r->text[r->at] == ']')
@@ -259,7 +277,7 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
         return 0;
 }
 
-/* Is the number v in a range of this width? */
+/* Is v, a number of so many digits, in a range? */
 static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
         uint32_t low = 0, high = t->n_ranges;
@@ -279,13 +297,12 @@ static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
 /* Marks in `next` every place that a number beginning at `at` may end. */
 static void match_number(const struct hostlist_token *t, const char *name, size_t at, bool *next)
 {
-        bool leading_zero = name[at] == '0';
         uint64_t v = 0;
         uint8_t digits;
 
         for (digits = 1; digits <= HOSTLIST_MAX_DIGITS && is_digit(name[at + digits - 1]); digits++) {
                 v = v * 10 + (uint64_t) (name[at + digits - 1] - '0');
-                if (in_ranges(t, v, digits) || ((digits == 1 || !leading_zero) && in_ranges(t, v, 0)))
+                if (in_ranges(t, v, digits))
                         next[at + digits] = true;
         }
 }
@@ -356,7 +373,7 @@ static void write_number(const struct hostlist_token *t, uint64_t index, char re
                         break;
                 index -= n;
         }
-        (void) snprintf(ret, HOSTLIST_MAX_DIGITS + 2, "%0*" PRIu64, MAX(t->ranges[i].width, 1),
+        (void) snprintf(ret, HOSTLIST_MAX_DIGITS + 2, "%0*" PRIu64, t->ranges[i].width,
                         t->ranges[i].first + index);
 }
 

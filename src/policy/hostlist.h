@@ -5,7 +5,7 @@
  * Host names as pdsh and Slurm write them: node[001-128,200], rack[1-4]n[01-18], and the globs * and ?.
  *
  * A hostlist is matched, never expanded: node[0-999999999] costs as much as node7. Zero padding is part of a name:
- * [01-18] is 01 ... 18, [1-18] is 1 ... 18.
+ * [01-18] is 01 ... 18, [1-18] is 1 ... 18, [08-100] is 08 ... 99 and 100.
  */
 
 #include <stdbool.h>
@@ -19,9 +19,10 @@
 #define HOSTLIST_MAX_LENGTH 64   /* of a name: a NodeDescription has no more bytes */
 #define HOSTLIST_MAX_NAME   256  /* of what it is compared with: each byte may be escaped as \xNN */
 
+/* Numbers of exactly `width` digits: 8-12 is kept as 8-9 and 10-12, 08-12 as it is. */
 struct hostlist_range {
         uint64_t first, last;
-        uint8_t width; /* digits, zero padded; 0: not padded */
+        uint8_t width;
 };
 
 enum hostlist_kind {

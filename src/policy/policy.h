@@ -73,9 +73,10 @@ struct policy {
         bool strict;
         struct base_range *owns;       /* what `owns:` says; the whole range 0x0001-0x7fff without it */
         uint32_t n_owns;
-        struct policy_partition *partitions; /* [0]: the default partition, made up if the file has none */
+        struct policy_partition *partitions; /* [0]: the default partition, made up if the file has none (where.line 0);
+                                                without members if `owns` leaves 0x7fff to others. Then: as in the file. */
         uint32_t n_partitions;
-        struct policy_group *groups;
+        struct policy_group *groups;         /* ascending name */
         uint32_t n_groups;
 };
 

@@ -165,15 +165,17 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
 {
         const char *path = policy_path(r, "partitions.", partition->name, ".members");
         const struct yaml_tree_node *node = yaml_tree_get(map, "members"), *c;
-        struct finding *item;
+        struct place place;
         uint32_t n = 0;
         int e;
 
         if (!node) {
-                item = yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING, "partitions.%s: the key 'members' is "
-                                       "missing (accepted: a map of selectors to memberships)",
-                                       report_escape(&r->report, partition->name));
-                report_hint(&r->report, item, "`members: {}` is a partition without members");
+                /* of the default partition every endport is a member, lines or no lines */
+                place = yaml_tree_place(&r->tree, nodes->name);
+                if (partition->base != P_KEY_DEFAULT_BASE)
+                        (void) report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
+                                          "partitions.%s: has no 'members': nobody is in it",
+                                          report_escape(&r->report, partition->name));
                 return 0;
         }
         if (!expect_members(r, node, path))

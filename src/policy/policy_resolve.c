@@ -153,10 +153,11 @@ static int apply_candidate(struct resolver *r, const struct policy_partition *p,
 static void report_disputes(struct resolver *r, const struct policy_partition *p)
 {
         struct arena *a = r->report.findings->arena;
-        const struct dispute *d;
         struct finding *item;
+        size_t i;
 
-        for (d = r->disputes; d < r->disputes + r->n_disputes; d++) {
+        for (i = 0; i < r->n_disputes; i++) {
+                const struct dispute *d = &r->disputes[i];
                 const struct policy_rule *earlier = &p->rules[d->earlier], *later = &p->rules[d->later];
                 const char *port = subnet_port_label(a, r->subnet, d->port), *others = "";
 

@@ -171,7 +171,7 @@ int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes,
         struct place whole = { .where = { .file = file } };
         int r;
 
-        *s = (struct yaml_source) { .file = file, .bytes = bytes, .n = n, .report = report };
+        *s = (struct yaml_source) { .file = file, .bytes = n > 0 ? bytes : "", .n = n, .report = report };
         if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0)) {
                 report_hint(report, report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole,
                                                "the file is UTF-16 (accepted: UTF-8)"),

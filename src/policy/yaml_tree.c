@@ -85,10 +85,14 @@ static const struct complaint complaints[] = {
         { "found unexpected document indicator", "the quotes that are opened here are not closed", NULL, true },
         { "block sequence entries are not allowed", "a list item where none can stand",
           "put it on a line of its own, or write the list as [a, b]", false },
+        { "did not find expected node content", "a value is missing here",
+          "is a '[' or '{' above not closed?", false },
         { "found unknown escape character", "an unknown escape in a text in double quotes",
           "write a backslash twice, or use single quotes", false },
         { "found incompatible YAML document", "a YAML version that is not known (accepted: 1.1, 1.2)", NULL, false },
 };
+
+static const struct complaint unclosed = { "", "what is opened here is not closed", NULL, true };
 
 /* partitions.conf of OpenSM, pasted in: `Default=0x7fff, ipoib: ALL=full;` */
 static bool looks_like_opensm(const char *line)
@@ -102,22 +106,38 @@ static void add_opensm_hint(struct report *r, struct finding *item)
                              "written here");
 }
 
+static const struct complaint *find_complaint(const yaml_parser_t *parser)
+{
+        const char *problem = parser->problem ? parser->problem : "";
+        size_t i;
+
+        for (i = 0; i < ELEMENTS(complaints); i++)
+                if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
+                        return &complaints[i];
+        return NULL;
+}
+
+/* libyaml noticed it at the end of the file only: then what matters is where it began. */
+static bool is_at_end(const struct yaml_source *s, const yaml_mark_t *mark)
+{
+        return mark->line + 1 > s->n_lines || s->lines[mark->line] + mark->column >= s->n;
+}
+
 static void report_syntax(struct builder *b)
 {
         struct yaml_tree *t = b->tree;
         const char *problem = b->parser.problem ? b->parser.problem : "unreadable";
-        const struct complaint *known = NULL;
+        const struct complaint *known = find_complaint(&b->parser);
         yaml_mark_t mark = b->parser.problem_mark;
         struct yaml_tree_node at = {};
         struct finding *item;
         struct place place;
-        size_t i;
 
-        for (i = 0; i < ELEMENTS(complaints) && !known; i++)
-                if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
-                        known = &complaints[i];
-        if (known && known->at_context && b->parser.context)
+        if (b->parser.context && ((known && known->at_context) || is_at_end(&t->source, &mark))) {
+                if (known && !known->at_context)
+                        known = &unclosed;
                 mark = b->parser.context_mark;
+        }
         at.line = (unsigned) MIN(mark.line + 1, t->source.n_lines);
         at.column = (unsigned) mark.column + 1;
         place = yaml_tree_place(t, &at);

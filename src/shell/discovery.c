@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MAX_UNICAST_LID 0xbfff
+#define DISCOVERY_TRIES 3 /* libibnetdisc gives up if one early answer is lost */
 #define MAX_LMC         7
 
 /*
@@ -309,6 +310,7 @@ static int convert(struct discovery *d, struct subnet **ret)
                 return r;
         if (subnet->self == SUBNET_NONE)
                 return -ENODATA;
+        subnet->sm_lid = d->sm_lid;
         *ret = subnet;
         return 0;
 }
@@ -334,7 +336,8 @@ int discovery_run(struct arena *a, const struct local_port *lp, const struct dis
                 return r;
         memcpy(ca, lp->ca, sizeof(ca));
         ca[sizeof(ca) - 1] = '\0';
-        fabric = ibnd_discover_fabric(ca, (int) lp->port, NULL, &config);
+        for (int i = 0; !fabric && i < DISCOVERY_TRIES; i++)
+                fabric = ibnd_discover_fabric(ca, (int) lp->port, NULL, &config);
         if (!fabric)
                 return -EIO;
         d.fabric = fabric;

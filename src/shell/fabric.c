@@ -9,10 +9,11 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
+#include "shell/discovery_process.h"
 #include "shell/pump.h"
 #include "shell/thread.h"
 
-#define DISCOVERY_MAX_SMPS 32 /* libibnetdisc's window does not adapt: what its own tools offer as a bold choice */
+#define DISCOVERY_MAX_SMPS 64 /* the window of libibnetdisc does not adapt: modest; more gains little */
 #define PROGRESS_INTERVAL  (USEC_PER_SEC / 5)
 
 enum fabric_job {
@@ -27,6 +28,7 @@ struct fabric_discovery {
         struct discovery_options options;
         struct arena *arena;
         struct subnet *subnet;
+        bool apart;
         int r;
         int event_fd;
 };
@@ -177,12 +179,23 @@ int fabric_refresh_port(struct fabric *f)
 static void *discover(void *argument)
 {
         struct fabric_discovery *d = argument;
-        int lent = umad_port_lend(&d->lp);
 
-        d->r = discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
-        umad_port_reclaim(&d->lp, lent);
+        if (d->apart) {
+                d->r = discovery_run_apart(d->arena, &d->lp, &d->options, &d->subnet);
+        } else {
+                int lent = umad_port_lend(&d->lp);
+
+                /* libibnetdisc would not say why the port cannot be used */
+                d->r = lent < 0 ? lent : discovery_run(d->arena, &d->lp, &d->options, &d->subnet);
+                umad_port_reclaim(&d->lp, lent);
+        }
         (void) eventfd_write(d->event_fd, 1);
         return NULL;
+}
+
+void fabric_discover_apart(struct fabric *f)
+{
+        f->discovery.apart = true;
 }
 
 int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done, void *userdata)

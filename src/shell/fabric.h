@@ -36,6 +36,10 @@ int fabric_refresh_port(struct fabric *f);
 int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done,
                     void *userdata);
 
+/* From now on discoveries run in a process of their own (see discovery_process.h, which main() must heed). For a program
+ * that discovers again and again. */
+void fabric_discover_apart(struct fabric *f);
+
 /* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
 int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata);
 

@@ -3,6 +3,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/clock.c \
 	src/shell/discovery.c \
 	src/shell/discovery.h \
+	src/shell/discovery_process.c \
+	src/shell/discovery_process.h \
 	src/shell/fabric.c \
 	src/shell/fabric.h \
 	src/shell/file.c \
@@ -18,3 +20,4 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
 libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h
+libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h

@@ -176,17 +176,19 @@ static bool get_hex(const json_t *j, uint64_t max, uint64_t *ret)
 /* Returns 0, -EBADMSG, -ENOMEM. */
 static int read_freed(struct index_memory *m, struct guid node_guid, uint8_t port, const json_t *freed)
 {
+        const json_t *lost = json_object_get(freed, "lost");
         json_int_t index, sequence;
         uint64_t base;
         struct freed_index record = { .node_guid = node_guid, .port = port };
 
         if (!get_number(json_object_get(freed, "index"), 0, UINT16_MAX, &index) ||
             !get_hex(json_object_get(freed, "base"), P_KEY_BASE_MASK, &base) ||
-            !get_number(json_object_get(freed, "sequence"), 0, INT64_MAX, &sequence))
+            !get_number(json_object_get(freed, "sequence"), 0, INT64_MAX, &sequence) || (lost && !json_is_boolean(lost)))
                 return -EBADMSG;
         record.index = (uint16_t) index;
         record.base = (uint16_t) base;
         record.sequence = (uint64_t) sequence;
+        record.lost = json_is_true(lost);
         return index_memory_restore(m, &record);
 }
 
@@ -261,8 +263,9 @@ static json_t *write_port(const struct freed_index *items, size_t n, size_t *ret
 
         for (i = 0; i < n && items[i].node_guid.v == items[0].node_guid.v && items[i].port == items[0].port; i++) {
                 (void) snprintf(base, sizeof(base), "0x%04x", items[i].base);
-                if (json_array_append_new(list, json_pack("{s:i, s:s, s:I}", "index", items[i].index, "base", base,
-                                                          "sequence", (json_int_t) items[i].sequence)) < 0)
+                if (json_array_append_new(list, json_pack("{s:i, s:s, s:I, s:b}", "index", items[i].index, "base",
+                                                          base, "sequence", (json_int_t) items[i].sequence, "lost",
+                                                          items[i].lost)) < 0)
                         return NULL;
         }
         (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, items[0].node_guid.v);

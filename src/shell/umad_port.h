@@ -31,7 +31,8 @@ int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 /* Not struct umad_port: that is libibumad's, and means what local_port is here. */
 struct smi_port;
 
-/* Registers for LID-routed and directed-route subnet management. Returns 0 or negative errno; *ret owned. */
+/* Registers for LID-routed and directed-route subnet management. Returns 0 or negative errno (-EOPNOTSUPP: the kernel has no
+ * ib_umad); *ret owned. */
 int umad_port_open(const struct local_port *lp, struct smi_port **ret);
 /* Waits (a second at most) until what was sent has been answered or given back. */
 struct smi_port *umad_port_close(struct smi_port *p);

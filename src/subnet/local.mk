@@ -2,6 +2,8 @@
 libpkeyd_core_la_SOURCES += \
 	src/subnet/builder.c \
 	src/subnet/description.c \
+	src/subnet/flat.c \
+	src/subnet/flat.h \
 	src/subnet/observed.c \
 	src/subnet/observed.h \
 	src/subnet/stage.h \

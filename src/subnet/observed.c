@@ -86,18 +86,23 @@ static void assume_table(struct observed_table *to, const struct observed_table 
         to->n_doubted = from->n_doubted;
 }
 
-void observed_assume_from(struct observed *to, const struct observed *from)
+bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j)
 {
-        uint32_t i = 0, j = 0;
-
-        while (i < to->subnet->n_ports && j < from->subnet->n_ports) {
-                int c = compare_ports(to->subnet, i, from->subnet, j);
+        while (*i < x->subnet->n_ports && *j < y->subnet->n_ports) {
+                int c = compare_ports(x->subnet, *i, y->subnet, *j);
 
                 if (c == 0)
-                        assume_table(&to->tables[i], &from->tables[j]);
-                if (c <= 0)
-                        i++;
-                if (c >= 0)
-                        j++;
+                        return true;
+                if (c < 0)
+                        (*i)++;
+                else
+                        (*j)++;
         }
+        return false;
+}
+
+void observed_assume_from(struct observed *to, const struct observed *from)
+{
+        for (uint32_t i = 0, j = 0; observed_next_common(to, from, &i, &j); i++, j++)
+                assume_table(&to->tables[i], &from->tables[j]);
 }

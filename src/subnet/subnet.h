@@ -67,6 +67,8 @@ struct subnet {
         uint32_t n_by_port_guid;
         uint32_t self;             /* the endport the picture was taken through, or SUBNET_NONE (a topology file) */
         uint32_t sm;               /* the endport of the master SM, or SUBNET_NONE */
+        struct lid sm_lid;         /* self's PortInfo:MasterSMLID; 0: there is no SM, or no self. With a LID and no `sm` the
+                                      picture lacks a port that must not be missed */
 };
 
 static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p)

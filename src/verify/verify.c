@@ -2,7 +2,8 @@
 #include "verify/verify.h"
 
 #include <errno.h>
-#include <string.h>
+
+#include "verify/table.h"
 
 struct verifier {
         struct arena *arena;
@@ -10,70 +11,12 @@ struct verifier {
         const struct observed *observed;
         const struct plan_options *options;
         struct verification *v;
-        struct p_key *missing, *unexpected; /* of the port at hand */
-        bool *found;                        /* per wanted P_Key of the port at hand */
-        uint32_t n_missing, n_unexpected;
 };
 
 /* Entries of other bases are none of our business: not owned, or kept though nobody asked for them. */
 static bool may_touch(const struct verifier *vf, struct p_key key)
 {
-        const struct policy *policy = vf->desired->policy;
-
-        if (!policy_owns(policy, p_key_base(key)))
-                return false;
-        return vf->options->unmanaged == UNMANAGED_REMOVE || policy_find_base(policy, p_key_base(key)) >= 0;
-}
-
-/* Ascending base, the limited before the full entry: the order of desired_port.wanted. */
-static uint32_t order_of(struct p_key key)
-{
-        return (uint32_t) p_key_base(key) << 1 | p_key_is_full(key);
-}
-
-static int compare_p_keys(const void *a, const void *b)
-{
-        uint32_t x = order_of(*(const struct p_key *) a), y = order_of(*(const struct p_key *) b);
-
-        return x < y ? -1 : x > y;
-}
-
-/* Index into wanted, or n_wanted. */
-static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
-{
-        const struct p_key *hit = NULL;
-
-        if (want->n_wanted > 0)
-                hit = bsearch(&key, want->wanted, want->n_wanted, sizeof(key), compare_p_keys);
-        return hit ? (uint32_t) (hit - want->wanted) : want->n_wanted;
-}
-
-/* --- tables ------------------------------------------------------------------------------------------------------- */
-
-static void compare_table(struct verifier *vf, uint32_t port)
-{
-        const struct desired_port *want = &vf->desired->ports[port];
-        const struct observed_table *t = &vf->observed->tables[port];
-
-        vf->n_missing = vf->n_unexpected = 0;
-        memset(vf->found, 0, want->n_wanted * sizeof(*vf->found));
-        for (uint32_t i = 0; i < t->capacity; i++) {
-                struct p_key key = t->entries[i];
-                uint32_t k;
-
-                if (!p_key_is_used(key) || !may_touch(vf, key))
-                        continue;
-                k = find_wanted(want, key);
-                if (k < want->n_wanted && !vf->found[k])
-                        vf->found[k] = true;
-                else
-                        vf->unexpected[vf->n_unexpected++] = key;
-        }
-        for (uint32_t k = 0; k < want->n_wanted; k++)
-                if (!vf->found[k] && may_touch(vf, want->wanted[k]))
-                        vf->missing[vf->n_missing++] = want->wanted[k];
-        if (vf->n_unexpected > 1)
-                qsort(vf->unexpected, vf->n_unexpected, sizeof(*vf->unexpected), compare_p_keys);
+        return table_may_touch(vf->desired->policy, vf->options->unmanaged, key);
 }
 
 /* --- enforcing ports ---------------------------------------------------------------------------------------------- */
@@ -152,36 +95,28 @@ static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool l
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
-static const struct p_key *keep(struct verifier *vf, const struct p_key *keys, uint32_t n)
-{
-        struct p_key *copy = arena_new_array(vf->arena, struct p_key, n);
-
-        if (copy && n > 0)
-                memcpy(copy, keys, n * sizeof(*keys));
-        return copy;
-}
-
 static int verify_port(struct verifier *vf, uint32_t port)
 {
         bool let_off = is_let_off(vf, port), differs = enforcement_differs(vf, port, let_off);
-        struct discrepancy *d;
+        const struct observed_table *t = &vf->observed->tables[port];
+        struct table_comparison c = {};
+        int r = 0;
 
-        vf->n_missing = vf->n_unexpected = 0;
         if (!let_off)
-                compare_table(vf, port);
-        if (vf->n_missing == 0 && vf->n_unexpected == 0 && !differs)
-                return 0;
-        d = &vf->v->differ[vf->v->n_differ++];
-        *d = (struct discrepancy) {
+                r = table_compare(vf->arena, vf->desired->policy, vf->options->unmanaged, &vf->desired->ports[port],
+                                  t->entries, t->capacity, &c);
+        if (r < 0 || (c.n_missing == 0 && c.n_unexpected == 0 && !differs))
+                return r;
+        vf->v->differ[vf->v->n_differ++] = (struct discrepancy) {
                 .port = port,
                 .source = SOURCE_SMP,
-                .missing = keep(vf, vf->missing, vf->n_missing),
-                .unexpected = keep(vf, vf->unexpected, vf->n_unexpected),
-                .n_missing = vf->n_missing,
-                .n_unexpected = vf->n_unexpected,
+                .missing = c.missing,
+                .unexpected = c.unexpected,
+                .n_missing = c.n_missing,
+                .n_unexpected = c.n_unexpected,
                 .enforcement_differs = differs,
         };
-        return d->missing && d->unexpected ? 0 : -ENOMEM;
+        return 0;
 }
 
 static int verify_ports(struct verifier *vf)
@@ -208,33 +143,19 @@ static int verify_ports(struct verifier *vf)
 int verify_compare(struct arena *a, const struct desired *desired, const struct observed *observed,
                    const struct plan_options *options, struct verification **ret)
 {
-        const struct subnet *s = desired->subnet;
-        uint32_t max_wanted = 1, max_capacity = 1;
-
-        for (uint32_t i = 0; i < s->n_ports; i++) {
-                max_wanted = MAX(max_wanted, desired->ports[i].n_wanted);
-                max_capacity = MAX(max_capacity, (uint32_t) observed->tables[i].capacity);
-        }
-
-        _cleanup_free_ struct p_key *missing = calloc(max_wanted, sizeof(*missing));
-        _cleanup_free_ struct p_key *unexpected = calloc(max_capacity, sizeof(*unexpected));
-        _cleanup_free_ bool *found = calloc(max_wanted, sizeof(*found));
         struct verifier vf = {
                 .arena = a,
                 .desired = desired,
                 .observed = observed,
                 .options = options,
                 .v = arena_new_object(a, struct verification),
-                .missing = missing,
-                .unexpected = unexpected,
-                .found = found,
         };
         int r;
 
-        if (!missing || !unexpected || !found || !vf.v)
+        if (!vf.v)
                 return -ENOMEM;
-        vf.v->differ = arena_new_array(a, struct discrepancy, s->n_ports);
-        vf.v->unreachable = arena_new_array(a, uint32_t, s->n_ports);
+        vf.v->differ = arena_new_array(a, struct discrepancy, desired->subnet->n_ports);
+        vf.v->unreachable = arena_new_array(a, uint32_t, desired->subnet->n_ports);
         if (!vf.v->differ || !vf.v->unreachable)
                 return -ENOMEM;
         r = verify_ports(&vf);

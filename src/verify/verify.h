@@ -20,12 +20,28 @@ enum discrepancy_source {
         SOURCE_KERNEL, /* ibv_query_pkey */
 };
 
+/* How the kernel's table is not that of the port's SMA. */
+enum kernel_difference_kind {
+        KERNEL_LACKS, /* the SMA has the entry, the kernel has not (or not yet) */
+        KERNEL_ONLY,  /* the kernel has it, the SMA has not (or no more) */
+        KERNEL_MOVED, /* both have it, at another index */
+};
+
+struct kernel_difference {
+        enum kernel_difference_kind kind;
+        struct p_key key;
+        uint16_t sma_index;    /* not of KERNEL_ONLY */
+        uint16_t kernel_index; /* not of KERNEL_LACKS */
+};
+
 struct discrepancy {
         uint32_t port;
         enum discrepancy_source source;
         const struct p_key *missing, *unexpected; /* ascending base */
         uint32_t n_missing, n_unexpected;
         bool enforcement_differs;  /* the bits of PortInfo are not as the settings say, or nobody knows */
+        const struct kernel_difference *kernel; /* of SOURCE_KERNEL: how it is not what the SMA said */
+        uint32_t n_kernel;
 };
 
 struct verification {
@@ -34,6 +50,7 @@ struct verification {
         uint32_t *unreachable;  /* ports that could not be read */
         uint32_t n_unreachable;
         uint32_t n_ports;       /* managed ports, all */
+        uint32_t n_kernel_ports; /* of them those of this host that its kernel was asked about */
 };
 
 /* Bases pkeyd does not own are not looked at; with unmanaged: keep, entries of bases that no partition of the policy has

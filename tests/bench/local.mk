@@ -9,7 +9,7 @@ tests/bench/lastset.so: tests/bench/lastset.c tests/bench/$(am__dirstamp)
 	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
 		-o $@ $(srcdir)/tests/bench/lastset.c -ldl -pthread
 
-bench-programs: tests/bench/bareloop$(EXEEXT) tests/bench/lastset.so
+bench-programs: tests/system/readtables$(EXEEXT) tests/bench/bareloop$(EXEEXT) tests/bench/lastset.so
 .PHONY: bench-programs
 
 CLEANFILES += tests/bench/lastset.so tests/bench/bareloop$(EXEEXT)

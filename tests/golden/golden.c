@@ -2,13 +2,13 @@
 /*
  * Golden files. For each NAME.yaml of a folder, NAME.expected holds what a person would read:
  *
- *     rejected/  bad policies: every finding, as it is printed
+ *     rejected/  bad policies: every finding, as it is printed, and then their codes
  *     accepted/  good policies: findings, then the normal form
  *     settings/  pkeyd.yaml, bad and good: every finding, then "ok" if it was accepted
  *
  * `golden FOLDER KIND` compares all of a folder. With GOLDEN_WRITE=1 in the environment the expectations are written
  * instead; read them critically before they are committed. `golden -c FILE KIND` wants a shipped file to be without
- * findings.
+ * findings, `golden -k KIND` lists the keys of such files.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "policy/policy.h"
+#include "policy/policy_keys.h"
 #include "policy/text.h"
 #include "settings/settings.h"
 
@@ -54,6 +55,8 @@ static void add_findings(struct text *t, struct arena *a, const struct findings 
 
         for (i = 0; i < findings->n; i++)
                 text_add(t, "%s", finding_format(a, &findings->items[i]));
+        for (i = 0; i < findings->n; i++)
+                text_add(t, "[%s]\n", finding_code_to_string(findings->items[i].code));
 }
 
 /* What the program makes of a file, as the expectation has it. Returns whether it was accepted. */
@@ -175,18 +178,34 @@ static bool check_clean(const char *path, enum kind kind)
         return false;
 }
 
+static void list_keys(enum kind kind)
+{
+        size_t i;
+
+        for (i = 0; kind == SETTINGS && i < settings_n_keys; i++)
+                printf("%s\n", settings_schema[i].name);
+        for (i = 0; kind != SETTINGS && i < policy_n_keys; i++)
+                printf("%s\n", policy_keys[i]);
+        for (i = 0; kind != SETTINGS && i < policy_n_partition_keys; i++)
+                printf("%s\n", policy_partition_keys[i]);
+}
+
 int main(int argc, char **argv)
 {
-        bool clean = argc == 4 && strcmp(argv[1], "-c") == 0;
+        bool clean = argc == 4 && strcmp(argv[1], "-c") == 0, keys = argc == 3 && strcmp(argv[1], "-k") == 0;
         size_t i;
 
         for (i = 0; (argc == 3 || clean) && i < ELEMENTS(kinds); i++) {
                 if (strcmp(argv[argc - 1], kinds[i]) != 0)
                         continue;
+                if (keys) {
+                        list_keys((enum kind) i);
+                        return EXIT_SUCCESS;
+                }
                 if (clean)
                         return check_clean(argv[2], (enum kind) i) ? EXIT_SUCCESS : EXIT_FAILURE;
                 return check_folder(argv[1], (enum kind) i) ? EXIT_SUCCESS : EXIT_FAILURE;
         }
-        fprintf(stderr, "usage: golden FOLDER KIND, golden -c FILE KIND\n");
+        fprintf(stderr, "usage: golden FOLDER KIND, golden -c FILE KIND, golden -k KIND\n");
         return EXIT_FAILURE;
 }

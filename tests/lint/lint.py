@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -36,8 +37,8 @@ def read(path):
 
 
 def files(*folders, suffix=()):
-    """Files of the project, relative to its root: what git has, or in an unpacked release what is there."""
-    if os.path.exists(os.path.join(SOURCE, ".git")):
+    """Files of the project, relative to its root: what git has, or without git what is there."""
+    if os.path.exists(os.path.join(SOURCE, ".git")) and shutil.which("git"):
         listed = run("git", "-C", SOURCE, "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard")
         found = [f for f in listed.splitlines() if os.path.isfile(os.path.join(SOURCE, f))]
     else:

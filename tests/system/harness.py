@@ -14,12 +14,14 @@ import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -45,7 +47,7 @@ def check(condition, *what):
 
 def check_equal(got, wanted, what):
     if got != wanted:
-        raise AssertionError("%s: got %r, wanted %r" % (what, got, wanted))
+        raise AssertionError("%s: got %.1500r, wanted %.1500r" % (what, got, wanted))
 
 
 def wait_for(condition, what, seconds=None):
@@ -73,6 +75,15 @@ def read_file(path):
             return f.read()
     except FileNotFoundError:
         return ""
+
+
+def with_names(report):
+    """A sanitizer's report with functions and lines beside its addresses."""
+    def name(match):
+        r = subprocess.run(["addr2line", "-fspe", match.group(1), match.group(2)], text=True, errors="replace",
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return "%s %s" % (match.group(0), r.stdout.strip())
+    return re.sub(r"\((/[^+()]+)\+(0x[0-9a-f]+)\)", name, report) if shutil.which("addr2line") else report
 
 
 class Result:
@@ -192,7 +203,7 @@ class Fabric:
                 sys.stderr.write("--- the end of %s:\n%s\n" % (name, text[-2500:]))
 
     def sanitizer_reports(self):
-        return "".join(read_file(f)[:6000] for f in sorted(glob.glob(self.path("san/*"))))
+        return "".join(with_names(read_file(f)[:6000]) for f in sorted(glob.glob(self.path("san/*"))))
 
     # --- running programs ---------------------------------------------------------------------------------------------
 
@@ -214,9 +225,11 @@ class Fabric:
             env["SIM_HOST"] = host or self.home
         env["LD_PRELOAD"] = ":".join(preload)
         san = "log_path=" + self.path("san/report")
-        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:" + san
+        # To look for the names of functions it would open files, by way of the preload library, and wait for its lock.
+        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:symbolize=0:suppressions=%s:%s" % (
+            os.path.join(HERE, "asan.supp"), san)
         env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1:" + san
-        env["LSAN_OPTIONS"] = "suppressions=" + os.path.join(HERE, "lsan.supp")
+        env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(HERE, "lsan.supp")
         env.update(more)
         return env
 
@@ -315,21 +328,22 @@ class Daemon:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = fabric.path("notify-%d" % len(fabric.children))
         self.socket.bind(path)
-        self.socket.setblocking(False)
         self.messages = []
+        threading.Thread(target=self._listen, daemon=True).start()
         self.process = fabric.start(
             [program("pkeyd"), "--config", fabric.settings(), "--policy", policy, "--state-dir", fabric.path("state"), *options],
             os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:
             self.wait_ready(1)
 
+    def _listen(self):
+        # A thread, for a daemon that nobody listens to would soon wait for somebody to.
+        while True:
+            self.messages.append(self.socket.recv(65536).decode(errors="replace").splitlines())
+
     def notified(self):
         """Everything said with sd_notify so far, as lists of lines."""
-        while True:
-            try:
-                self.messages.append(self.socket.recv(65536).decode(errors="replace").splitlines())
-            except BlockingIOError:
-                return self.messages
+        return list(self.messages)
 
     def ready_count(self):
         return sum("READY=1" in m for m in self.notified())

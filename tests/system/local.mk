@@ -36,4 +36,4 @@ tests/system/madtrace.so: tests/system/madtrace.c tests/system/$(am__dirstamp)
 CLEANFILES += tests/system/madtrace.so
 
 TESTS += $(SYSTEM_TESTS)
-EXTRA_DIST += $(SYSTEM_TESTS) $(SYSTEM_MODULES) tests/system/madtrace.c tests/system/lsan.supp
+EXTRA_DIST += $(SYSTEM_TESTS) $(SYSTEM_MODULES) tests/system/madtrace.c tests/system/lsan.supp tests/system/asan.supp

@@ -10,7 +10,7 @@
  * routed), DATA the attribute's 64 bytes. What was sent is written down before it is sent, what was received before the
  * program sees it, so at each line of the trace a write that has no answer yet may or may not be in the hardware.
  *
- * MADTRACE_SIGNAL=SIGNAL:N sends the program a signal (a number) right after the Nth SubnSet(P_KeyTable) that it sends.
+ * MADTRACE_DENIED=1: the port cannot be opened, as by a user who may not. MADTRACE_SIGNAL=SIGNAL:N sends the program a signal (a number) right after the Nth SubnSet(P_KeyTable) that it sends.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -32,6 +32,7 @@ static int signal_number;
 static unsigned signal_after;
 static int (*next_send)(int, int, void *, int, int, int);
 static int (*next_recv)(int, void *, int *, int);
+static int (*next_open)(const char *, int);
 
 static uint64_t be(const uint8_t *p, unsigned n)
 {
@@ -48,6 +49,7 @@ static void start(void)
 
         next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
         next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
+        next_open = (int (*)(const char *, int)) dlsym(RTLD_NEXT, "umad_open_port");
         /* Not open(): the library that speaks to the simulator has its own. */
         if (path)
                 trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -122,4 +124,13 @@ int umad_recv(int fd, void *umad, int *length, int timeout)
                 errno = saved;
         }
         return r;
+}
+
+int umad_open_port(const char *ca, int port)
+{
+        pthread_once(&once, start);
+        if (!getenv("MADTRACE_DENIED"))
+                return next_open(ca, port);
+        errno = EACCES;
+        return -EIO; /* as libibumad has it */
 }

@@ -65,15 +65,17 @@ def may_talk(a, b):
 
 
 class Promises:
-    """Replays a trace. before and after: {LID: table} of all endports at both ends of the run."""
+    """Replays a trace. before and after: {LID: table} of all endports at both ends of the run, wanted: {LID: P_Keys} what they
+    were to become; self_lid: of the port it was sent from, which is written to without a hop."""
 
-    def __init__(self, before, after):
-        self.tables = {lid: list(t) for lid, t in before.items()}
+    def __init__(self, before, after, wanted, self_lid):
+        self.self_lid = self_lid
         self.possible = {lid: [list(t)] for lid, t in before.items()}
+        self.asked = {}
         self.a = {lid: levels(t) for lid, t in before.items()}
-        self.b = {lid: levels(t) for lid, t in after.items()}
+        self.b = {lid: levels(t) for lid, t in wanted.items()}
         self.level_sets = {lid: [levels(t)] for lid, t in before.items()}
-        self.pending = {}
+        self.stays = {lid: set(before[lid]) & set(wanted[lid]) - {0} for lid in before}
         self.after = after
         self.broken = []
         self.n_sets = 0
@@ -83,55 +85,66 @@ class Promises:
         for mad in mads:
             if mad.attribute != P_KEY_TABLE:
                 continue
-            if mad.sent and mad.method == SET:
-                self._sent(mad)
-            elif not mad.sent and mad.tid in self.pending:
-                self._answered(mad)
+            if mad.path == "00":
+                mad.lid = self.self_lid
+            if mad.sent:
+                self.asked[mad.tid] = mad.lid
+                if mad.method == SET:
+                    self._sent(mad)
+            elif mad.method == GET_RESP and mad.status == 0 and mad.tid in self.asked:
+                self._answered(mad, self.asked[mad.tid])
         for lid, table in self.after.items():
-            if self.tables[lid] != list(table):
+            if list(table) not in self.possible[lid]:
                 self.broken.append("LID %d: the trace does not end in the tables that are there" % lid)
         return self.broken
 
     def _sent(self, mad):
-        table = list(self.tables[mad.lid])
-        first = 32 * mad.block
-        entries = mad.entries()[:max(0, len(table) - first)]
+        """The write may have arrived or not."""
         self.n_sets += 1
-        for i, (old, new) in enumerate(zip(table[first:], entries)):
-            self._index(mad.lid, first + i, old, new, table)
-        table[first:first + len(entries)] = entries
-        self.pending[mad.tid] = mad.lid
-        self.tables[mad.lid] = table
-        self.possible[mad.lid].append(table)
-        changed = self._update(mad.lid)
-        self._check(mad.lid, changed)
+        for table in list(self.possible[mad.lid]):
+            first = 32 * mad.block
+            written = table[:first] + mad.entries()[:max(0, len(table) - first)]
+            written += table[len(written):]
+            for index, (old, new) in enumerate(zip(table, written)):
+                self._index(mad.lid, index, old, new)
+            if written not in self.possible[mad.lid]:
+                self.possible[mad.lid].append(written)
+        self._check(mad.lid, self._update(mad.lid))
 
-    def _answered(self, mad):
-        lid = self.pending.pop(mad.tid)
-        if mad.status == 0:
-            self.possible[lid] = [self.tables[lid]]
-            self._update(lid)
+    def _answered(self, mad, lid):
+        """An answer, to a Get or a Set, says what is in the block."""
+        first = 32 * mad.block
+        n = len(self.possible[lid][0])
+        held = mad.entries()[:max(0, n - first)]
+        possible = [t for t in self.possible[lid] if t[first:first + len(held)] == held]
+        if not possible:
+            self.broken.append("LID %d block %d holds what nobody wrote" % (lid, mad.block))
+            return
+        self.possible[lid] = possible
+        for index, key in enumerate(held, first):
+            if key & 0x7FFF:
+                self.seen[lid].add(index)
+        self._update(lid)
 
     def _update(self, lid):
         self.level_sets[lid] = [levels(t) for t in self.possible[lid]]
         return {b for ls in self.level_sets[lid] for b in ls} | set(self.a[lid]) | set(self.b[lid])
 
-    def _index(self, lid, index, old, new, table):
+    def _index(self, lid, index, old, new):
         """stability: what is in A and B stays, no index passes to another base while an unused one is left."""
-        if old == new:
-            return
         old_base, new_base = old & 0x7FFF, new & 0x7FFF
-        if old_base and new_base and old_base != new_base:
+        if old_base == new_base:
+            return
+        if old_base and new_base:
             self.broken.append("LID %d index %d went from base %04x to %04x in one write" % (lid, index, old_base, new_base))
-        if new_base and not old_base:
-            unused = [i for i in range(len(table)) if i not in self.seen[lid]]
-            if index in self.seen[lid] and unused:
-                self.broken.append("LID %d index %d was used again for %04x while %d were unused" % (
-                    lid, index, new_base, len(unused)))
-            self.seen[lid].add(index)
+        if old in self.stays[lid]:
+            self.broken.append("LID %d index %d lost %04x, which stays" % (lid, index, old))
+        unused = len(self.after[lid]) - len(self.seen[lid])
+        if new_base and index in self.seen[lid] and unused:
+            self.broken.append("LID %d index %d was used again for %04x while %d were unused" % (lid, index, new_base, unused))
 
     def _check(self, lid, bases):
-        for other in self.tables:
+        for other in self.possible:
             if other == lid:
                 continue
             for base in bases:

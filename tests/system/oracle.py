@@ -150,12 +150,17 @@ class Oracle:
                 return HOST, there
             return SWITCH_PORT, there and port.switch_port in numbers_of(numbers.strip("[]"))
         host, *rest = text.split("/")
-        names = port.type == 1 and any(fnmatch.fnmatchcase(port.name, h) for h in expand_hostlist(host))
+        names = port.type == 1 and is_host(port) and any(fnmatch.fnmatchcase(port.name, h) for h in expand_hostlist(host))
         if len(rest) == 2:
             return DEVICE_PORT, names and port.device == rest[0] and port.number == int(rest[1])
         if rest:
             return DEVICE, names and port.device == rest[0]
         return HOST, names
+
+
+def is_host(port):
+    """A CA inside a switch is an endport like any other, but no host."""
+    return port.description != "Mellanox Technologies Aggregation Node"
 
 
 def switch_name(description):

@@ -22,7 +22,7 @@ def wrong(fabric, policy, tables=None):
 
 def test_a_fifth_of_the_mads_vanishes():
     with Fabric(two_level(4, 2, 8)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         policy = policy_of()
         path = fabric.write("partitions.yaml", policy.yaml())
         nodes = [h[0] for h in fabric.topology.hosts] + [s[0] for s in fabric.topology.switches]
@@ -40,7 +40,7 @@ def test_a_fifth_of_the_mads_vanishes():
             check(named or held or result.json()["unreachable"], "exit 3 and nobody is named:", result)
         mads = [m for i in range(len(runs)) for m in madtrace.read(fabric.path("lossy%d" % i))]
         asked = sum(m.sent and m.attribute == 0x16 for m in mads)
-        answered = sum(not m.sent and m.attribute == 0x16 for m in mads)
+        answered = sum(m.method == madtrace.GET_RESP and m.attribute == 0x16 for m in mads)
         for node in nodes:
             fabric.lose(node, 0)
         print("runs: %s; %d P_Key MADs sent, %d answers" % (runs, asked, answered))
@@ -51,7 +51,7 @@ def test_a_fifth_of_the_mads_vanishes():
 
 def test_port_that_never_answers():
     with Fabric(two_level(2, 1, 4)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         policy = policy_of()
         path = fabric.write("partitions.yaml", policy.yaml())
         fabric.lose("node0006", 100)
@@ -73,7 +73,7 @@ def test_port_that_never_answers():
 def test_port_that_stops_answering_holds_its_bases_back():
     """A revoke that nobody confirmed: what would be granted on the strength of it is not granted."""
     with Fabric(two_level(2, 1, 4)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 100ms\n")
         first = Policy().add("p", 0x0010, {"node0006": "limited", "node0007": "limited"})
         fabric.apply(fabric.write("partitions.yaml", first.yaml())).expect(0)
         guid = fabric.topology.port_guid("node0006")
@@ -95,7 +95,7 @@ def test_killed_in_the_middle_and_run_again():
     with Fabric(k_ary(4)) as fabric:
         policy, other = policy_of(5), policy_of(2)
         before = fabric.tables()
-        for i, n in enumerate((1, 5, 17, 40)):
+        for i, n in enumerate((1, 5, 11, 15)):
             wanted = other if i % 2 else policy
             path = fabric.write("partitions.yaml", wanted.yaml())
             process = fabric.start(fabric.pkeyctl_arguments("apply", path, "--yes"), "killed.err", trace="killed%d" % i,

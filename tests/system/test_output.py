@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What pkeyctl puts out: exit statuses, JSON with the documented keys, explain, show; and that bad input sends nothing."""
 
+import fcntl
+import glob
+import os
 import re
 
 import madtrace
-from harness import Fabric, check, check_equal, main, two_level
+from harness import Fabric, check, check_equal, main, program, two_level
 from oracle import Policy
 
 GUID, P_KEY = re.compile(r"0x[0-9a-f]{16}"), re.compile(r"0x[0-9a-f]{4}")
@@ -86,6 +89,32 @@ def test_no_device():
         fabric.pkeyctl("check", path, "-C", "mlx5_77").expect(0)
 
 
+def test_no_permission():
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        data = fabric.pkeyctl("plan", path, "--json", trace="denied", MADTRACE_DENIED="1").expect(1).json()
+        check_equal([f["code"] for f in data["findings"]], ["host.no-permission"], "findings")
+
+
+def test_out_of_memory():
+    """A policy of 12 MB, and not as much memory: said in the form that was asked for."""
+    with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml() + ("#" * 99 + "\n") * 120000)
+        fabric.pkeyctl("check", path, "--json").expect(0)
+        with open(program("pkeyctl"), "rb") as f:
+            sanitized = b"__asan_init" in f.read()
+        if sanitized:
+            how = {"ASAN_OPTIONS": fabric.environment()["ASAN_OPTIONS"] + ":max_allocation_size_mb=8:allocator_may_return_null=1"}
+            limit = []
+        else:
+            how, limit = {}, ["prlimit", "--data=%d" % (10 << 20)]
+        # the sanitizer's allocator says on its own that it returns NULL
+        result = fabric.run(limit + fabric.pkeyctl_arguments("check", path, "--json"), **how).expect(1).json()
+        for report in glob.glob(fabric.path("san/*")) if sanitized else []:
+            os.remove(report)
+        check_equal([f["code"] for f in result["findings"]], ["host.memory"], "findings")
+
+
 def test_port_that_is_down():
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
@@ -96,8 +125,6 @@ def test_port_that_is_down():
 
 def test_another_process_writes():
     with fabric_of() as fabric:
-        import fcntl
-        import os
         path = fabric.write("partitions.yaml", policy_of().yaml())
         fabric.apply(path).expect(0)
         with open(os.path.join(fabric.path("state"), "lock"), "r+") as lock:

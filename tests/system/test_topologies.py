@@ -24,12 +24,14 @@ def policy_for(ports):
     """Half of the hosts in one partition, storage-like names in another, one leaf's neighbours, a GUID."""
     hosts = sorted({p.name for p in ports.values() if p.type == 1 and not p.description.startswith("Mellanox")})
     some = [h for h in hosts if re.fullmatch(r"[\w.-]+", h)]
-    guid = min(p.guid for p in ports.values() if p.type == 1)
+    device = next(p.device for p in ports.values() if p.name == some[0])
+    nodes = {p.node for p in ports.values()}  # ibsim gives a port a GUID that may be that of the next node
+    guid = min(p.guid for p in ports.values() if p.type == 1 and p.guid not in nodes)
     policy = Policy()
     policy.groups["half"] = some[:max(1, len(some) // 2)]
     policy.add("half", 0x0100, {"half": "full", some[-1]: "limited"})
-    policy.add("stars", 0x0200, {some[0][0] + "*": "limited", some[0]: "both", "0x%016x" % guid: "full"})
-    policy.add("aggregation", 0x0300, {"Mellanox": "full", "ALL_CAS": "limited"})
+    policy.add("stars", 0x0200, {some[0][0] + "*": "limited", "0x%016x" % guid: "full"})
+    policy.add("devices", 0x0300, {some[0] + "/" + device: "both", "ALL_CAS": "limited"})
     return policy
 
 

@@ -778,6 +778,43 @@ START_TEST(test_index_memory)
 }
 END_TEST
 
+/* An entry that came and went between two looks, by somebody else's hand, has used its index. */
+START_TEST(test_index_memory_learns)
+{
+        const struct freed_index *freed;
+        struct observed *before, *after;
+        struct index_case c;
+        struct plan *p;
+        size_t n;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 20, 0x9234);
+        before = fake_fabric_observe(&c.f, c.a);
+        set_entry(&c, 20, 0);
+        after = fake_fabric_observe(&c.f, c.a);
+        ck_assert_int_eq(index_memory_learn(c.m, before, after), 0);
+        freed = index_memory_all(c.m, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(freed[0].index, 20);
+        ck_assert(freed[0].lost);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
+        /* what was taken away comes back to where it stood, at whatever level; what pkeyd freed itself does not */
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x1234), 20);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 20, (struct p_key) { 0x9234 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
+        ck_assert_uint_eq(index_of(&c, p, 0x1234), 22);
+        after->tables[c.f.host[0]].source = TABLE_ASSUMED;
+        ck_assert_int_eq(index_memory_learn(c.m, after, before), 0);
+        (void) index_memory_all(c.m, &n);
+        ck_assert_uint_eq(n, 1);
+        index_case_done(&c);
+}
+END_TEST
+
 static Suite *plan_suite(void)
 {
         Suite *s = suite_create("plan");
@@ -805,6 +842,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_owns_and_keep);
         tcase_add_test(t, test_unread_port_is_left_out);
         tcase_add_test(t, test_index_memory);
+        tcase_add_test(t, test_index_memory_learns);
         suite_add_tcase(s, t);
         t = tcase_create("enforcement");
         tcase_add_test(t, test_enforcement_on_after_and_off_before);

@@ -110,7 +110,8 @@ START_TEST(indexes_come_back)
         free_index(m, 2, 1, 5, 0x8010);
         free_index(m, 2, 1, 3, 0x0011);
         free_index(m, 2, 0, 3, 0x0012);
-        free_index(m, 1, 1, 9, 0x8001);
+        ck_assert_int_eq(index_memory_note_lost(m, (struct guid) { 1 }, 1, 9, (struct p_key) { 0x8001 },
+                                                (struct p_key) { 0 }), 0);
         ck_assert_int_eq(state_dir_save_indexes(dir, m), 0);
         ck_assert_uint_eq(mode_of("indexes.json"), 0600);
         ck_assert_int_eq(state_dir_load_indexes(dir, &back, &damaged), 0);
@@ -125,6 +126,7 @@ START_TEST(indexes_come_back)
                 ck_assert_uint_eq(all_back[i].index, all[i].index);
                 ck_assert_uint_eq(all_back[i].base, all[i].base);
                 ck_assert_uint_eq(all_back[i].sequence, all[i].sequence);
+                ck_assert_int_eq(all_back[i].lost, all[i].lost);
         }
 }
 END_TEST

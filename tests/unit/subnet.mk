@@ -9,3 +9,8 @@ check_survey_SOURCES = tests/unit/check_survey.c
 check_survey_LDADD = $(TEST_LIBS)
 check_verify_SOURCES = tests/unit/check_verify.c
 check_verify_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_flat
+TESTS += check_flat
+check_flat_SOURCES = tests/unit/check_flat.c
+check_flat_LDADD = $(TEST_LIBS)

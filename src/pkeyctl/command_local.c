@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pkeyctl/commands.h"
+#include "pkeyctl/kernel.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+
+#define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
+
+/*
+ * `verify --local`: no MAD is sent, no device is opened but uverbs, nobody needs to be root.
+ *
+ * The policy is resolved against a picture of this host's own devices, named as they name themselves in the fabric
+ * (node_desc; what rdma-ndd writes there is the host's name and the device's).
+ */
+struct local {
+        struct context *ctx;
+        struct verbs_host *host;
+        struct verbs_port *ports;    /* those of the picture, and which number they have in host */
+        size_t *numbers;
+        uint32_t *index;             /* in the picture */
+        uint32_t n;
+        unsigned n_other;            /* ports that are not InfiniBand */
+        const char *other;           /* one of them */
+        struct kernel_table *tables;
+        uint32_t n_tables;
+        struct local_unread *unread, *down;
+        struct local_result result;
+};
+
+/* --- what is there ------------------------------------------------------------------------------------------------ */
+
+static int complain_scan(struct context *ctx, int error)
+{
+        struct findings *f = &ctx->findings;
+        struct finding *item;
+
+        /* libibverbs finds nothing either way */
+        if (error == -ENODEV && access(VERBS_CLASS, F_OK) < 0)
+                error = -ENOSYS;
+        switch (-error) {
+        case ENOMEM:
+                return -ENOMEM;
+        case ENOSYS:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "the kernel of this host has no RDMA verbs");
+                if (item)
+                        finding_set_hint(f, item, "is ib_uverbs loaded?");
+                return -EBADMSG;
+        case ENODEV:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
+                if (item)
+                        finding_set_hint(f, item, "ibv_devinfo shows them; is the driver loaded, and its libibverbs "
+                                         "provider (ibverbs-providers) installed?");
+                return -EBADMSG;
+        case EACCES:
+        case EPERM:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_PERMISSION, NULL,
+                                    "may not open /dev/infiniband/uverbs*");
+                if (item)
+                        finding_set_hint(f, item, "its mode should be 0666; the udev rules of rdma-core see to that");
+                return -EBADMSG;
+        }
+        (void) findings_add(f, FINDING_ERROR, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
+        return -EBADMSG;
+}
+
+static bool is_asked_for(const struct context *ctx, const struct verbs_port *p)
+{
+        const struct options *o = ctx->options;
+
+        return (!o->ca || strcmp(o->ca, p->device) == 0) && (!o->port || o->port == p->number);
+}
+
+static int find_ports(struct local *l)
+{
+        size_t n = verbs_host_n_ports(l->host);
+        struct arena *a = l->ctx->arena;
+
+        l->ports = arena_new_array(a, struct verbs_port, n);
+        l->numbers = arena_new_array(a, size_t, n);
+        l->index = arena_new_array(a, uint32_t, n);
+        l->tables = arena_new_array(a, struct kernel_table, n);
+        l->unread = arena_new_array(a, struct local_unread, n);
+        l->down = arena_new_array(a, struct local_unread, n);
+        if (!l->ports || !l->numbers || !l->index || !l->tables || !l->unread || !l->down)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                struct verbs_port *p = &l->ports[l->n];
+
+                if (verbs_host_query(l->host, i, p) < 0 || !is_asked_for(l->ctx, p))
+                        continue;
+                if (!p->is_infiniband) {
+                        l->other = arena_printf(a, "%s/%u", p->device, p->number);
+                        l->n_other++;
+                        continue;
+                }
+                l->numbers[l->n++] = i;
+        }
+        return 0;
+}
+
+static int complain_no_port(struct local *l)
+{
+        const struct options *o = l->ctx->options;
+        struct findings *f = &l->ctx->findings;
+
+        if (l->n_other > 0)
+                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)",
+                                    l->other ? l->other : "a port");
+        else if (o->ca || o->port)
+                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "this host has no InfiniBand device '%s'%s", o->ca ? o->ca : "(any)",
+                                    o->port ? " with that port" : "");
+        else
+                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
+        return -EBADMSG;
+}
+
+/* --- the picture -------------------------------------------------------------------------------------------------- */
+
+/* Host name up to the first dot, as rdma-ndd has it. */
+static void read_host_name(char ret[HOST_NAME_MAX + 1])
+{
+        if (gethostname(ret, HOST_NAME_MAX) < 0)
+                ret[0] = '\0';
+        ret[HOST_NAME_MAX] = '\0';
+        ret[strcspn(ret, ".")] = '\0';
+}
+
+/* A device that tells nothing is named as rdma-ndd would name it. */
+static int describe(struct local *l, const struct verbs_port *p, const char *host, const char **ret)
+{
+        const char *all, *name, *device;
+        struct finding *item;
+        int r;
+
+        *ret = *p->description ? p->description : arena_printf(l->ctx->arena, "%s %s", host, p->device);
+        if (!*ret)
+                return -ENOMEM;
+        r = node_description_split(l->ctx->arena, *ret, NODE_DESCRIPTION_SIZE, &all, &name, &device);
+        if (r < 0 || strcmp(name, host) == 0)
+                return r;
+        item = findings_add(&l->ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
+                            "%s calls itself '%s' in the fabric: lines of the policy that name '%s' do not mean it", p->device,
+                            all, host);
+        if (item)
+                finding_set_hint(&l->ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
+        return 0;
+}
+
+static bool is_master_sm(const struct verbs_port *p)
+{
+        return p->sm_lid.v != 0 && p->sm_lid.v >= p->lid.v && p->sm_lid.v - p->lid.v < 1 << p->lmc;
+}
+
+/* Two functions of one card may have one node GUID; the first names it. */
+static int add_port(struct local *l, struct subnet_builder *b, const struct verbs_port *p, const char *host)
+{
+        struct subnet_node node = { .guid = p->node_guid, .type = NODE_CA, .num_ports = 1, .partition_cap = p->n_p_keys };
+        struct subnet_port port = {
+                .number = (uint8_t) p->number, .state = p->state, .guid = p->port_guid, .lid = p->lid, .lmc = p->lmc,
+        };
+        const char *description;
+        int r = describe(l, p, host, &description);
+
+        if (r < 0)
+                return r;
+        r = subnet_builder_add_node(b, &node, description, strlen(description));
+        if (r < 0 && r != -EEXIST)
+                return r;
+        r = subnet_builder_add_port(b, p->node_guid, &port);
+        return r == -EEXIST ? 0 : r;
+}
+
+/* Where pkeyd would work, if it works here at all: its state directory says so. */
+static void find_self(struct context *ctx, struct local_port *ret)
+{
+        struct stat st;
+
+        if (stat(ctx->options->state_dir ?: STATE_DIR_DEFAULT, &st) < 0 ||
+            local_port_find(ctx->settings.ca, ctx->settings.port, ret) < 0)
+                *ret = (struct local_port) {};
+}
+
+static int make_picture(struct local *l)
+{
+        struct guid self_node = {}, sm_node = {};
+        uint8_t self = 0, sm = 0;
+        struct subnet_builder *b;
+        struct local_port lp;
+        char host[HOST_NAME_MAX + 1];
+        int r;
+
+        read_host_name(host);
+        find_self(l->ctx, &lp);
+        r = subnet_builder_new(l->ctx->arena, &b);
+        for (uint32_t i = 0; i < l->n && r >= 0; i++) {
+                const struct verbs_port *p = &l->ports[i];
+
+                r = add_port(l, b, p, host);
+                if (lp.port_guid.v != 0 && lp.port_guid.v == p->port_guid.v) {
+                        self_node = p->node_guid;
+                        self = (uint8_t) p->number;
+                }
+                if (is_master_sm(p)) {
+                        sm_node = p->node_guid;
+                        sm = (uint8_t) p->number;
+                }
+        }
+        if (r >= 0)
+                r = subnet_builder_finish(b, self_node, self, sm_node, sm, &l->ctx->subnet);
+        for (uint32_t i = 0; i < l->n && r >= 0; i++)
+                l->index[i] = subnet_find_endport(l->ctx->subnet, l->ports[i].port_guid);
+        return r;
+}
+
+/* --- the tables --------------------------------------------------------------------------------------------------- */
+
+static void leave_out(struct local_unread *list, uint32_t *n, uint32_t port, const char *why)
+{
+        list[(*n)++] = (struct local_unread) { port, why };
+}
+
+static int read_table(struct local *l, uint32_t i)
+{
+        struct kernel_table *t = &l->tables[l->n_tables];
+        const struct verbs_port *p = &l->ports[i];
+        struct p_key *entries;
+        int r;
+
+        switch (p->state) {
+        case PORT_STATE_NONE:
+        case PORT_STATE_DOWN:
+                leave_out(l->down, &l->result.n_down, l->index[i], "the link is down");
+                return 0;
+        case PORT_STATE_INIT:
+                leave_out(l->unread, &l->result.n_unread, l->index[i],
+                          "no subnet manager has brought it up yet; its table means nothing");
+                return 0;
+        case PORT_STATE_ARMED:
+        case PORT_STATE_ACTIVE:
+                break;
+        }
+        r = verbs_host_read_table(l->host, l->numbers[i], l->ctx->arena, &entries, &t->n_entries);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                leave_out(l->unread, &l->result.n_unread, l->index[i], strerror(-r));
+                return 0;
+        }
+        t->entries = entries;
+        t->port = l->index[i];
+        l->n_tables++;
+        return 0;
+}
+
+static int read_tables(struct local *l)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; i < l->n && r == 0; i++)
+                if (l->index[i] != SUBNET_NONE)
+                        r = read_table(l, i);
+        if (r < 0)
+                return r;
+        l->result.unread = l->unread;
+        l->result.down = l->down;
+        if (l->n_tables + l->result.n_unread > 0)
+                return 0;
+        (void) findings_add(&l->ctx->findings, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
+                            "the link of every InfiniBand port of this host%s%s is down", l->ctx->options->ca ? " on " : "",
+                            l->ctx->options->ca ?: "");
+        return -EBADMSG;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+static int look(struct local *l)
+{
+        struct context *ctx = l->ctx;
+        struct possibilities possible;
+        int r;
+
+        r = verbs_host_scan(l->host);
+        if (r < 0)
+                return complain_scan(ctx, r);
+        if (verbs_host_n_closed(l->host) > 0)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
+                                    "%u of the RDMA devices of this host could not be opened", verbs_host_n_closed(l->host));
+        r = find_ports(l);
+        if (r == 0 && l->n == 0)
+                r = complain_no_port(l);
+        if (r == 0)
+                r = make_picture(l);
+        if (r == 0)
+                r = read_tables(l);
+        if (r == 0)
+                r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
+        if (r == 0)
+                r = verify_local(ctx->arena, &possible, &ctx->plan_options, l->tables, l->n_tables,
+                                 &l->result.verification);
+        return r;
+}
+
+int command_verify_local(struct context *ctx, const struct arguments *arguments)
+{
+        _cleanup_verbs_host_ struct verbs_host *host = NULL;
+        struct local l = { .ctx = ctx };
+        enum exit_status status = EXIT_DONE;
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        if (r == 0)
+                r = verbs_host_new(NULL, NULL, NULL, &host);
+        l.host = host;
+        if (r == 0)
+                r = look(&l);
+        if (r < 0)
+                return r;
+        if (l.result.verification.v->n_differ > 0)
+                status = EXIT_DIFFERENCE;
+        else if (l.result.n_unread > 0)
+                status = EXIT_PARTIAL;
+        r = ctx->output->verify_local(ctx, &l.result, status);
+        return r < 0 ? r : (int) status;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* This host's kernel as a witness, beside the fabric or alone. */
+
+#include "pkeyctl/context.h"
+#include "shell/verbs_port.h"
+#include "verify/kernel.h"
+
+/* Adds to v what the kernel says of those ports of the picture that are on this host. A host whose ports libibverbs does
+ * not know (a simulated fabric) is passed over in silence. Returns 0, -ENOMEM. */
+int kernel_verify(struct context *ctx, struct verification *v);
+
+/* A port of this host whose table could not be judged. */
+struct local_unread {
+        uint32_t port;   /* of the picture of this host */
+        const char *why;
+};
+
+/* What `verify --local` found; ctx->subnet is a picture of this host alone. */
+struct local_result {
+        struct local_verification verification;
+        const struct local_unread *unread; /* these count: an answer was expected */
+        const struct local_unread *down;   /* these do not: nothing is plugged in */
+        uint32_t n_unread, n_down;
+};

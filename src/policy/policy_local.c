@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/policy_local.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/selector_match.h"
+
+/* What a selector needs that one host does not know. */
+enum {
+        NEEDS_NOTHING = 0,
+        NEEDS_CABLES = 1, /* which port of which switch */
+        NEEDS_SELF = 2,   /* through which port pkeyd works */
+        NEEDS_UNKNOWN = 4,
+};
+
+struct local_resolver {
+        const struct policy *policy;
+        const struct subnet *host;
+        struct subnet selfless;             /* the same without SELF: what the matcher finds is sure */
+        struct matcher matcher;
+        struct report report;
+        unsigned *group_needs;
+        /* of the partition at hand, for each port: the line that decided, NULL: none yet */
+        const struct policy_rule **decided;
+        enum specificity *level;
+        struct possible_membership *items;  /* of the partition at hand; `stride` apart */
+        uint32_t stride;
+};
+
+static struct possible_membership *item_of(struct local_resolver *r, uint32_t port)
+{
+        return &r->items[(size_t) port * r->stride];
+}
+
+/* --- what cannot be resolved here --------------------------------------------------------------------------------- */
+
+static unsigned simple_needs(const struct selector *s)
+{
+        if (s->kind == SELECTOR_SWITCH)
+                return NEEDS_CABLES;
+        return s->kind == SELECTOR_SELF ? NEEDS_SELF : NEEDS_NOTHING;
+}
+
+/* Groups contain no circle: the parser saw to that. */
+static unsigned group_needs(struct local_resolver *r, uint32_t group)
+{
+        const struct policy_group *g = &r->policy->groups[group];
+        unsigned needs = NEEDS_NOTHING;
+
+        if (r->group_needs[group] != NEEDS_UNKNOWN)
+                return r->group_needs[group];
+        for (uint32_t i = 0; i < g->n_selectors; i++)
+                needs |= g->selectors[i]->kind == SELECTOR_GROUP ? group_needs(r, g->selectors[i]->group)
+                                                                 : simple_needs(g->selectors[i]);
+        r->group_needs[group] = needs;
+        return needs;
+}
+
+static bool could_match(struct local_resolver *r, const struct selector *s, uint32_t port)
+{
+        unsigned needs = s->kind == SELECTOR_GROUP ? group_needs(r, s->group) : simple_needs(s);
+
+        return (needs & NEEDS_CABLES) || ((needs & NEEDS_SELF) && port == r->host->self);
+}
+
+/* --- one partition ------------------------------------------------------------------------------------------------ */
+
+static void settle(struct local_resolver *r, uint32_t port, enum membership m)
+{
+        struct possible_membership *item = item_of(r, port);
+
+        item->likely = m;
+        item->possible |= MEMBERSHIP_BIT(m);
+}
+
+static void complain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
+                     uint32_t port)
+{
+        const struct policy_rule *earlier = r->decided[port];
+        struct place place = { rule->where, rule->source_line };
+        const char *label = subnet_port_label(r->report.findings->arena, r->host, port);
+
+        (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &place,
+                          "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s",
+                          p->name, report_quote(&r->report, rule->text), membership_to_string(rule->membership),
+                          report_quote(&r->report, earlier->text), membership_to_string(earlier->membership),
+                          earlier->where.file, earlier->where.line, label ? label : "?");
+}
+
+static bool is_exempt(const struct local_resolver *r, const struct policy_partition *p, uint32_t port)
+{
+        return p->base == P_KEY_DEFAULT_BASE && (port == r->host->sm || port == r->host->self);
+}
+
+/* The lines of one level that match for sure. */
+static int decide(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
+                  const struct selector *s)
+{
+        struct port_list list = {};
+        int e = matcher_match(&r->matcher, s, &list);
+
+        for (uint32_t i = 0; i < list.n && e == 0; i++) {
+                uint32_t port = list.ports[i];
+
+                if (!r->decided[port]) {
+                        r->decided[port] = rule;
+                        r->level[port] = s->specificity;
+                        settle(r, port, rule->membership);
+                } else if (r->level[port] == s->specificity && r->decided[port]->membership != rule->membership &&
+                           !is_exempt(r, p, port))
+                        complain(r, p, rule, port);
+        }
+        return e;
+}
+
+/* Those that could match, where nothing has decided yet. (A line that is as specific as one that has decided and says
+ * something else cannot match: such a policy is refused.) */
+static void consider(struct local_resolver *r, const struct policy_rule *rule, const struct selector *s)
+{
+        for (uint32_t port = 0; port < r->host->n_ports; port++) {
+                struct possible_membership *item = item_of(r, port);
+
+                if (r->decided[port] || !could_match(r, s, port))
+                        continue;
+                item->possible |= MEMBERSHIP_BIT(rule->membership);
+                item->unresolved = rule;
+        }
+}
+
+static int resolve_level(struct local_resolver *r, const struct policy_partition *p, enum specificity level)
+{
+        int e;
+
+        for (uint32_t i = 0; i < p->n_rules; i++)
+                for (uint32_t k = 0; k < p->rules[i].n_selectors; k++) {
+                        const struct selector *s = p->rules[i].selectors[k];
+
+                        if (s->specificity != level)
+                                continue;
+                        e = decide(r, p, &p->rules[i], s);
+                        if (e < 0)
+                                return e;
+                }
+        for (uint32_t i = 0; i < p->n_rules; i++)
+                for (uint32_t k = 0; k < p->rules[i].n_selectors; k++)
+                        if (p->rules[i].selectors[k]->specificity == level)
+                                consider(r, &p->rules[i], p->rules[i].selectors[k]);
+        return 0;
+}
+
+static enum membership with_full(enum membership m)
+{
+        return membership_has_full(m) ? m : MEMBERSHIP_FULL;
+}
+
+/* SELF and the master SM's port are full members of the default partition, whatever the lines say. */
+static void finish_default(struct local_resolver *r, uint32_t port)
+{
+        struct possible_membership *item = item_of(r, port);
+        unsigned possible = 0;
+
+        for (int m = MEMBERSHIP_NONE; m <= MEMBERSHIP_BOTH; m++)
+                if (item->possible & MEMBERSHIP_BIT(m))
+                        possible |= MEMBERSHIP_BIT(with_full((enum membership) m));
+        if (port == r->host->sm) {
+                item->possible = possible;
+                item->likely = with_full(item->likely);
+        } else if (port == r->host->self)
+                item->possible |= possible;
+}
+
+static int resolve_partition(struct local_resolver *r, uint32_t partition)
+{
+        const struct policy_partition *p = &r->policy->partitions[partition];
+        bool is_default = p->base == P_KEY_DEFAULT_BASE;
+        int e;
+
+        memset(r->decided, 0, r->host->n_ports * sizeof(*r->decided));
+        for (int level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL; level--) {
+                e = resolve_level(r, p, (enum specificity) level);
+                if (e < 0)
+                        return e;
+        }
+        for (uint32_t port = 0; port < r->host->n_ports; port++) {
+                item_of(r, port)->partition = partition;
+                if (!r->decided[port])
+                        settle(r, port, is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE);
+                if (is_default)
+                        finish_default(r, port);
+        }
+        return 0;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static int prepare(struct local_resolver *r, struct arena *scratch, struct report *silent)
+{
+        r->selfless = *r->host;
+        r->selfless.self = SUBNET_NONE;
+        r->decided = arena_new_array(scratch, const struct policy_rule *, r->host->n_ports);
+        r->level = arena_new_array(scratch, enum specificity, r->host->n_ports);
+        r->group_needs = arena_new_array(scratch, unsigned, r->policy->n_groups);
+        if (!r->decided || !r->level || !r->group_needs)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < r->policy->n_groups; i++)
+                r->group_needs[i] = NEEDS_UNKNOWN;
+        return matcher_init(&r->matcher, scratch, r->policy, &r->selfless, silent);
+}
+
+int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
+                         struct findings *findings, struct possibilities *ret)
+{
+        struct local_resolver r = { .policy = policy, .host = host, .stride = policy->n_partitions };
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        _cleanup_findings_ struct findings unread; /* most selectors mean other hosts: no news here */
+        struct possible_membership *items;
+        struct report silent;
+        int e;
+
+        findings_init(&unread, scratch);
+        if (!scratch)
+                return -ENOMEM;
+        report_init(&silent, &unread);
+        report_init(&r.report, findings);
+        items = arena_new_array(a, struct possible_membership, (size_t) host->n_ports * policy->n_partitions);
+        e = items ? prepare(&r, scratch, &silent) : -ENOMEM;
+        for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++) {
+                r.items = items + i;
+                e = resolve_partition(&r, i);
+        }
+        if (e == 0)
+                e = report_finish(&r.report);
+        if (e == 0)
+                *ret = (struct possibilities) { policy, host, items };
+        return e;
+}

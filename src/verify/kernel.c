@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "verify/kernel.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "verify/table.h"
+
+/* --- the SMA's table and the kernel's ----------------------------------------------------------------------------- */
+
+/* An entry that the other table does not have at this index. */
+struct stray {
+        struct p_key key;
+        uint16_t index;
+};
+
+static int compare_strays(const void *left, const void *right)
+{
+        const struct stray *a = left, *b = right;
+
+        if (a->key.v != b->key.v)
+                return a->key.v < b->key.v ? -1 : 1;
+        return (a->index > b->index) - (a->index < b->index);
+}
+
+static struct p_key entry_at(const struct p_key *entries, uint32_t n, uint32_t index)
+{
+        return index < n ? entries[index] : (struct p_key) {};
+}
+
+/* Used entries of `of` that are not at the same index of `other`, by key. Two unused values are alike. */
+static uint32_t collect(const struct p_key *of, uint32_t n, const struct p_key *other, uint32_t n_other,
+                        struct stray *ret)
+{
+        uint32_t used = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                if (p_key_is_used(of[i]) && entry_at(other, n_other, i).v != of[i].v)
+                        ret[used++] = (struct stray) { of[i], (uint16_t) i };
+        if (used > 1)
+                qsort(ret, used, sizeof(*ret), compare_strays);
+        return used;
+}
+
+static uint16_t difference_index(const struct kernel_difference *d)
+{
+        return d->kind == KERNEL_ONLY ? d->kernel_index : d->sma_index;
+}
+
+static int compare_differences(const void *left, const void *right)
+{
+        const struct kernel_difference *a = left, *b = right;
+        int x = difference_index(a), y = difference_index(b);
+
+        return x != y ? x - y : (int) a->kind - (int) b->kind;
+}
+
+/* Both lists side by side, by key. */
+static uint32_t pair_up(const struct stray *sma, uint32_t n_sma, const struct stray *kernel, uint32_t n_kernel,
+                        struct kernel_difference *ret)
+{
+        uint32_t i = 0, k = 0, n = 0;
+
+        while (i < n_sma || k < n_kernel) {
+                if (k == n_kernel || (i < n_sma && sma[i].key.v < kernel[k].key.v)) {
+                        ret[n++] = (struct kernel_difference) { KERNEL_LACKS, sma[i].key, .sma_index = sma[i].index };
+                        i++;
+                } else if (i == n_sma || kernel[k].key.v < sma[i].key.v) {
+                        ret[n++] = (struct kernel_difference) { KERNEL_ONLY, kernel[k].key,
+                                                                .kernel_index = kernel[k].index };
+                        k++;
+                } else {
+                        ret[n++] = (struct kernel_difference) { KERNEL_MOVED, sma[i].key, sma[i].index, kernel[k].index };
+                        i++;
+                        k++;
+                }
+        }
+        if (n > 1)
+                qsort(ret, n, sizeof(*ret), compare_differences);
+        return n;
+}
+
+int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
+                   uint32_t n_kernel, struct kernel_difference **ret, uint32_t *ret_n)
+{
+        _cleanup_free_ struct stray *strays = calloc((size_t) n_sma + n_kernel + 1, sizeof(*strays));
+        uint32_t n_strays_sma, n_strays_kernel;
+
+        if (!strays)
+                return -ENOMEM;
+        n_strays_sma = collect(sma, n_sma, kernel, n_kernel, strays);
+        n_strays_kernel = collect(kernel, n_kernel, sma, n_sma, strays + n_strays_sma);
+        *ret = arena_new_array(a, struct kernel_difference, (size_t) n_strays_sma + n_strays_kernel);
+        if (!*ret)
+                return -ENOMEM;
+        *ret_n = pair_up(strays, n_strays_sma, strays + n_strays_sma, n_strays_kernel, *ret);
+        return 0;
+}
+
+/* --- beside the fabric -------------------------------------------------------------------------------------------- */
+
+static bool differs(const struct discrepancy *d)
+{
+        return d->n_missing > 0 || d->n_unexpected > 0 || d->n_kernel > 0;
+}
+
+/* Room for n more. */
+static int grow(struct arena *a, struct verification *v, uint32_t n)
+{
+        struct discrepancy *more = arena_new_array(a, struct discrepancy, (size_t) v->n_differ + n);
+
+        if (!more)
+                return -ENOMEM;
+        if (v->n_differ > 0)
+                memcpy(more, v->differ, v->n_differ * sizeof(*more));
+        v->differ = more;
+        return 0;
+}
+
+static void take_comparison(struct discrepancy *d, const struct table_comparison *c)
+{
+        d->missing = c->missing;
+        d->n_missing = c->n_missing;
+        d->unexpected = c->unexpected;
+        d->n_unexpected = c->n_unexpected;
+}
+
+int verify_kernel(struct arena *a, const struct desired *desired, const struct observed *observed,
+                  const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
+                  struct verification *v)
+{
+        int r = grow(a, v, n_tables);
+
+        for (uint32_t i = 0; i < n_tables && r == 0; i++) {
+                const struct kernel_table *t = &tables[i];
+                const struct observed_table *sma = &observed->tables[t->port];
+                struct discrepancy d = { .port = t->port, .source = SOURCE_KERNEL };
+                struct kernel_difference *kernel = NULL;
+                struct table_comparison c = {};
+
+                r = table_compare(a, desired->policy, options->unmanaged, &desired->ports[t->port], t->entries,
+                                  t->n_entries, &c);
+                if (r == 0 && sma->source == TABLE_READ)
+                        r = kernel_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &kernel,
+                                           &d.n_kernel);
+                d.kernel = kernel;
+                take_comparison(&d, &c);
+                if (r == 0 && differs(&d))
+                        v->differ[v->n_differ++] = d;
+        }
+        return r;
+}
+
+/* --- without it --------------------------------------------------------------------------------------------------- */
+
+static enum membership membership_of(const struct kernel_table *t, uint16_t base)
+{
+        bool full = false, limited = false;
+
+        for (uint32_t i = 0; i < t->n_entries; i++) {
+                full |= t->entries[i].v == p_key_make(base, true).v;
+                limited |= t->entries[i].v == p_key_make(base, false).v;
+        }
+        if (full)
+                return limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
+        return limited ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
+}
+
+/* What is there is right if it is possible; else it is compared with what is likely. */
+static int choose(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
+                  struct local_verification *lv, struct desired_port *ret)
+{
+        const struct policy *policy = possible->policy;
+        struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) policy->n_partitions * 2);
+        uint32_t n = 0;
+
+        if (!wanted)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < policy->n_partitions; i++) {
+                const struct possible_membership *item = &possible->items[(size_t) t->port * policy->n_partitions + i];
+                uint16_t base = policy->partitions[i].base;
+                enum membership found = membership_of(t, base), m = item->likely;
+                bool is_possible = item->possible & MEMBERSHIP_BIT(found);
+
+                if (is_possible)
+                        m = found;
+                if (is_possible && item->possible != MEMBERSHIP_BIT(found) && policy_owns(policy, base))
+                        lv->undecided[lv->n_undecided++] =
+                                        (struct undecided) { t->port, i, found, item->unresolved };
+                if (membership_has_limited(m))
+                        wanted[n++] = p_key_make(base, false);
+                if (membership_has_full(m))
+                        wanted[n++] = p_key_make(base, true);
+        }
+        if (n > 1)
+                qsort(wanted, n, sizeof(*wanted), table_order);
+        *ret = (struct desired_port) { wanted, n };
+        return 0;
+}
+
+int verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
+                 const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret)
+{
+        struct verification *v = arena_new_object(a, struct verification);
+        int r;
+
+        *ret = (struct local_verification) { .v = v };
+        ret->undecided = arena_new_array(a, struct undecided, (size_t) n_tables * possible->policy->n_partitions);
+        if (!v || !ret->undecided)
+                return -ENOMEM;
+        r = grow(a, v, n_tables);
+        v->n_ports = n_tables;
+        for (uint32_t i = 0; i < n_tables && r == 0; i++) {
+                struct discrepancy d = { .port = tables[i].port, .source = SOURCE_KERNEL };
+                struct table_comparison c = {};
+                struct desired_port want;
+
+                r = choose(a, possible, &tables[i], ret, &want);
+                if (r == 0)
+                        r = table_compare(a, possible->policy, options->unmanaged, &want, tables[i].entries,
+                                          tables[i].n_entries, &c);
+                take_comparison(&d, &c);
+                if (r == 0 && differs(&d))
+                        v->differ[v->n_differ++] = d;
+        }
+        return r;
+}
+
+const char *kernel_difference_kind_to_string(enum kernel_difference_kind k)
+{
+        switch (k) {
+        case KERNEL_LACKS:
+                return "lacks";
+        case KERNEL_ONLY:
+                return "only";
+        case KERNEL_MOVED:
+                return "moved";
+        }
+        return "unknown";
+}

@@ -1,0 +1,580 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the guest of the kernel lab does: scenarios, one after the other, each with a verdict in /lab/results/verdict.
+
+A scenario is a function; it passes if it comes to its end. They stand in the order in which they are run, from a kernel
+without any RDMA module to a fabric with OpenSM and pkeyd as a service.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "behind-its-back",
+             "local-verify", "unplugged", "opensm-killed", "no-umad")
+
+LAB = "/lab"
+RESULTS = LAB + "/results"
+POLICY, SETTINGS = "/etc/pkeyd/partitions.yaml", "/etc/pkeyd/pkeyd.yaml"
+DEVICES = ("lab0", "lab1", "lab2")
+GUID = 0x0002C90300800000
+
+EVENTS = {}  # name in events.def -> MESSAGE_ID
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, text, *detail):
+    if not condition:
+        raise Failed(" ".join([text] + [str(d) for d in detail]))
+
+
+def say(text):
+    print("[%8.2f] %s" % (time.monotonic(), text), flush=True)
+
+
+def run(*argv, timeout=60, **more):
+    """Runs a program; gives its exit status and what it said on both channels."""
+    p = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       timeout=timeout, errors="replace", **more)
+    say("%s -> %d\n%s" % (" ".join(argv), p.returncode, p.stdout))
+    return p.returncode, p.stdout
+
+
+def must(*argv, **more):
+    status, text = run(*argv, **more)
+    check(status == 0, "%s ended with %d:" % (" ".join(argv), status), text)
+    return text
+
+
+def wait_for(what, timeout, condition):
+    """Until condition() gives something true, which is returned."""
+    end = time.monotonic() + timeout
+    while True:
+        found = condition()
+        if found:
+            return found
+        check(time.monotonic() < end, "waited %d s in vain: %s" % (timeout, what))
+        time.sleep(0.05)
+
+
+def read(path, default=""):
+    try:
+        with open(path, errors="replace") as f:
+            return f.read()
+    except OSError:
+        return default
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def as_nobody(*argv):
+    return run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv)
+
+
+# --- the fabric -------------------------------------------------------------------------------------------------------
+
+
+class Fabric:
+    """ibsim with one switch; this host's three HCAs and another host on it; OpenSM on the first."""
+
+    def __init__(self):
+        self.sim = None
+        self.opensm = None
+        self.bridges = {}
+
+    def start_sim(self):
+        if self.sim:
+            return
+        lines = ["switchguid=0x0002c90300100000", 'Switch 8 "leaf1"\t# "MF0;leaf1:MQM8700/U1"']
+        names = ["labhost %s" % d for d in DEVICES] + ["other mlx5_0"]
+        lines += ['[%d]\t"H%d"[1]' % (i + 1, i) for i in range(len(names))]
+        for i, name in enumerate(names):
+            lines += ["", "caguid=0x%016x" % (GUID + 16 * i), 'Hca 1 "H%d"\t# "%s"' % (i, name), '[1]\t"leaf1"[%d]' % (i + 1)]
+        write("/tmp/net", "\n".join(lines) + "\n")
+        self.sim = subprocess.Popen(["ibsim", "-s", "/tmp/net"], stdin=subprocess.PIPE,
+                                    stdout=open("/tmp/ibsim.log", "w"), stderr=subprocess.STDOUT)
+        wait_for("ibsim", 20, lambda: "simulator ready" in read("/tmp/ibsim.log"))
+
+    def console(self, line):
+        self.sim.stdin.write((line + "\n").encode())
+        self.sim.stdin.flush()
+
+    def plug(self, *devices):
+        for device in devices:
+            if device not in self.bridges:
+                self.bridges[device] = subprocess.Popen([LAB + "/bridge", "H%d" % DEVICES.index(device), device],
+                                                        stdout=open("/tmp/bridge-%s.log" % device, "a"),
+                                                        stderr=subprocess.STDOUT)
+        for device in devices:
+            wait_for("device %s" % device, 20, lambda: os.path.exists("/sys/class/infiniband/%s/ports/1/state" % device))
+            wait_for("uverbs and umad of %s" % device, 20, lambda: device in "".join(
+                read(p) for p in device_files()))
+        run("udevadm", "settle")
+
+    def unplug(self, device):
+        bridge = self.bridges.pop(device)
+        bridge.terminate()
+        check(bridge.wait(20) == 0, "the bridge of %s ended with %s" % (device, bridge.returncode))
+        check(not os.path.exists("/sys/class/infiniband/" + device), device, "is still there")
+
+    def start_opensm(self):
+        if self.opensm:
+            return
+        self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 1), "-f", "/tmp/opensm.log"],
+                                       stdout=open("/tmp/opensm.out", "a"), stderr=subprocess.STDOUT)
+        for device in self.bridges:
+            wait_for("%s ACTIVE" % device, 30, lambda: port_state(device) == "ACTIVE")
+
+    def kill_opensm(self):
+        self.opensm.kill()
+        self.opensm.wait()
+        self.opensm = None
+
+    def up(self):
+        load("ib_umad", "ib_uverbs")
+        self.start_sim()
+        self.plug(*DEVICES)
+        self.start_opensm()
+
+
+fabric = Fabric()
+
+
+def device_files():
+    for kind, prefix in (("infiniband_mad", "umad"), ("infiniband_verbs", "uverbs")):
+        folder = "/sys/class/" + kind
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.startswith(prefix):
+                yield "%s/%s/ibdev" % (folder, name)
+
+
+def load(*modules):
+    must("modprobe", "-a", "ib_core", *modules)
+    if not os.path.exists("/dev/labhca"):
+        must("insmod", LAB + "/labhca.ko")
+        wait_for("/dev/labhca", 5, lambda: os.path.exists("/dev/labhca"))
+
+
+def port_state(device):
+    return read("/sys/class/infiniband/%s/ports/1/state" % device).strip().split(" ")[-1]
+
+
+def lid(device):
+    return int(read("/sys/class/infiniband/%s/ports/1/lid" % device), 16)
+
+
+def kernel_keys(device):
+    """{index: P_Key}, as libibverbs has it, read by a program that is not pkeyd's."""
+    p = subprocess.run([LAB + "/p_keys", device], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if p.returncode != 0:
+        return {}
+    return {int(index): int(key, 16) for index, key in (word.split("=") for word in p.stdout.split())}
+
+
+def set_key(device, index, key):
+    """Another writer; through lab0, by LID."""
+    must(LAB + "/setpkey", str(lid(device)), "%d=0x%04x" % (index, key))
+
+
+# --- pkeyd ------------------------------------------------------------------------------------------------------------
+
+FIRST = """version: 1
+partitions:
+  default:
+    pkey: 0x7fff
+    members:
+      ALL: limited
+      SELF: full
+  lustre:
+    pkey: 0x0010
+    members:
+      labhost: full
+      other: limited
+  tenant:
+    pkey: 0x0011
+    members:
+      labhost/lab1: limited
+"""
+FIRST_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x0011}, "lab2": {0x7FFF, 0x8010}}
+SECOND = FIRST.replace("labhost/lab1: limited", "labhost/lab1: full\n      labhost/lab2: both")
+SECOND_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x8011}, "lab2": {0x7FFF, 0x8010, 0x8011, 0x0011}}
+
+# Nothing below may be owed to a sweep that happened to come by.
+NO_SWEEPS = "ca: lab0\nsweep_interval: 1h\n"
+
+
+def holds(keys):
+    found = {device: sorted(kernel_keys(device).values()) for device in keys}
+    return all(found[device] == sorted(keys[device]) for device in keys)
+
+
+def in_force(keys, timeout=20):
+    wait_for("the kernel's tables %s" % {d: [hex(k) for k in sorted(v)] for d, v in keys.items()}, timeout,
+             lambda: holds(keys))
+
+
+def property_of_unit(name, unit="pkeyd"):
+    return must("systemctl", "show", unit, "-p", name, "--value").strip()
+
+
+def entries(event, since):
+    """Journal entries of an event (its name in events.def), newer than `since`, seconds of the monotonic clock."""
+    p = subprocess.run(["journalctl", "-b", "-o", "json", "--no-pager", "MESSAGE_ID=" + EVENTS[event]],
+                       stdout=subprocess.PIPE, text=True)
+    found = [json.loads(line) for line in p.stdout.splitlines()]
+    return [e for e in found if int(e["_SOURCE_MONOTONIC_TIMESTAMP" if "_SOURCE_MONOTONIC_TIMESTAMP" in e else
+                                      "__MONOTONIC_TIMESTAMP"]) >= since * 1e6]
+
+
+def wait_entry(event, since, timeout=20):
+    return wait_for("journal entry %s" % event, timeout, lambda: entries(event, since))[-1]
+
+
+def start_service(policy=FIRST, keys=FIRST_KEYS):
+    fabric.up()
+    write(POLICY, policy)
+    write(SETTINGS, NO_SWEEPS)
+    began = time.monotonic()
+    if property_of_unit("ActiveState") != "active":
+        must("systemctl", "start", "pkeyd", timeout=120)
+    else:
+        must("systemctl", "reload", "pkeyd")
+    in_force(keys)
+    return began
+
+
+def verify(*options):
+    status, text = run("pkeyctl", "verify", "--config", SETTINGS, "--json", *options)
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    check(len(lines) == 1, "verify --json said", text)
+    return status, json.loads(lines[0])
+
+
+# --- (e) hosts that lack something ------------------------------------------------------------------------------------
+
+
+def refusal(*argv, status=1, text=None):
+    """The program refuses, with this exit status and a word that helps."""
+    got, said = run(*argv)
+    check(got == status, "%s ended with %d, not %d:" % (" ".join(argv), got, status), said)
+    check(re.search(text, said), "'%s' is not in what %s said:" % (text, argv[0]), said)
+
+
+def no_modules():
+    write(POLICY, FIRST)
+    check(not os.path.exists("/sys/class/infiniband"), "RDMA modules are loaded already")
+    refusal("pkeyd", text="no such device")
+    refusal("pkeyctl", "plan", text="no InfiniBand device")
+    refusal("pkeyctl", "verify", "--local", text="ib_uverbs")
+
+
+def roce_only():
+    load("ib_umad", "ib_uverbs", "rdma_rxe")
+    must("ip", "link", "add", "dummy0", "type", "dummy")
+    must("ip", "link", "set", "dummy0", "up")
+    must("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "dummy0")
+    try:
+        refusal("pkeyd", text="no such device")
+        refusal("pkeyctl", "plan", text="no InfiniBand device")
+        refusal("pkeyctl", "verify", "--local", text="link layer")
+    finally:
+        run("rdma", "link", "delete", "rxe0")
+        run("ip", "link", "delete", "dummy0")
+
+
+def port_down():
+    load("ib_umad", "ib_uverbs")
+    fabric.start_sim()
+    fabric.plug("lab0")
+    fabric.console('Unlink "H0"[1]')
+    wait_for("lab0 DOWN", 10, lambda: port_state("lab0") == "DOWN")
+    refusal("pkeyctl", "-C", "lab0", "plan", text="down")
+    refusal("pkeyctl", "verify", "--local", text="down")
+    fabric.console('ReLink "H0"[1]')
+    wait_for("lab0 INIT", 10, lambda: port_state("lab0") == "INIT")
+    refusal("pkeyctl", "verify", "--local", status=3, text="subnet manager")
+
+
+def no_permission():
+    fabric.up()
+    write(POLICY, FIRST)
+    os.chmod(POLICY, 0o644)
+    status, said = as_nobody("pkeyctl", "plan")
+    check(status == 1 and "/dev/infiniband/umad" in said, "pkeyctl as nobody: %d" % status, said)
+    status, said = as_nobody("pkeyd", "--state-dir", "/tmp/nobody")
+    check(status == 1 and "/dev/infiniband/umad" in said, "pkeyd as nobody: %d" % status, said)
+    mode = {p: os.stat(p).st_mode & 0o777 for p in files_of("uverbs") + files_of("umad")}
+    try:
+        for path in mode:
+            os.chmod(path, 0o600 if "uverbs" in path else 0o666)
+        status, said = as_nobody("pkeyctl", "verify", "--json")
+        check(status == 2 and '"host.verbs"' in said, "verify without uverbs: %d" % status, said)
+        status, said = as_nobody("pkeyctl", "verify", "--local")
+        check(status == 1 and "/dev/infiniband/uverbs" in said, "verify --local without uverbs: %d" % status, said)
+    finally:
+        for path in mode:
+            os.chmod(path, mode[path])
+
+
+def files_of(kind):
+    return ["/dev/infiniband/" + n for n in os.listdir("/dev/infiniband") if n.startswith(kind)]
+
+
+# --- (a) as a service -------------------------------------------------------------------------------------------------
+
+
+def service():
+    unit = "/usr/lib/systemd/system/pkeyd.service"
+    check(read(unit) and read(unit) == read(LAB + "/tree" + unit), "the unit is not the shipped one")
+    check(property_of_unit("DropInPaths") == "", "the unit has drop-ins")
+    began = start_service()
+    check(property_of_unit("ActiveState") == "active", "pkeyd is not active")
+    check("ports verified" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
+    status, doc = verify()
+    check(status == 0 and doc["ok"], "verify ended with %d:" % status, doc)
+    check(doc["kernel_ports"] == 3, "verify asked the kernel about %s ports" % doc["kernel_ports"])
+    applied = wait_entry("APPLIED", began)
+    check(applied["PKEYD_GENERATION"] == "1" and applied["SYSLOG_IDENTIFIER"] == "pkeyd", "fields of", applied)
+    check(applied["_SYSTEMD_UNIT"] == "pkeyd.service", "not from the unit:", applied)
+    kernel = wait_entry("KERNEL_VERIFIED", began)
+    check(re.search(r"\b3\b.* ports", kernel["MESSAGE"]), "says", kernel["MESSAGE"])
+    reload_and_refuse()
+    stop_service()
+
+
+def reload_and_refuse():
+    moment = time.monotonic()
+    write(POLICY, SECOND)
+    must("systemctl", "reload", "pkeyd")
+    in_force(SECOND_KEYS)
+    check(wait_entry("GENERATION", moment)["PKEYD_GENERATION"] == "2", "the second policy is not generation 2")
+    moment = time.monotonic()
+    write(POLICY, SECOND.replace("labhost: full", "labhost: fool"))
+    must("systemctl", "reload", "pkeyd")
+    finding = wait_entry("FINDING", moment)
+    check(finding["CONFIG_FILE"] == POLICY and finding["CONFIG_LINE"] == "11", "where:", finding)
+    wait_entry("RELOAD_REFUSED", moment)
+    time.sleep(0.5)
+    check(holds(SECOND_KEYS), "a broken policy changed tables")
+    check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
+    write(POLICY, SECOND)
+
+
+def stop_service():
+    watchdog()
+    moment = time.monotonic()
+    must("systemctl", "stop", "pkeyd")
+    check(property_of_unit("ActiveState") == "inactive", "pkeyd did not stop")
+    check(property_of_unit("Result") == "success", "result:", property_of_unit("Result"))
+    wait_entry("STOPPED", moment)
+    check(holds(SECOND_KEYS), "stopping changed tables")
+
+
+def watchdog():
+    """With a shorter patience than the shipped two minutes, or nobody would wait for it."""
+    check(property_of_unit("WatchdogUSec") == "2min", "watchdog:", property_of_unit("WatchdogUSec"))
+    must("systemctl", "stop", "pkeyd")
+    must("systemctl", "start", "pkeyd-impatient")
+    before = property_of_unit("MainPID", "pkeyd-impatient")
+    time.sleep(3)
+    check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
+    os.kill(int(before), signal.SIGSTOP)
+    wait_for("a new process after the old one hung", 20,
+             lambda: property_of_unit("MainPID", "pkeyd-impatient") not in ("0", before))
+    must("systemctl", "stop", "pkeyd-impatient")
+    must("systemctl", "start", "pkeyd")
+
+
+# --- the second witness -----------------------------------------------------------------------------------------------
+
+
+def lie(index):
+    write("/sys/module/labhca/parameters/lie", str(index))
+
+
+def second_witness():
+    """A driver that does not tell what the port holds: all the SMAs are right, and the kernel is not."""
+    start_service()
+    try:
+        lie(0)
+        status, doc = verify()
+        check(status == 2, "verify ended with %d although the kernel's tables are wrong" % status)
+        check({d["source"] for d in doc["differ"]} == {"kernel"} and len(doc["differ"]) == 3, "differ:", doc["differ"])
+        kinds = {k["kind"] for d in doc["differ"] for k in d["kernel"]}
+        check(kinds == {"lacks", "only"}, "kinds:", kinds)
+        moment = time.monotonic()
+        must("systemctl", "reload", "pkeyd")
+        entry = wait_entry("KERNEL_DIFFERS", moment)
+        check("PKEYD_PORT_GUID" in entry and "PKEYD_NODE" in entry, "fields of", entry)
+    finally:
+        lie(-1)
+    moment = time.monotonic()
+    must("systemctl", "reload", "pkeyd")
+    wait_entry("KERNEL_VERIFIED", moment)
+    status, doc = verify()
+    check(status == 0, "verify ended with %d:" % status, doc)
+
+
+# --- (b) -----------------------------------------------------------------------------------------------------------
+
+
+def behind_its_back():
+    start_service()
+    time.sleep(2)  # whatever pkeyd still does after a reload
+    for device in ("lab1", "lab0"):
+        moment = time.monotonic()
+        set_key(device, 9, 0x8123)
+        written = time.monotonic()
+        drift = wait_entry("DRIFT_FOUND", moment, 10)
+        seen = int(drift["__MONOTONIC_TIMESTAMP"]) / 1e6
+        mended = wait_entry("DRIFT_MENDED", moment, 10)
+        done = int(mended["__MONOTONIC_TIMESTAMP"]) / 1e6
+        say("%s: the other writer took %.3f s; seen %.3f s and mended %.3f s after its end" %
+            (device, written - moment, seen - written, done - written))
+        check(drift["PKEYD_PORT_GUID"] == "0x%016x" % (GUID + 16 * DEVICES.index(device) + 1), "names", drift)
+        check(drift["PKEYD_P_KEY"] == "0x8123", "names", drift)
+        in_force(FIRST_KEYS, 5)
+        check(seen - written < 1, "it took %.3f s" % (seen - written))
+        time.sleep(2)
+
+
+# --- (c), (d), (f) ----------------------------------------------------------------------------------------------------
+
+
+def main_pid():
+    return property_of_unit("MainPID")
+
+
+def unplugged():
+    start_service()
+    before = main_pid()
+    moment = time.monotonic()
+    fabric.kill_opensm()  # it works through the same HCA
+    fabric.unplug("lab0")
+    wait_entry("WAITING_FOR_PORT", moment, 30)
+    check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
+    fabric.unplug("lab2")
+    moment = time.monotonic()
+    fabric.plug("lab0", "lab2")
+    fabric.start_opensm()
+    wait_entry("PORT_FOUND", moment, 30)
+    set_key("lab2", 7, 0x8222)
+    in_force(FIRST_KEYS, 20)
+    check(main_pid() == before, "pkeyd was restarted")
+
+
+def opensm_killed():
+    start_service()
+    before = main_pid()
+    fabric.kill_opensm()
+    time.sleep(1)
+    check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
+    fabric.start_opensm()
+    # it has written its own tables all over the fabric; nobody else tells pkeyd than the events of the local ports
+    wait_for("every table of the fabric as the policy says", 40, lambda: verify()[0] == 0)
+    time.sleep(6)
+    check(verify()[0] == 0, "it did not last")
+    check(main_pid() == before, "pkeyd was restarted")
+
+
+def local_verify():
+    start_service()
+    os.chmod(POLICY, 0o644)
+    status, said = as_nobody("pkeyctl", "verify", "--local")
+    check(status == 0 and "3 ports of this host" in said, "verify --local as nobody: %d" % status, said)
+    check(verify("--local")[1]["findings"] == [], "there are findings")
+    status, said = run("unshare", "--uts", "sh", "-c", "hostname elsewhere && exec pkeyctl verify --local --json")
+    check(status == 0 and '"host.name"' in said, "on a host of another name: %d" % status, said)
+    must("systemctl", "stop", "pkeyd")
+    try:
+        set_key("lab2", 9, 0x8123)
+        wait_for("the kernel to see it", 5, lambda: 0x8123 in kernel_keys("lab2").values())
+        status, said = as_nobody("pkeyctl", "verify", "--local", "--json")
+        check(status == 2, "verify --local ended with %d:" % status, said)
+        doc = json.loads([line for line in said.splitlines() if line.startswith("{")][0])
+        check([(d["device"], d["unexpected"], d["source"]) for d in doc["differ"]] == [("lab2", ["0x8123"], "kernel")],
+              "differ:", doc["differ"])
+        status, said = as_nobody("pkeyctl", "verify", "--local", "-C", "lab1")
+        check(status == 0, "verify --local -C lab1: %d" % status, said)
+        check(hooks() == (1, 1), "prolog and health check: not refused")
+        set_key("lab2", 9, 0)
+        wait_for("the kernel to see it", 5, lambda: 0x8123 not in kernel_keys("lab2").values())
+        check(hooks() == (0, 0), "prolog and health check: refused")
+    finally:
+        must("systemctl", "start", "pkeyd")
+
+
+def hooks():
+    """What a Slurm prolog and a node health check say of this node: 0 is good."""
+    prolog, _ = run(LAB + "/prolog-pkeyd")
+    check_file = ("die() { shift; echo \"ERROR: $*\"; exit 1; }; . %s/pkeyd.nhc; check_pkeyd" % LAB)
+    health, _ = run("bash", "-c", check_file)
+    return int(prolog != 0), int(health != 0)
+
+
+def no_umad():
+    """Everything is there but the way to send a MAD."""
+    must("systemctl", "stop", "pkeyd")
+    if fabric.opensm:
+        fabric.kill_opensm()
+    must("modprobe", "-r", "ib_umad")
+    refusal("pkeyctl", "plan", text="umad")
+    refusal("pkeyd", text="umad|device")
+    status, said = run("pkeyctl", "verify", "--local")
+    check(status == 0, "verify --local needs no umad, but ended with %d:" % status, said)
+
+
+# --- all of it --------------------------------------------------------------------------------------------------------
+
+
+def read_events():
+    for line in read("/lab/events.def").splitlines():
+        match = re.match(r'X\((\w+), "([0-9a-f]{32})"', line)
+        if match:
+            EVENTS[match.group(1)] = match.group(2)
+
+
+def verdict(name, word):
+    say("%s: %s" % (name, word))
+    with open(RESULTS + "/verdict", "a") as f:
+        f.write("%s: %s\n" % (name, word.replace("\n", " | ")[:2000]))
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def dump():
+    run("journalctl", "-b", "-u", "pkeyd", "-n", "40", "--no-pager", "-o", "short-monotonic")
+    for path in ["/tmp/ibsim.log", "/tmp/opensm.out"] + ["/tmp/bridge-%s.log" % d for d in DEVICES]:
+        say("%s:\n%s" % (path, "\n".join(read(path).splitlines()[-8:])))
+    run("dmesg", "-l", "warn,err,crit,alert,emerg")
+
+
+def main(names):
+    read_events()
+    for name in names:
+        say("=== " + name)
+        try:
+            globals()[name.replace("-", "_")]()
+            verdict(name, "pass")
+        except Exception as e:  # a scenario that breaks in any way has failed
+            say(traceback.format_exc())
+            try:
+                dump()
+            finally:
+                verdict(name, "%s: %s" % (type(e).__name__, e))
+    verdict("end", "pass")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy_fixture.h"
+
+static const struct subnet *subnet;
+static struct memberships *memberships;
+
+static int resolve(const char *yaml)
+{
+        subnet = fixture_subnet();
+        memberships = NULL;
+        return policy_resolve(arena, parse(yaml), subnet, &findings, &memberships);
+}
+
+static void resolve_members(const char *lines)
+{
+        int r = resolve(with_members(lines));
+
+        ck_assert_msg(r == 0, "%d\n%s", r, print_findings());
+}
+
+static const struct port_membership *find(uint64_t port_guid, uint32_t partition)
+{
+        uint32_t port = fixture_port(subnet, port_guid), i;
+
+        for (i = memberships->first[port]; i < memberships->first[port + 1]; i++) {
+                if (i > memberships->first[port])
+                        ck_assert_uint_gt(memberships->items[i].partition, memberships->items[i - 1].partition);
+                if (memberships->items[i].partition == partition)
+                        return &memberships->items[i];
+        }
+        return NULL;
+}
+
+/* In partition "p", whose index is 1. */
+static enum membership of(uint64_t port_guid)
+{
+        const struct port_membership *m = find(port_guid, 1);
+
+        return m ? m->membership : MEMBERSHIP_NONE;
+}
+
+static enum membership in_default(uint64_t port_guid)
+{
+        const struct port_membership *m = find(port_guid, 0);
+
+        return m ? m->membership : MEMBERSHIP_NONE;
+}
+
+/* ---- what selectors match ------------------------------------------------------------------------------------- */
+
+#define PORTS 12
+
+static const struct {
+        const char *selector;
+        uint64_t ports[PORTS]; /* GUIDs of exactly the ports that match, 0 behind the last */
+} selections[] = {
+        { "0x101", { 0x101 } },
+        { "0x200", { 0x201, 0x202 } },          /* a node GUID: all its endports */
+        { "0x202", { 0x202 } },
+        { "0x1000", { 0x1000 } },               /* a switch: its port 0 */
+        { "SELF", { 0x401 } },
+        { "node0001", { 0x101 } },
+        { "node0003", { 0x601, 0x701 } },       /* all nodes of that name */
+        { "node[0001-0002]", { 0x101, 0x201, 0x202 } },
+        { "oss*", { 0x301, 0xc01 } },
+        { "node000?", { 0x101, 0x201, 0x202, 0x601, 0x701 } },
+        { "leaf01", { 0x1000 } },
+        { "leaf02", { 0x2000 } },               /* MF0;leaf02:MQM8700/U1 */
+        { "node0003/mlx5_1", { 0x701 } },
+        { "node0002/mlx5_0", { 0x201, 0x202 } },
+        { "node0002/mlx5_0/2", { 0x202 } },
+        { "node*/mlx5_0/1", { 0x101, 0x201, 0x601 } },
+        { "node0003/mlx5_*", { 0x601, 0x701 } },
+        { "@leaf01", { 0x101, 0x201, 0x202, 0x301, 0x401, 0x501 } },
+        { "@leaf01/2", { 0x201 } },
+        { "@leaf01/2-4", { 0x201, 0x202, 0x301 } },
+        { "@leaf01/1,4-5,36", { 0x101, 0x301, 0x401 } },
+        { "@leaf0[1-2]/1", { 0x101, 0x601 } },
+        { "@0x2000/1", { 0x601 } },
+        { "@0x2000/6", { 0xb01 } },             /* an Aggregation Node is an endport like any other */
+        { "ALL_ROUTERS", { 0x801 } },
+        { "ALL_SWITCHES", { 0x1000, 0x2000, 0x3000, 0x4000, 0x5000 } },
+        { "ALL_CAS", { 0x101, 0x201, 0x202, 0x301, 0x401, 0x501, 0x601, 0x701, 0x901, 0xa01, 0xb01, 0xc01 } },
+        { "node0001,@leaf02/2,0x301", { 0x101, 0x301, 0x701 } },
+        { "node0001,node000[1-2],0x101", { 0x101, 0x201, 0x202 } },
+};
+
+START_TEST(selecting)
+{
+        uint32_t *ports = NULL, n = 99, i, expected = 0;
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, selections[_i].selector, &findings, &ports, &n), 0);
+        for (i = 0; i < PORTS && selections[_i].ports[i]; i++)
+                expected++;
+        ck_assert_uint_eq(n, expected);
+        for (i = 0; i < n; i++) {
+                uint32_t k;
+
+                for (k = 0; k < expected && subnet->ports[ports[i]].guid.v != selections[_i].ports[k]; k++)
+                        ;
+                ck_assert_uint_lt(k, expected);
+                ck_assert(i == 0 || ports[i - 1] < ports[i]);
+                ck_assert_int_eq(subnet->ports[ports[i]].role, PORT_ENDPORT);
+        }
+}
+END_TEST
+
+START_TEST(selecting_all)
+{
+        uint32_t *ports, n, i, endports = 0;
+
+        subnet = fixture_subnet();
+        for (i = 0; i < subnet->n_ports; i++)
+                endports += subnet->ports[i].role == PORT_ENDPORT;
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, "ALL", &findings, &ports, &n), 0);
+        ck_assert_uint_eq(n, endports);
+        ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+START_TEST(selecting_group)
+{
+        uint32_t *ports, n;
+        const struct policy *policy = parse("version: 1\ngroups: {g: [node0001, h], h: oss*}\npartitions: {}\n");
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_select(arena, policy, subnet, "g", &findings, &ports, &n), 0);
+        ck_assert_uint_eq(n, 3);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, "g", &findings, &ports, &n), 0);
+        ck_assert_uint_eq(n, 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'g' matches nothing");
+}
+END_TEST
+
+START_TEST(selecting_nonsense)
+{
+        uint32_t *ports = NULL, n = 7;
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, "0x10z", &findings, &ports, &n), -EBADMSG);
+        ck_assert_uint_eq(n, 7);
+        expect_text(only(FINDING_POLICY_GUID)->text, "'0x10z' is not a GUID");
+}
+END_TEST
+
+/* ---- specificity ---------------------------------------------------------------------------------------------- */
+
+/* One selector of each class that matches port 0x401 (head1 mlx5_0/1, SELF, leaf01 port 5), from the least specific. Two
+ * entries of one number are equally specific. */
+static const struct {
+        const char *selector;
+        int rank;
+} classes[] = {
+        { "ALL", 0 },           { "ALL_CAS", 1 },       { "g", 2 },         { "other", 2 },
+        { "head1", 3 },         { "head[1-2]", 3 }, { "h*", 3 },
+        { "\"@leaf01\"", 3 },   { "\"@0x1000\"", 3 },   { "head1/mlx5_0", 4 }, { "\"*/mlx5_0\"", 4 },
+        { "head1/mlx5_0/1", 5 }, { "\"@leaf01/5\"", 6 }, { "\"@0x1000/1-5\"", 6 }, { "0x401", 7 },
+        { "0x400", 7 },         { "SELF", 7 },
+};
+
+START_TEST(specificity)
+{
+        static const char head[] = "version: 1\ngroups: {g: 0x401, other: [SELF, oss01]}\npartitions:\n  p:\n"
+                                   "    pkey: 0x0010\n    members:\n";
+        size_t k;
+
+        for (k = 0; k < ELEMENTS(classes); k++) {
+                struct policy *policy = NULL;
+                const char *yaml;
+                int r, expected = classes[_i].rank > classes[k].rank ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+
+                if ((size_t) _i == k)
+                        continue;
+                yaml = arena_printf(arena, "%s      %s: full\n      %s: limited\n", head, classes[_i].selector,
+                                    classes[k].selector);
+                findings_done(&findings);
+                findings_init(&findings, arena);
+                subnet = fixture_subnet();
+                memberships = NULL;
+                r = policy_parse(arena, "p.yaml", yaml, strlen(yaml), &findings, &policy);
+                if (r == 0)
+                        r = policy_resolve(arena, policy, subnet, &findings, &memberships);
+                if (classes[_i].rank == classes[k].rank) {
+                        ck_assert_int_eq(r, -EBADMSG);
+                        only(FINDING_POLICY_AMBIGUOUS);
+                } else {
+                        ck_assert_msg(r == 0, "%s\n%s", yaml, print_findings());
+                        ck_assert_msg((int) of(0x401) == expected, "%s", yaml);
+                }
+        }
+}
+END_TEST
+
+START_TEST(order_of_lines_does_not_matter)
+{
+        resolve_members("      0x101: none\n      node0001: full\n      ALL: limited\n");
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_NONE);
+        ck_assert_int_eq(of(0x201), MEMBERSHIP_LIMITED);
+        resolve_members("      ALL: limited\n      node0001: full\n      0x101: none\n");
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_NONE);
+        ck_assert_int_eq(of(0x201), MEMBERSHIP_LIMITED);
+}
+END_TEST
+
+START_TEST(the_deciding_line_is_named)
+{
+        resolve_members("      ALL: limited\n      node0001: both\n");
+        ck_assert_str_eq(find(0x101, 1)->rule->text, "node0001");
+        ck_assert_uint_eq(find(0x101, 1)->rule->where.line, 7);
+        ck_assert_int_eq(find(0x101, 1)->membership, MEMBERSHIP_BOTH);
+        ck_assert_str_eq(find(0x201, 1)->rule->text, "ALL");
+}
+END_TEST
+
+/* In one line with several selectors each has its own specificity. */
+START_TEST(specificity_within_a_line)
+{
+        resolve_members("      \"0x101,ALL\": full\n      node*: limited\n");
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+        ck_assert_int_eq(of(0x201), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_FULL);
+}
+END_TEST
+
+/* ---- ambiguity ------------------------------------------------------------------------------------------------ */
+
+START_TEST(ambiguous)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve(with_members("      node*: full\n      node000[1-2]: limited\n")), -EBADMSG);
+        f = only(FINDING_POLICY_AMBIGUOUS);
+        ck_assert_uint_eq(f->where.line, 7);
+        ck_assert_uint_eq(f->where.column, 7);
+        expect_text(f->text, "partitions.p.members: 'node000[1-2]' (limited) and 'node*' (full) in p.yaml:6");
+        expect_text(f->text, "node0001 mlx5_0/1 (and 2 other ports)");
+        expect_text(f->source_line, "node000[1-2]: limited");
+        ck_assert_ptr_null(memberships);
+}
+END_TEST
+
+START_TEST(not_ambiguous_if_something_more_specific_decides)
+{
+        resolve_members("      node*: full\n      node0001: limited\n      0x101: both\n");
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_BOTH);
+        ck_assert_int_eq(of(0x201), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(not_ambiguous_if_they_agree)
+{
+        resolve_members("      node*: full\n      node0001: full\n      \"@leaf01\": full\n");
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(each_pair_of_lines_once)
+{
+        size_t i, n = 0;
+
+        ck_assert_int_eq(resolve(with_members("      node*: full\n      \"*1\": limited\n      \"*000*\": none\n")), -EBADMSG);
+        for (i = 0; i < findings.n; i++)
+                n += findings.items[i].code == FINDING_POLICY_AMBIGUOUS;
+        ck_assert_uint_eq(n, 2); /* *1 with node*, *000* with node* */
+}
+END_TEST
+
+START_TEST(groups_may_be_ambiguous)
+{
+        ck_assert_int_eq(resolve("version: 1\ngroups: {a: node0001, b: \"node*\"}\npartitions:\n  p:\n    pkey: 0x0010\n"
+                                 "    members:\n      a: full\n      b: none\n"), -EBADMSG);
+        expect_text(only(FINDING_POLICY_AMBIGUOUS)->text, "'b' (none) and 'a' (full)");
+}
+END_TEST
+
+/* ---- the default partition ------------------------------------------------------------------------------------ */
+
+START_TEST(default_partition_made_up)
+{
+        ck_assert_int_eq(resolve("version: 1\npartitions: {}\n"), 0);
+        ck_assert_int_eq(in_default(0x101), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(in_default(0x1000), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(in_default(0x801), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_FULL); /* SELF */
+        ck_assert_int_eq(in_default(0x501), MEMBERSHIP_FULL); /* the master SM */
+        ck_assert_ptr_null(find(0x101, 0)->rule);
+}
+END_TEST
+
+START_TEST(self_and_sm_stay_full)
+{
+        ck_assert_int_eq(resolve("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n"
+                                 "      ALL: limited\n      0x401: limited\n      sm1: limited\n      oss01: full\n"), 0);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_FULL);
+        ck_assert_int_eq(in_default(0x501), MEMBERSHIP_FULL);
+        ck_assert_int_eq(in_default(0x301), MEMBERSHIP_FULL);
+        ck_assert_int_eq(in_default(0x101), MEMBERSHIP_LIMITED);
+        ck_assert_ptr_null(find(0x401, 0)->rule);
+        ck_assert_str_eq(find(0x301, 0)->rule->text, "oss01");
+}
+END_TEST
+
+START_TEST(self_may_be_both)
+{
+        ck_assert_int_eq(resolve("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n      SELF: both\n"),
+                         0);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_BOTH);
+}
+END_TEST
+
+START_TEST(self_is_not_disputed_in_the_default_partition)
+{
+        ck_assert_int_eq(resolve("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n"
+                                 "      \"head*\": limited\n      \"*ead1\": both\n"), 0);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(default_partition_not_owned)
+{
+        ck_assert_int_eq(resolve("version: 1\nowns: 0x0001-0x0fff\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
+                                 "      ALL: full\n"), 0);
+        ck_assert_int_eq(in_default(0x101), MEMBERSHIP_NONE);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_NONE);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(external_ports_have_none)
+{
+        uint32_t i, external = 0;
+
+        resolve_members("      ALL: full\n");
+        for (i = 0; i < subnet->n_ports; i++) {
+                if (subnet->ports[i].role == PORT_ENDPORT) {
+                        ck_assert_uint_eq(memberships->first[i + 1] - memberships->first[i], 2);
+                        continue;
+                }
+                external++;
+                ck_assert_uint_eq(memberships->first[i + 1], memberships->first[i]);
+        }
+        ck_assert_uint_gt(external, 0);
+}
+END_TEST
+
+START_TEST(no_members)
+{
+        ck_assert_int_eq(resolve("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {}\n"), 0);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_NONE);
+        ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+/* ---- what is odd ---------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *selector, *hint; /* NULL: none */
+} no_matches[] = {
+        { "node0099x", NULL },
+        { "nodee0001", "did you mean 'node0001'?" },
+        { "Node0001", "did you mean 'node0001'?" },
+        { "noed0002", "did you mean 'node0002'?" },
+        { "node[1-4]", "names like 'node0001'" },
+        { "nod[0001-0004]", "names like 'node0001'" },
+        { "node1", "names like 'node0001'" },
+        { "node0001/mlx4_0", "there is node0001/mlx5_0" },
+        { "node0003/mlx5_2", "there is node0003/mlx5_0, node0003/mlx5_1" },
+        { "node0001/mlx5_0/2", "there is node0001/mlx5_0" },
+        { "\"@leaf1\"", "did you mean 'leaf01'?" },
+        { "\"@node0001\"", "'node0001' is a CA, not a switch" },
+        { "\"@leaf03/1\"", "no endport is plugged into it at these ports" },
+        { "\"@g\"", "'g' is a group" },
+        { "\"@0x100\"", NULL },
+        { "0x9999", "neither a port nor a node" },
+        { "zebra", NULL },
+};
+
+START_TEST(no_match)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve(arena_printf(arena, "version: 1\ngroups: {g: oss01}\npartitions:\n  p:\n    pkey: 0x0010\n"
+                                              "    members:\n      oss01: full\n      %s: full\n",
+                                              no_matches[_i].selector)), 0);
+        f = only(FINDING_SELECTOR_NO_MATCH);
+        ck_assert_int_eq(f->severity, FINDING_WARNING);
+        ck_assert_uint_eq(f->where.line, 8);
+        expect_text(f->text, "matches nothing in the fabric");
+        if (no_matches[_i].hint)
+                expect_text(f->hint, no_matches[_i].hint);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(no_match_is_an_error_when_strict)
+{
+        ck_assert_int_eq(resolve("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
+                                 "      node0099: full\n"), -EBADMSG);
+        ck_assert_int_eq(only(FINDING_SELECTOR_NO_MATCH)->severity, FINDING_ERROR);
+}
+END_TEST
+
+START_TEST(no_match_within_a_group_is_said_once)
+{
+        ck_assert_int_eq(resolve("version: 1\ngroups:\n  g:\n    - oss01\n    - node0099\npartitions:\n"
+                                 "  p:\n    pkey: 0x0010\n    members: {g: full}\n"
+                                 "  q:\n    pkey: 0x0011\n    members: {g: full}\n"), 0);
+        ck_assert_uint_eq(only(FINDING_SELECTOR_NO_MATCH)->where.line, 5);
+}
+END_TEST
+
+START_TEST(keywords_may_match_nothing)
+{
+        struct subnet_builder *b;
+        struct subnet *empty;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &empty), 0);
+        ck_assert_int_eq(policy_resolve(arena, parse(with_members("      ALL: full\n      ALL_ROUTERS: none\n"
+                                                                  "      SELF: both\n")), empty, &findings, &memberships), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        ck_assert_uint_eq(memberships->first[0], 0);
+}
+END_TEST
+
+START_TEST(partial)
+{
+        const struct finding *f;
+
+        resolve_members("      node[0001-0009]: full\n");
+        f = only(FINDING_SELECTOR_PARTIAL);
+        ck_assert_int_eq(f->severity, FINDING_NOTE);
+        expect_text(f->text, "'node[0001-0009]': not in the fabric: node0004, node0005, node0006, node0007, ...");
+        ck_assert_int_eq(of(0x701), MEMBERSHIP_FULL);
+}
+END_TEST
+
+START_TEST(partial_of_a_billion)
+{
+        resolve_members("      node[0000-9999]n[0-999999999],node[0001-9999]: full\n");
+        expect_text(only(FINDING_SELECTOR_PARTIAL)->text, "node0004");
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "node[0000-9999]n[0-999999999]");
+}
+END_TEST
+
+START_TEST(complete_ranges_are_not_partial)
+{
+        resolve_members("      node[0001-0003]: full\n");
+        ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+START_TEST(switches_of_one_name)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve(with_members("      \"@spine/1\": full\n")), -EBADMSG);
+        f = only(FINDING_SELECTOR_SWITCH_AMBIGUOUS);
+        expect_text(f->text, "2 switches call themselves 'spine': 0x0000000000003000, 0x0000000000004000");
+        expect_text(f->hint, "@0x");
+}
+END_TEST
+
+START_TEST(switch_has_no_such_port)
+{
+        ck_assert_int_eq(resolve(with_members("      \"@leaf01/1-40\": full\n")), -EBADMSG);
+        expect_text(only(FINDING_SELECTOR_SWITCH_PORT)->text, "the switch 'leaf01' has no port 40 (accepted: 1 to 36)");
+}
+END_TEST
+
+START_TEST(duplicate_names)
+{
+        const struct finding *f;
+
+        resolve_members("      twin: full\n      twin/mlx5_0: limited\n");
+        f = only(FINDING_NAME_DUPLICATE);
+        ck_assert_int_eq(f->severity, FINDING_WARNING);
+        expect_text(f->text, "two nodes call themselves 'twin mlx5_0': 0x0000000000000900 and 0x0000000000000a00");
+}
+END_TEST
+
+START_TEST(several_devices_are_no_duplicates)
+{
+        resolve_members("      node0003: full\n");
+        ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+/* 12,000 hosts and hundreds of lines: every line is a lookup, not a walk. */
+START_TEST(large)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+        const char *yaml = "version: 1\ngroups: {everyone: \"node[00000-11999]\"}\npartitions:\n";
+        char *lines = arena_alloc_array(arena, 1, 1 << 20);
+        size_t used = 0;
+        unsigned i;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (i = 0; i < 12000; i++) {
+                struct fixture_cable c = { 0x100000 + 0x10ull * i, arena_printf(arena, "node%05u mlx5_0", i), 1, 0, 0 };
+                struct subnet_port port = { .number = 1, .guid = { c.ca + 1 } };
+
+                fixture_node(b, c.ca, NODE_CA, 1, c.description);
+                ck_assert_int_eq(subnet_builder_add_port(b, (struct guid) { c.ca }, &port), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &s), 0);
+        used += (size_t) sprintf(lines, "%s", yaml);
+        for (i = 1; i <= 300; i++)
+                used += (size_t) sprintf(lines + used, "  p%u:\n    pkey: 0x%04x\n    members:\n      everyone: limited\n"
+                                         "      node[%05u-%05u]: full\n      node%05u: full\n", i, i, i * 10, i * 10 + 9, i);
+        ck_assert_int_eq(policy_resolve(arena, parse(lines), s, &findings, &memberships), 0);
+        ck_assert_uint_eq(memberships->first[s->n_ports], 12000 * 301);
+}
+END_TEST
+
+static void add_oddities(TCase *c)
+{
+        tcase_add_loop_test(c, no_match, 0, ELEMENTS(no_matches));
+        tcase_add_test(c, no_match_is_an_error_when_strict);
+        tcase_add_test(c, no_match_within_a_group_is_said_once);
+        tcase_add_test(c, keywords_may_match_nothing);
+        tcase_add_test(c, partial);
+        tcase_add_test(c, partial_of_a_billion);
+        tcase_add_test(c, complete_ranges_are_not_partial);
+        tcase_add_test(c, switches_of_one_name);
+        tcase_add_test(c, switch_has_no_such_port);
+        tcase_add_test(c, duplicate_names);
+        tcase_add_test(c, several_devices_are_no_duplicates);
+        tcase_add_test(c, large);
+}
+
+static void add_rules(TCase *c)
+{
+        tcase_add_loop_test(c, selecting, 0, ELEMENTS(selections));
+        tcase_add_test(c, selecting_all);
+        tcase_add_test(c, selecting_group);
+        tcase_add_test(c, selecting_nonsense);
+        tcase_add_loop_test(c, specificity, 0, ELEMENTS(classes));
+        tcase_add_test(c, order_of_lines_does_not_matter);
+        tcase_add_test(c, the_deciding_line_is_named);
+        tcase_add_test(c, specificity_within_a_line);
+        tcase_add_test(c, ambiguous);
+        tcase_add_test(c, not_ambiguous_if_something_more_specific_decides);
+        tcase_add_test(c, not_ambiguous_if_they_agree);
+        tcase_add_test(c, each_pair_of_lines_once);
+        tcase_add_test(c, groups_may_be_ambiguous);
+        tcase_add_test(c, default_partition_made_up);
+        tcase_add_test(c, self_and_sm_stay_full);
+        tcase_add_test(c, self_may_be_both);
+        tcase_add_test(c, self_is_not_disputed_in_the_default_partition);
+        tcase_add_test(c, default_partition_not_owned);
+        tcase_add_test(c, external_ports_have_none);
+        tcase_add_test(c, no_members);
+}
+
+int main(void)
+{
+        Suite *suite = suite_create("policy_resolve");
+        TCase *c = tcase_create("policy_resolve");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_set_timeout(c, 120);
+        add_rules(c);
+        add_oddities(c);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

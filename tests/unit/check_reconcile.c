@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The whole decision: bytes of a policy and tables in memory to a plan. */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_fabric.h"
+#include "reconcile.h"
+
+static const char policy_text[] = "version: 1\n"
+                                  "partitions:\n"
+                                  "  default:\n"
+                                  "    pkey: 0x7fff\n"
+                                  "    members:\n"
+                                  "      ALL: limited\n"
+                                  "  tenant:\n"
+                                  "    pkey: 0x0101\n"
+                                  "    members:\n"
+                                  "      node[1-2]: full\n"
+                                  "      node0: limited\n";
+
+struct scene {
+        struct arena *a;
+        struct fake_fabric f;
+        struct findings findings;
+        struct reconciled decision;
+};
+
+static int decide(struct scene *s, uint32_t sm, uint16_t sm_lid)
+{
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+        struct policy *policy;
+        unsigned h;
+
+        s->a = arena_new();
+        fake_fabric_init(&s->f, s->a, 3, false);
+        for (h = 0; h < 3; h++)
+                fake_fabric_put(&s->f, s->f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+        s->f.subnet->sm = sm == SUBNET_NONE ? SUBNET_NONE : s->f.host[sm];
+        s->f.subnet->sm_lid.v = sm_lid;
+        findings_init(&s->findings, s->a);
+        ck_assert_int_eq(policy_parse(s->a, "p.yaml", policy_text, strlen(policy_text), &s->findings, &policy), 0);
+        return reconcile(s->a, policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+}
+
+static void done(struct scene *s)
+{
+        findings_done(&s->findings);
+        arena_free(s->a);
+}
+
+static bool ends_with(const struct scene *s, unsigned host, uint16_t key)
+{
+        const struct p_key *table = s->decision.plan->final_tables[s->f.host[host]];
+        unsigned i;
+
+        for (i = 0; i < FAKE_CAPACITY; i++)
+                if (table[i].v == key)
+                        return true;
+        return false;
+}
+
+START_TEST(test_policy_to_plan)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide(&s, 1, 11), 0);
+        ck_assert_uint_eq(s.findings.n, 0);
+        ck_assert(ends_with(&s, 0, 0xffff)); /* SELF */
+        ck_assert(ends_with(&s, 1, 0xffff)); /* the master SM's port */
+        ck_assert(ends_with(&s, 2, 0x7fff));
+        ck_assert(ends_with(&s, 0, 0x0101));
+        ck_assert(ends_with(&s, 1, 0x8101));
+        ck_assert_uint_eq(s.decision.plan->steps[PHASE_LOWER_ENDPORTS].n_writes, 1);
+        ck_assert_uint_eq(s.decision.plan->steps[PHASE_GRANT].n_writes, 3);
+        done(&s);
+}
+END_TEST
+
+/* There is a master SM, and its port is not in the picture: it would be lowered with all others. */
+START_TEST(test_sm_port_missing)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide(&s, SUBNET_NONE, 77), -EBADMSG);
+        ck_assert_uint_eq(s.findings.n_errors, 1);
+        ck_assert_int_eq(s.findings.items[0].code, FINDING_SUBNET_SM_UNKNOWN);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "LID 77"));
+        done(&s);
+}
+END_TEST
+
+START_TEST(test_no_sm)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide(&s, SUBNET_NONE, 0), 0);
+        ck_assert_uint_eq(s.findings.n_warnings, 1);
+        ck_assert_int_eq(s.findings.items[0].code, FINDING_SUBNET_SM_UNKNOWN);
+        done(&s);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("reconcile");
+        TCase *t = tcase_create("reconcile");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_test(t, test_policy_to_plan);
+        tcase_add_test(t, test_sm_port_missing);
+        tcase_add_test(t, test_no_sm);
+        suite_add_tcase(s, t);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_ENV);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "settings/settings.h"
+
+static struct arena *arena;
+static struct findings findings;
+
+static void setup(void)
+{
+        arena = arena_new();
+        ck_assert_ptr_nonnull(arena);
+        findings_init(&findings, arena);
+}
+
+static void teardown(void)
+{
+        findings_done(&findings);
+        arena_free(arena);
+}
+
+static int parse(const char *yaml, struct settings **ret)
+{
+        *ret = NULL;
+        return settings_parse(arena, "pkeyd.yaml", yaml, strlen(yaml), &findings, ret);
+}
+
+static struct settings *accept(const char *yaml)
+{
+        struct settings *s;
+
+        ck_assert_msg(parse(yaml, &s) == 0, "%s", findings.n ? findings.items[0].text : "?");
+        ck_assert_uint_eq(findings.n, 0);
+        return s;
+}
+
+static void refuse(const char *yaml, const char *text)
+{
+        struct settings *s;
+        size_t before = findings.n;
+
+        ck_assert_int_eq(parse(yaml, &s), -EBADMSG);
+        ck_assert_ptr_null(s);
+        ck_assert_uint_eq(findings.n, before + 1);
+        ck_assert_msg(strstr(findings.items[before].text, text) != NULL, "%s", findings.items[before].text);
+}
+
+START_TEST(defaults)
+{
+        struct settings expected, *s = accept("");
+
+        settings_default(&expected);
+        ck_assert_mem_eq(s, &expected, sizeof(expected));
+        ck_assert_mem_eq(accept("# nothing\n"), &expected, sizeof(expected));
+        ck_assert_ptr_null(s->ca);
+        ck_assert_uint_eq(s->port, 0);
+        ck_assert_int_eq(s->mode, MODE_ENFORCE);
+        ck_assert_int_eq(s->unmanaged, UNMANAGED_REMOVE);
+        ck_assert_int_eq(s->enforcement, ENFORCEMENT_BOTH);
+        ck_assert_int_eq(s->enforcement_overflow, OVERFLOW_REFUSE);
+        ck_assert(!s->repair_index0);
+        ck_assert_uint_eq(s->sweep_interval, 60 * USEC_PER_SEC);
+        ck_assert_uint_eq(s->timeout, 500 * USEC_PER_MSEC);
+        ck_assert_uint_eq(s->window, 128);
+}
+END_TEST
+
+START_TEST(all_keys)
+{
+        const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: always\nunmanaged: keep\n"
+                                          "enforcement: out\nenforcement_overflow: disable\nrepair_index0: true\n"
+                                          "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n");
+
+        ck_assert_str_eq(s->ca, "mlx5_1");
+        ck_assert_uint_eq(s->port, 2);
+        ck_assert_int_eq(s->mode, MODE_AUDIT);
+        ck_assert_int_eq(s->unmanaged, UNMANAGED_KEEP);
+        ck_assert_int_eq(s->enforcement, ENFORCEMENT_OUT);
+        ck_assert_int_eq(s->enforcement_overflow, OVERFLOW_DISABLE);
+        ck_assert(s->repair_index0);
+        ck_assert_uint_eq(s->sweep_interval, 120 * USEC_PER_SEC);
+        ck_assert_uint_eq(s->timeout, 250 * USEC_PER_MSEC);
+        ck_assert_uint_eq(s->window, 4096);
+}
+END_TEST
+
+/* What the schema says the default is, is the default. */
+START_TEST(schema_tells_the_defaults)
+{
+        struct settings expected, *s;
+        size_t i;
+
+        settings_default(&expected);
+        for (i = 0; i < settings_n_keys; i++) {
+                if (!settings_schema[i].standard)
+                        continue;
+                s = accept(arena_printf(arena, "%s: %s\n", settings_schema[i].name, settings_schema[i].standard));
+                ck_assert_msg(memcmp(s, &expected, sizeof(expected)) == 0, "%s", settings_schema[i].name);
+        }
+}
+END_TEST
+
+static const struct {
+        const char *text;
+        usec_t usec;
+} durations[] = {
+        { "1s", USEC_PER_SEC },        { "1000ms", USEC_PER_SEC },         { "5m", 300 * USEC_PER_SEC },
+        { "1h", 3600 * USEC_PER_SEC }, { "24h", 24 * 3600 * USEC_PER_SEC }, { "007s", 7 * USEC_PER_SEC },
+};
+
+START_TEST(duration)
+{
+        ck_assert_uint_eq(accept(arena_printf(arena, "sweep_interval: %s\n", durations[_i].text))->sweep_interval,
+                          durations[_i].usec);
+}
+END_TEST
+
+static const struct {
+        const char *yaml, *text;
+} refused[] = {
+        { "sweep_interval: 60", "sweep_interval: '60' has no unit (accepted: 1s to 24h)" },
+        { "sweep_interval: 999ms", "'999ms' is out of range (accepted: 1s to 24h)" },
+        { "sweep_interval: 25h", "'25h' is out of range" },
+        { "sweep_interval: 999999999h", "out of range" },
+        { "sweep_interval: 18446744073709551616s", "is not a duration" },
+        { "timeout: 9ms", "timeout: '9ms' is out of range (accepted: 10ms to 60s)" },
+        { "timeout: 1us", "'1us' has an unknown unit" },
+        { "window: 0", "window: '0' is out of range (accepted: 1 to 4096)" },
+        { "window: many", "'many' is not a number" },
+        { "port: 255", "port: '255' is out of range (accepted: 1 to 254)" },
+        { "ca: a/b", "ca: 'a/b' is not a device name" },
+        { "mode: observe", "mode: 'observe' is not known (accepted: enforce, audit)" },
+        { "writer: opensm", "writer: 'opensm' is not supported by this version (accepted: direct)" },
+        { "role: follow-sm", "role: 'follow-sm' is not supported by this version (accepted: always)" },
+        { "violations: {interval: 60s}", "violations: is not supported by this version" },
+        { "metrics: {textfile: /tmp/x}", "metrics: is not supported by this version" },
+        { "opensm: {}", "opensm: is not supported by this version" },
+        { "m_key_file: /etc/pkeyd/m_key", "m_key_file: is not supported by this version" },
+        { "sa_key_file: /etc/pkeyd/sa_key", "sa_key_file: is not supported by this version" },
+        { "repair_index0: 1", "repair_index0: '1' is not a truth value (accepted: true, false)" },
+        { "sweepinterval: 1s", "unknown key 'sweepinterval'" },
+        { "mode: audit\nmode: audit", "'mode' stands here twice" },
+        { "mode: [audit", "not valid YAML" },
+        { "mode:", "mode: nothing follows (accepted: enforce, audit)" },
+        { "- mode", "the file is a list" },
+};
+
+START_TEST(refusing)
+{
+        refuse(refused[_i].yaml, refused[_i].text);
+}
+END_TEST
+
+/* A file of which one key is wrong changes nothing. */
+START_TEST(all_or_nothing)
+{
+        struct settings *s;
+
+        ck_assert_int_eq(parse("mode: audit\nwindow: 0\nport: 0\n", &s), -EBADMSG);
+        ck_assert_ptr_null(s);
+        ck_assert_uint_eq(findings.n_errors, 2);
+        ck_assert_uint_eq(findings.items[0].where.line, 2);
+        ck_assert_uint_eq(findings.items[0].where.column, 9);
+        ck_assert_int_eq(findings.items[0].code, FINDING_VALUE_INVALID);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("settings");
+        TCase *c = tcase_create("settings");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, defaults);
+        tcase_add_test(c, all_keys);
+        tcase_add_test(c, schema_tells_the_defaults);
+        tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
+        tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
+        tcase_add_test(c, all_or_nothing);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
