@@ -14,7 +14,6 @@
 #include "subnet/survey.h"
 #include "watch/backoff.h"
 
-#define RETRIES         4
 #define DISCOVERY_TAKES (20 * USEC_PER_MSEC)
 #define SOON            (5 * USEC_PER_SEC)
 #define MAX_EVENTS      3000000
@@ -94,6 +93,7 @@ void daemon_start(struct sim *s)
 {
         struct sim_daemon *d = &s->daemon;
         static const unsigned windows[] = { 1, 4, 16, 128 };
+        static const uint8_t retries[] = { 0, 1, 4, STAGE_RETRIES }; /* the fewer, the more remains unconfirmed */
         struct mad_engine_config config = {
                 .window = windows[prng_below(&s->rng, 4)],
                 .timeout = 500 * USEC_PER_MSEC,
@@ -107,6 +107,7 @@ void daemon_start(struct sim *s)
         if (mad_engine_new(&config, &d->engine) < 0)
                 abort();
         wire_forget(s);
+        d->retries = retries[prng_below(&s->rng, 4)];
         d->sweep_at = s->now;
         d->retry_at = USEC_INFINITY;
         d->retry_delay = 0;
@@ -229,7 +230,7 @@ static int survey_all(struct pass *p)
 {
         struct sim *s = p->s;
         struct sim_daemon *d = p->d;
-        struct survey_options options = { .retries = RETRIES };
+        struct survey_options options = { .retries = d->retries };
         struct picture *picture = picture_new();
         usec_t began = s->now;
         struct smp_stage stage;
@@ -263,7 +264,7 @@ static int survey_all(struct pass *p)
 
 static int survey_failed(struct pass *p)
 {
-        struct survey_options options = { .retries = RETRIES };
+        struct survey_options options = { .retries = p->d->retries };
         usec_t began = p->s->now;
         struct observed *seen;
         struct smp_stage stage;
@@ -324,8 +325,8 @@ static void save_memory(struct sim *s)
 
 static enum sim_result carry_out(struct pass *p)
 {
-        struct apply_options options = { .retries = RETRIES };
         struct sim_daemon *d = p->d;
+        struct apply_options options = { .retries = d->retries };
         struct apply_summary summary;
         struct smp_stage stage;
         int r;

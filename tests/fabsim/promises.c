@@ -186,16 +186,23 @@ static bool leaf_is_special(const struct sim *s, const struct intent *it, const 
 
 /* --- transitions ----------------------------------------------------------------------------------------------------- */
 
+/* A table that does not take an entry, and says so, breaks nothing: pkeyd compares the answer and holds the base. But what is
+ * moved within one block (a repair of index 0) is gone from its old place by then. */
+static bool is_sound(const struct sim *s, const struct fabsim_port *p)
+{
+        return !p->lies && (p->swallows.v == 0 || !s->transition.intent->settings.repair_index0);
+}
+
 static bool is_armed(struct sim *s, unsigned endport)
 {
         struct fabsim_place at;
 
         if (!s->transition.census.entries[endport].is_there || !record_at(s, s->endports[endport])->is_known ||
-            fabsim_port_at(&s->f, s->endports[endport])->lies)
+            !is_sound(s, fabsim_port_at(&s->f, s->endports[endport])))
                 return false;
         if (!leaf_of(s, endport, &at) || !may_enforce(s, at))
                 return true;
-        return record_at(s, at)->is_known && !fabsim_port_at(&s->f, at)->lies;
+        return record_at(s, at)->is_known && is_sound(s, fabsim_port_at(&s->f, at));
 }
 
 static unsigned level_in(const struct p_key *keys, unsigned n, uint16_t base)

@@ -119,6 +119,7 @@ enum sim_result { SIM_DONE, SIM_PARTIAL, SIM_REFUSED, SIM_ENDED, SIM_ERROR, SIM_
 /* What src/pkeyd/daemon.h keeps. */
 struct sim_daemon {
         struct mad_engine *engine;
+        uint8_t retries;                           /* of its stages */
         struct picture *picture;
         struct census census;                      /* of the picture */
         struct sim_generation *generation, *candidate;
