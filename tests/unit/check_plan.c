@@ -405,6 +405,22 @@ START_TEST(test_end_reached)
 }
 END_TEST
 
+/* The last index of all is behind the highest, too; a hole that nobody remembers comes after it. */
+START_TEST(test_last_index_before_holes)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, FAKE_CAPACITY - 2, 0x8012);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0x8014, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), FAKE_CAPACITY - 1);
+        ck_assert_uint_eq(index_of(&c, p, 0x8014), 1);
+        index_case_done(&c);
+}
+END_TEST
+
 START_TEST(test_full_table_reuses_what_it_frees)
 {
         struct index_case c;
@@ -830,6 +846,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_new_entry_goes_behind_the_highest);
         tcase_add_test(t, test_memory_knows_higher_ones);
         tcase_add_test(t, test_end_reached);
+        tcase_add_test(t, test_last_index_before_holes);
         tcase_add_test(t, test_full_table_reuses_what_it_frees);
         tcase_add_test(t, test_overflow_is_refused);
         tcase_add_test(t, test_stuck_in_transition);
