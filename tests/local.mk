@@ -25,6 +25,7 @@ include tests/unit/shell.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk
+include tests/mutate/local.mk
 include tests/golden/local.mk
 include tests/lint/local.mk
 include tests/system/local.mk

@@ -465,7 +465,7 @@ static void finish(struct apply *ap)
 {
         uint32_t base, n = 0;
 
-        for (base = 1; base <= P_KEY_BASE_MASK; base++)
+        for (base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
                 if (has_base(ap->held_next, (uint16_t) base))
                         ap->held_bases[n++] = (uint16_t) base;
         ap->done = true;

@@ -184,7 +184,7 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
          * a further request to the same destination) it speaks of a dead port, and must not slow down all others. */
         if (x->tries == 1 && !x->suspect)
-                mad_engine_window_lost(&e->window, x->send_number, e->n_sends);
+                mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 
         if (has_tries_left(x))
                 be_ready_again(e, slot);
@@ -244,6 +244,7 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         x->level = (uint8_t) MIN(x->tries, FLIGHT_LEVELS - 1U);
         x->deadline = usec_add(e->now, e->timeout << x->level);
         x->send_number = ++e->n_sends;
+        x->window_then = e->window.size;
         mad_engine_list_append(&e->table, &e->flying[x->level], slot);
         e->in_flight++;
         e->counters.sent++;

@@ -39,6 +39,7 @@ struct mad_transaction {
         uint8_t level;              /* of the list that it flies or rests in */
         usec_t deadline;
         uint64_t send_number;       /* of its last try */
+        unsigned window_then;       /* when it was sent */
         enum smp_outcome outcome;
         uint16_t mad_status;
 };

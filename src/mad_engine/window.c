@@ -5,6 +5,8 @@
 
 #define WINDOW_START   16
 #define WINDOW_MINIMUM 4
+/* Flights for each step above the ceiling. */
+#define FLIGHTS_ABOVE_CEILING 64
 
 void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum)
 {
@@ -12,24 +14,26 @@ void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum)
                 .size = MIN(WINDOW_START, maximum),
                 .maximum = maximum,
                 .threshold = maximum,
+                .ceiling = maximum,
         };
 }
 
 void mad_engine_window_answered(struct mad_engine_window *w)
 {
-        if (w->size >= w->maximum)
-                return;
-        if (w->size >= w->threshold && ++w->answers < w->size)
+        unsigned needed = w->size < w->threshold ? 1 : w->size < w->ceiling ? w->size : w->size * FLIGHTS_ABOVE_CEILING;
+
+        if (w->size >= w->maximum || ++w->answers < needed)
                 return;
         w->size++;
         w->answers = 0;
 }
 
-void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, uint64_t last)
+void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, unsigned size_then, uint64_t last)
 {
         if (lost <= w->cut_at)
                 return;
-        w->size = MAX(w->size / 2, MIN(WINDOW_MINIMUM, w->maximum));
+        w->ceiling = MIN(w->size, size_then);
+        w->size = MAX(w->ceiling / 2, MIN(WINDOW_MINIMUM, w->maximum));
         w->threshold = w->size;
         w->answers = 0;
         w->cut_at = last;

@@ -6,6 +6,11 @@ check_PROGRAMS += check_fabsim
 TESTS += check_fabsim
 check_fabsim_SOURCES = tests/fabsim/check_fabsim.c $(FABSIM_FABRIC)
 check_fabsim_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_small
+TESTS += check_small
+check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
+check_small_LDADD = $(TEST_LIBS)
 endif
 
 # Beside the core, pkeyd's pictures are pkeyd's own: src/pkeyd/picture.c needs nothing of the shell.
@@ -17,3 +22,9 @@ tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh
 EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds
+
+# The window: a benchmark in virtual time, so it is a test as well.
+check_PROGRAMS += tests/fabsim/bench_window
+TESTS += tests/fabsim/bench_window
+tests_fabsim_bench_window_SOURCES = tests/fabsim/bench_window.c tests/fabsim/events.c tests/fabsim/events.h $(FABSIM_FABRIC)
+tests_fabsim_bench_window_LDADD = libpkeyd-core.la

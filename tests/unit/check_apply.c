@@ -269,6 +269,95 @@ START_TEST(test_set_refused)
 }
 END_TEST
 
+/* Carried out, and yet a status. */
+static bool refuse_but_do(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (!on_fault_port(r, request, SMP_SET))
+                return false;
+        (void) fake_fabric_answer(&r->f, request, ret);
+        ret->outcome = SMP_REFUSED;
+        ret->mad_status = 0x1c;
+        return true;
+}
+
+START_TEST(test_refused_is_looked_at)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = refuse_but_do;
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2); /* what is there decides, not what was said */
+        ck_assert_mem_eq(r.o->tables[r.f.host[0]].entries, r.f.tables[r.f.host[0]], sizeof(r.f.tables[0]));
+        run_done(&r);
+}
+END_TEST
+
+/* Arrives, and then nothing is heard of the port any more. */
+static bool do_and_die(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (on_fault_port(r, request, SMP_SET) && r->n_faults++ == 0)
+                (void) fake_fabric_answer(&r->f, request, ret);
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return r->n_faults > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port;
+}
+
+/* Its table is not a read one any more, and the base stays as it is everywhere until it is read again. */
+START_TEST(test_unconfirmed_is_doubted)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct observed_table *t;
+        struct observed *first;
+        struct run r;
+
+        two_grants(&r);
+        r.memory = index_memory_new();
+        r.fault = do_and_die;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        first = r.o;
+        t = &first->tables[r.f.host[0]];
+        ck_assert_int_eq(t->source, TABLE_ASSUMED);
+        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_uint_eq(t->n_doubted, 1);
+        ck_assert_uint_eq(t->doubted[0], FAKE_BASE(1));
+
+        /* another policy: host 1 leaves both, host 0 is not asked to change as far as anybody knows */
+        default_members(to);
+        to[1][2] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.o->tables[r.f.host[0]] = *t;
+        run_apply(&r);
+        ck_assert(has_entry(&r, r.f.host[1], 0x8011));
+        ck_assert(has_entry(&r, r.f.host[1], 0x8012));
+        run_done(&r);
+}
+END_TEST
+
+/* The revoke arrives, no answer does: the index must not look never used to the next plan. */
+START_TEST(test_freed_index_is_noted_at_once)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const struct freed_index *freed;
+        struct run r;
+        size_t n;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        run_plan(&r, to, 1);
+        r.memory = index_memory_new();
+        r.fault_port = r.f.host[0];
+        r.fault = do_and_die;
+        run_apply(&r);
+        freed = index_memory_get(r.memory, r.f.subnet->nodes[r.f.subnet->ports[r.f.host[0]].node].guid, 1, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(freed[0].index, 1);
+        ck_assert_uint_eq(freed[0].base, FAKE_BASE(1));
+        run_done(&r);
+}
+END_TEST
+
 static bool dead_port(struct run *r, const struct smp_request *request, struct smp_result *ret)
 {
         *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
@@ -648,6 +737,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
         tcase_add_test(t, test_set_refused);
+        tcase_add_test(t, test_refused_is_looked_at);
+        tcase_add_test(t, test_unconfirmed_is_doubted);
+        tcase_add_test(t, test_freed_index_is_noted_at_once);
         tcase_add_test(t, test_read_before_write_unanswered);
         tcase_add_test(t, test_changed_behind_our_back);
         tcase_add_test(t, test_there_already);

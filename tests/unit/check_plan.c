@@ -251,6 +251,40 @@ START_TEST(test_three_ports_two_bases)
 }
 END_TEST
 
+/* A switch that forgot its table while it enforces: what it opens for a host that has the base already is a grant, and a bit
+ * that goes off there waits for the end. */
+START_TEST(test_switch_grants_last)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct plan_options off = { .enforcement = ENFORCEMENT_OFF };
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct fake_fabric f;
+        struct desired desired;
+        struct plan *plan;
+
+        fake_fabric_init(&f, a, 2, true);
+        memset(to, 0, sizeof(to));
+        all_full_default(to);
+        for (unsigned h = 0; h < 2; h++) {
+                fake_fabric_put(&f, f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+                fake_fabric_put(&f, f.leaf[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+                fake_fabric_put(&f, f.host[h], FAKE_BASE(1), h == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL);
+                to[h][1] = MEMBERSHIP_LIMITED;
+        }
+        fake_fabric_put(&f, f.leaf[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        fake_fabric_desire(&f, a, to, 2, &desired);
+        plan = plan_or_die(&f, a, &desired, fake_fabric_observe(&f, a), NULL, &remove_options);
+        ck_assert_uint_eq(plan->steps[PHASE_OPEN].n_writes, 0);
+        ck_assert_uint_eq(plan->steps[PHASE_GRANT].n_writes, 1);
+        ck_assert_uint_eq(plan->steps[PHASE_GRANT].writes[0].port, f.leaf[0]);
+        plan = plan_or_die(&f, a, &desired, fake_fabric_observe(&f, a), NULL, &off);
+        ck_assert_uint_eq(plan->steps[PHASE_RELAX].n_writes, 1);
+        ck_assert_uint_eq(plan->steps[PHASE_RELAX].writes[0].port, f.leaf[1]);
+        ck_assert_uint_eq(plan->steps[PHASE_ENFORCE].n_writes, 1);
+        ck_assert_uint_eq(plan->steps[PHASE_ENFORCE].writes[0].port, f.leaf[0]);
+}
+END_TEST
+
 /* --- indexes --------------------------------------------------------------------------------------------------------- */
 
 struct index_case {
@@ -792,6 +826,7 @@ static Suite *plan_suite(void)
         tcase_add_loop_test(t, test_three_ports_two_bases, 0, 4);
         suite_add_tcase(s, t);
         t = tcase_create("indexes");
+        tcase_add_test(t, test_switch_grants_last);
         tcase_add_test(t, test_new_entry_goes_behind_the_highest);
         tcase_add_test(t, test_memory_knows_higher_ones);
         tcase_add_test(t, test_end_reached);

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wrongs: what it is, where, the text, and what stands there instead."""
+
+from collections import namedtuple
+
+Wrong = namedtuple("Wrong", "name path old new")
+
+PORT_PLAN = "src/plan/port_plan.c"
+PLAN = "src/plan/plan.c"
+PLAN_H = "src/plan/plan.h"
+APPLY = "src/apply/apply.c"
+ENGINE = "src/mad_engine/mad_engine.c"
+TABLE = "src/mad_engine/table.c"
+WINDOW = "src/mad_engine/window.c"
+OBSERVED = "src/subnet/observed.c"
+SURVEY = "src/subnet/survey.c"
+VERIFY = "src/verify/verify.c"
+SMP = "src/ib/smp.c"
+MEMORY = "src/plan/index_memory.c"
+
+WRONGS = [
+    # the order of phases
+    Wrong("revoke-after-raise", PLAN_H,
+          "        PHASE_REVOKE,\n        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n        PHASE_RAISE,\n",
+          "        PHASE_CLOSE,\n        PHASE_RELAX,\n        PHASE_OPEN,\n        PHASE_RAISE,\n        PHASE_REVOKE,\n"),
+    Wrong("raise-after-lower", PLAN_H, "        PHASE_RAISE,\n        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n",
+          "        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n        PHASE_RAISE,\n"),
+    Wrong("grant-before-lower", PLAN_H,
+          "        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n        PHASE_GRANT,\n",
+          "        PHASE_GRANT,\n        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n"),
+    Wrong("lower-enforcing-first", PLAN_H, "        PHASE_LOWER_ENDPORTS,\n        PHASE_LOWER_ENFORCING,\n",
+          "        PHASE_LOWER_ENFORCING,\n        PHASE_LOWER_ENDPORTS,\n"),
+    Wrong("enforce-before-grant", PLAN_H, "        PHASE_GRANT,\n        PHASE_ENFORCE,\n",
+          "        PHASE_ENFORCE,\n        PHASE_GRANT,\n"),
+    Wrong("a-lower-is-a-revoke", PORT_PLAN, "if (after != LEVEL_NONE && after < before && p_key_is_full(key))",
+          "if (after < before && p_key_is_full(key))"),
+    Wrong("raise-as-grant", PORT_PLAN, "return before == LEVEL_LIMITED && p_key_is_full(key) ? PHASE_RAISE : PHASE_GRANT;",
+          "return PHASE_GRANT;"),
+    Wrong("switch-grants-early", PORT_PLAN,
+          "return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT : PHASE_OPEN;", "return PHASE_OPEN;"),
+    Wrong("relax-early", PLAN, "if (pl->plan->final_tables[port] && holds_back(pl, port))", "if (false && holds_back(pl, port))"),
+    Wrong("enforce-and-cut-off", PLAN, "} else if (would_cut_off(pl, port, &key)) {",
+          "} else if (false && would_cut_off(pl, port, &key)) {"),
+
+    # indexes
+    Wrong("entry-moves", PORT_PLAN, "                if (index >= 0)\n                        pp->b[index] = key;\n",
+          "                if (index > 1)\n                        pp->b[index] = key;\n"),
+    Wrong("freed-index-first", PORT_PLAN, "        if (next < pp->capacity)\n                return (int) next;\n", ""),
+    Wrong("last-index-never-used", PORT_PLAN, "        if (next < pp->capacity)\n", "        if (next + 1 < pp->capacity)\n"),
+    Wrong("memory-not-asked", PORT_PLAN, "next = MAX(next, (uint32_t) pp->freed[k].index + 1);", "next = MAX(next, 0u);"),
+    Wrong("index0-for-anybody", PORT_PLAN, "return pp->index0_base ? 1 : 0;", "return 0;"),
+    Wrong("freed-not-noted", APPLY, "                note_freed(ap, w, t);\n", ""),
+    Wrong("youngest-freed-first", MEMORY, "(c == 0 && m->items[middle].sequence < sequence)",
+          "(c == 0 && m->items[middle].sequence > sequence)"),
+    Wrong("overflow-by-one", PORT_PLAN, "pp->overflow = pp->needed > pp->capacity;",
+          "pp->overflow = pp->needed > pp->capacity + 1u;"),
+    Wrong("owns-ignored", PORT_PLAN, "        if (!policy_owns(pp->policy, p_key_base(key)))\n                return false;\n", ""),
+    Wrong("keep-ignored", PORT_PLAN, "return pp->options->unmanaged == UNMANAGED_REMOVE || policy_find_base",
+          "return true || policy_find_base"),
+
+    # blocks
+    Wrong("block-edge-in-plan", PLAN, "uint16_t block, n_blocks = (uint16_t) ((pp->capacity + P_KEY_BLOCK_ENTRIES - 1)",
+          "uint16_t block, n_blocks = (uint16_t) ((pp->capacity)"),
+    Wrong("block-edge-in-observed", OBSERVED, "return MIN((size_t) P_KEY_BLOCK_ENTRIES, t->capacity - first);",
+          "return MIN((size_t) P_KEY_BLOCK_ENTRIES - 1, t->capacity - first);"),
+    Wrong("changes-of-a-block-lost", PLAN, "                w->after[i] = key;\n        }\n        if (w) {",
+          "                w->after[i] = key;\n                break;\n        }\n        if (w) {"),
+    Wrong("switch-port-forgotten", APPLY, "uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;",
+          "uint8_t switch_port = 0;"),
+
+    # apply
+    Wrong("no-read-before-write", APPLY, "        } else if (!blocks_equal(ap, w, entries, t->before)) {\n",
+          "        } else if (false) {\n"),
+    Wrong("base-not-held-back", APPLY, "                hold_bases_of(ap, w);\n                ap->port_failed[w->port] = 1;\n",
+          "                ap->port_failed[w->port] = 1;\n"),
+    Wrong("held-in-vain", APPLY, "if (is_held(ap, w->before[i]) || is_held(ap, w->after[i]) || t->before[i].v != w->before[i].v) {",
+          "if (t->before[i].v != w->before[i].v) {"),
+    Wrong("no-barrier", APPLY,
+          "                if (ap->n_ready > 0 || ap->n_ended < ap->plan->steps[ap->phase].n_writes)\n                        return;\n",
+          "                if (ap->n_ready > 0 || (ap->n_ended == 0 && ap->n_ended < ap->plan->steps[ap->phase].n_writes))\n"
+          "                        return;\n"),
+    Wrong("answer-not-compared", APPLY, "        if (blocks_equal(ap, w, entries, ap->tasks[i].after))\n                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);",
+          "        if (true || blocks_equal(ap, w, entries, ap->tasks[i].after))\n                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);"),
+    Wrong("set-retried-blindly", APPLY, "ret->retries = 0; /* no answer", "ret->retries = 4; /* no answer"),
+    Wrong("no-read-back", APPLY, "                if (!blocks_equal(ap, w, entries, known))\n", "                if (false)\n"),
+    Wrong("unconfirmed-called-read", APPLY, "        if (ap->tasks[i].rounds > 0)\n                doubt_task(ap, i, result);\n",
+          "        (void) doubt_task;\n"),
+    Wrong("doubt-forgotten", APPLY, "        hold_doubted(ap);\n", "        (void) hold_doubted;\n"),
+    Wrong("doubt-not-handed-on", OBSERVED, "        to->n_doubted = from->n_doubted;\n", ""),
+    Wrong("half-a-repair", APPLY, "if (*ret_partly && is_all_or_nothing(ap->phase)) {",
+          "if (false && is_all_or_nothing(ap->phase)) {"),
+    Wrong("bits-do-not-wait", APPLY, "        } else if (ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) {\n",
+          "        } else if (false && enforcement_must_wait(ap, w->port)) {\n"),
+    Wrong("bits-doubt-forgotten", APPLY, "                t->enforcement_doubted = true;\n", ""),
+    Wrong("unread-is-written", APPLY, "} else if (table_of(ap, w)->source != TABLE_READ) {",
+          "} else if (table_of(ap, w)->source == TABLE_UNKNOWN) {"),
+    Wrong("abort-ignored", APPLY, "        ap->aborted = true;\n", ""),
+    Wrong("not-read-back-is-right", APPLY, "                if (w->kind == WRITE_BLOCK)\n                        call_unread(table_of(ap, w), result);\n", ""),
+
+    # the engine and what is underneath
+    Wrong("wrong-modifier-accepted", SMP, " || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)", ")"),
+    Wrong("short-answer-accepted", ENGINE, "        if (frame->length < MAD_SIZE) {", "        if (frame->length < 24) {"),
+    Wrong("two-to-one-destination", TABLE, "return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;",
+          "return x->state == TRANSACTION_READY || x->state == TRANSACTION_RESTING;"),
+    Wrong("busy-is-an-answer", ENGINE, "        if (mad_status_is_busy(status))\n                return told_busy(e, slot);\n",
+          "        (void) told_busy;\n"),
+    Wrong("status-ignored", ENGINE, "status == 0 ? SMP_ANSWERED : SMP_REFUSED", "SMP_ANSWERED"),
+    Wrong("one-retry-too-many", ENGINE, "return x->tries <= x->request.retries;", "return x->tries <= x->request.retries + 1;"),
+    Wrong("window-never-cut", WINDOW, "w->size = MAX(w->size / 2, MIN(WINDOW_MINIMUM, w->maximum));", "w->size = w->size;"),
+    Wrong("window-cut-from-what-it-is-now", WINDOW, "w->ceiling = MIN(w->size, size_then);", "w->ceiling = w->size;"),
+    Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
+    Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
+    Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
+
+    # verify
+    Wrong("unexpected-not-seen", VERIFY, "                        vf->unexpected[vf->n_unexpected++] = key;\n",
+          "                        vf->unexpected[0] = key;\n"),
+    Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
+          "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
+]
