@@ -198,8 +198,10 @@ static void look_again_at(struct kernel *k, usec_t at)
  * elsewhere too (a subnet manager that was started again writes every table), so the whole fabric is next. */
 static void ask_sma(struct kernel *k, struct guid guid)
 {
-        usec_t at = MAX(clock_now(), k->asked_at + LOOK_GAP);
+        usec_t now = clock_now(), at = k->asked_at;
 
+        if (at <= now) /* else one is on its way */
+                at = MAX(now, at + LOOK_GAP);
         k->asked_at = at;
         daemon_look_at_port(k->d, guid, at);
         daemon_look_soon(k->d);

@@ -83,6 +83,16 @@ static bool translate(enum ibv_event_type type, enum verbs_event_kind *ret)
         return false;
 }
 
+/* The next scan closes it. */
+static void give_up(struct device *d)
+{
+        struct verbs_event e = { .kind = VERBS_DEVICE_FATAL, .device = d->name };
+
+        d->fatal = true;
+        (void) sd_event_source_set_enabled(d->source, SD_EVENT_OFF);
+        d->host->handler(&e, d->host->userdata);
+}
+
 static void pass_on(struct device *d, const struct ibv_async_event *event)
 {
         struct verbs_event e = { .device = d->name };
@@ -90,32 +100,34 @@ static void pass_on(struct device *d, const struct ibv_async_event *event)
         if (!translate(event->event_type, &e.kind))
                 return;
         if (e.kind == VERBS_DEVICE_FATAL) {
-                d->fatal = true;
-        } else {
-                e.number = (unsigned) event->element.port_num;
-                e.port_guid = port_guid(d, e.number);
+                give_up(d);
+                return;
         }
+        e.number = (unsigned) event->element.port_num;
+        e.port_guid = port_guid(d, e.number);
         d->host->handler(&e, d->host->userdata);
 }
 
-/* The descriptor is readable. One that fails is not listened to any more; the next scan closes its device. */
+/* A descriptor that fails belongs to a device that has failed. */
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct device *d = userdata;
         struct ibv_async_event event;
 
+        (void) source;
         (void) fd;
         for (unsigned i = 0; i < MAX_EVENTS && !d->fatal; i++) {
                 if (ibv_get_async_event(d->context, &event) != 0) {
-                        if (errno != EAGAIN && errno != EINTR)
-                                d->fatal = true;
-                        break;
+                        if (errno == EAGAIN || errno == EINTR)
+                                break;
+                        give_up(d);
+                        return 0;
                 }
                 ibv_ack_async_event(&event);
                 pass_on(d, &event);
         }
-        if (d->fatal || (revents & (EPOLLERR | EPOLLHUP)))
-                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        if (!d->fatal && (revents & (EPOLLERR | EPOLLHUP)))
+                give_up(d);
         return 0;
 }
 

@@ -15,7 +15,7 @@ import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "behind-its-back",
-             "local-verify", "unplugged", "opensm-killed", "no-umad")
+             "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
@@ -454,6 +454,19 @@ def behind_its_back():
 
 def main_pid():
     return property_of_unit("MainPID")
+
+
+def link_lost():
+    start_service()
+    before = main_pid()
+    moment = time.monotonic()
+    fabric.console('Unlink "H0"[1]')
+    waiting = wait_entry("WAITING_FOR_PORT", moment, 15)
+    check("down" in waiting["MESSAGE"], "says", waiting["MESSAGE"])
+    fabric.console('ReLink "H0"[1]')
+    wait_entry("PORT_FOUND", moment, 45)
+    in_force(FIRST_KEYS, 20)
+    check(main_pid() == before, "pkeyd was restarted")
 
 
 def unplugged():

@@ -215,6 +215,7 @@ ExecStopPost=/lab/off
 StandardOutput=file:/lab/results/log
 StandardError=inherit
 TimeoutStartSec=infinity
+KillSignal=SIGKILL
 END
 """
 
