@@ -275,8 +275,8 @@ START_TEST(test_switch_grants_last)
         fake_fabric_desire(&f, a, to, 2, &desired);
         plan = plan_or_die(&f, a, &desired, fake_fabric_observe(&f, a), NULL, &remove_options);
         ck_assert_uint_eq(plan->steps[PHASE_OPEN].n_writes, 0);
-        ck_assert_uint_eq(plan->steps[PHASE_GRANT].n_writes, 1);
-        ck_assert_uint_eq(plan->steps[PHASE_GRANT].writes[0].port, f.leaf[0]);
+        ck_assert_uint_eq(plan->steps[PHASE_GRANT_ENFORCING].n_writes, 1);
+        ck_assert_uint_eq(plan->steps[PHASE_GRANT_ENFORCING].writes[0].port, f.leaf[0]);
         plan = plan_or_die(&f, a, &desired, fake_fabric_observe(&f, a), NULL, &off);
         ck_assert_uint_eq(plan->steps[PHASE_RELAX].n_writes, 1);
         ck_assert_uint_eq(plan->steps[PHASE_RELAX].writes[0].port, f.leaf[1]);
