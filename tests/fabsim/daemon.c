@@ -160,9 +160,10 @@ static void take_and_send(struct sim *s, const struct smp_stage *stage)
         for (unsigned n = mad_engine_wants(e); n > 0 && stage->next(stage->state, &request); n--)
                 (void) mad_engine_submit(e, &request);
         while (!s->daemon.killed && mad_engine_next_send(e, s->now, &frame)) {
-                wire_send(s, &frame);
                 if (!s->quiet && prng_permille(&s->rng, 1))
                         mad_engine_send_failed(e, s->now, &frame, ENOBUFS);
+                else
+                        wire_send(s, &frame);
         }
 }
 
@@ -254,8 +255,10 @@ static int survey_all(struct pass *p)
                 return r;
         }
         promises_read(s, picture->observed, began, true);
-        if (d->picture)
+        if (d->picture) {
                 observed_assume_from(picture->observed, d->picture->observed);
+                (void) index_memory_learn(d->memory, d->picture->observed, picture->observed);
+        }
         assume_in_force(p, picture);
         (void) picture_free(d->picture);
         d->picture = picture;

@@ -191,7 +191,8 @@ struct sim {
         unsigned n_intents, intent_on_file;
 
         struct { bool is_out; uint32_t tid; usec_t until; } outstanding[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
-        unsigned n_outstanding;
+        uint32_t last_set[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1]; /* transaction of the last Set */
+        bool has_set;
         struct table_record tables[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
         struct transition transition;
         struct sim_daemon daemon;

@@ -64,6 +64,7 @@ static void answered(struct sim *s, uint32_t tid)
 void wire_forget(struct sim *s)
 {
         memset(s->outstanding, 0, sizeof(s->outstanding));
+        memset(s->last_set, 0, sizeof(s->last_set));
 }
 
 /* pkeyd asks tables only of ports that have to do with partitions. */
@@ -104,6 +105,11 @@ void wire_send(struct sim *s, const struct mad_frame *frame)
         check_target(s, frame, at);
         if (is_set) {
                 s->counters.sets++;
+                /* what it wrote on may have changed since: it must look first */
+                if (s->has_set && s->last_set[at.node][at.port] == mad_frame_tid(frame))
+                        sim_fail(s, "a Set is sent again without a look");
+                s->last_set[at.node][at.port] = mad_frame_tid(frame);
+                s->has_set = true;
                 promises_check_set(s, frame, at);
                 if (!s->quiet && prng_permille(&s->rng, s->faults.trigger))
                         world_schedule(s, s->now + prng_below(&s->rng, 400));

@@ -326,7 +326,10 @@ START_TEST(test_unconfirmed_is_doubted)
         default_members(to);
         to[1][2] = MEMBERSHIP_FULL;
         run_plan(&r, to, 3);
-        r.o->tables[r.f.host[0]] = *t;
+        memset(r.o->tables[r.f.host[0]].entries, 0, FAKE_CAPACITY * sizeof(struct p_key));
+        r.o->tables[r.f.host[0]].source = TABLE_UNKNOWN;
+        observed_assume_from(r.o, first);
+        ck_assert_uint_eq(r.o->tables[r.f.host[0]].n_doubted, 1);
         run_apply(&r);
         ck_assert(has_entry(&r, r.f.host[1], 0x8011));
         ck_assert(has_entry(&r, r.f.host[1], 0x8012));
