@@ -99,7 +99,6 @@ WRONGS = [
 
     # the engine and what is underneath
     Wrong("wrong-modifier-accepted", SMP, " || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)", ")"),
-    Wrong("short-answer-accepted", ENGINE, "        if (frame->length < MAD_SIZE) {", "        if (frame->length < 24) {"),
     Wrong("two-to-one-destination", TABLE, "return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;",
           "return x->state == TRANSACTION_READY || x->state == TRANSACTION_RESTING;"),
     Wrong("busy-is-an-answer", ENGINE, "        if (mad_status_is_busy(status))\n                return told_busy(e, slot);\n",

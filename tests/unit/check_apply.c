@@ -436,6 +436,35 @@ START_TEST(test_mismatch)
 END_TEST
 
 /* Confirms the Set and does not do it: only reading back finds out. */
+/* Silent once its Set was confirmed. */
+static bool die_confirmed(struct run *r, const struct smp_request *request, struct smp_result *ret)
+{
+        if (r->n_faults == 0) {
+                r->n_faults = on_fault_port(r, request, SMP_SET);
+                return false;
+        }
+        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        return fake_fabric_port_of(&r->f, request) == r->fault_port;
+}
+
+/* What could not be read back is not a table that was read. */
+START_TEST(test_not_read_back)
+{
+        const struct observed_table *t;
+        struct run r;
+
+        two_grants(&r);
+        r.fault = die_confirmed;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        t = &r.o->tables[r.fault_port];
+        ck_assert_int_eq(t->source, TABLE_ASSUMED);
+        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_uint_eq(t->n_doubted, 0); /* the Set itself was confirmed */
+        run_done(&r);
+}
+END_TEST
+
 static bool lie(struct run *r, const struct smp_request *request, struct smp_result *ret)
 {
         if (!on_fault_port(r, request, SMP_SET))
@@ -748,6 +777,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_there_already);
         tcase_add_test(t, test_mismatch);
         tcase_add_test(t, test_reverted);
+        tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);

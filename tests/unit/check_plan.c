@@ -421,6 +421,30 @@ START_TEST(test_last_index_before_holes)
 }
 END_TEST
 
+/* Index 0 is for one partition only, however full the table is. */
+START_TEST(test_index0_is_kept_free)
+{
+        struct index_case c;
+        struct plan *p = NULL;
+        uint16_t want[80];
+        unsigned i;
+
+        index_case_init(&c);
+        for (i = 1; i < FAKE_CAPACITY - 1; i++) {
+                set_entry(&c, i, (uint16_t) (0x8100 + i));
+                want[i - 1] = (uint16_t) (0x8100 + i);
+        }
+        set_entry(&c, FAKE_CAPACITY - 1, 0xffff);
+        want[FAKE_CAPACITY - 2] = 0x8140;
+        want[FAKE_CAPACITY - 1] = 0xffff;
+        want[FAKE_CAPACITY] = 0;
+        ck_assert_int_eq(plan_host(&c, want, &p), -EBADMSG);
+        ck_assert_ptr_null(p);
+        ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_CAPACITY_TRANSITION);
+        index_case_done(&c);
+}
+END_TEST
+
 START_TEST(test_full_table_reuses_what_it_frees)
 {
         struct index_case c;
@@ -847,6 +871,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_memory_knows_higher_ones);
         tcase_add_test(t, test_end_reached);
         tcase_add_test(t, test_last_index_before_holes);
+        tcase_add_test(t, test_index0_is_kept_free);
         tcase_add_test(t, test_full_table_reuses_what_it_frees);
         tcase_add_test(t, test_overflow_is_refused);
         tcase_add_test(t, test_stuck_in_transition);
