@@ -187,10 +187,7 @@ static int prepare(struct context *ctx, const struct arguments *arguments, struc
         r = pipeline_open_state(ctx, true);
         if (r < 0)
                 return r;
-        r = pipeline_discover(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_survey(ctx, NULL, 0);
+        r = pipeline_look(ctx);
         if (r < 0)
                 return r;
         r = pipeline_plan(ctx);

@@ -23,10 +23,7 @@ int command_plan(struct context *ctx, const struct arguments *arguments)
         r = pipeline_open_state(ctx, false);
         if (r < 0)
                 return r;
-        r = pipeline_discover(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_survey(ctx, NULL, 0);
+        r = pipeline_look(ctx);
         if (r < 0)
                 return r;
         r = pipeline_plan(ctx);

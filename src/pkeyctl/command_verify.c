@@ -23,10 +23,7 @@ int command_verify(struct context *ctx, const struct arguments *arguments)
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
         if (r < 0)
                 return r;
-        r = pipeline_discover(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_survey(ctx, NULL, 0);
+        r = pipeline_look(ctx);
         if (r < 0)
                 return r;
         r = pipeline_resolve(ctx);

@@ -317,6 +317,13 @@ int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports
         return 0;
 }
 
+int pipeline_look(struct context *ctx)
+{
+        int r = pipeline_discover(ctx);
+
+        return r < 0 ? r : pipeline_survey(ctx, NULL, 0);
+}
+
 int pipeline_survey_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports)
 {
         const struct subnet *s = ctx->subnet;

@@ -28,6 +28,9 @@ int pipeline_discover(struct context *ctx);
  * hold, if the state directory was opened and has one. */
 int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports);
 
+/* Both, for a command that works on the whole fabric: the picture, then every table. */
+int pipeline_look(struct context *ctx);
+
 /* The tables of these endports and of the switch ports they are plugged into, no more. */
 int pipeline_survey_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports);
 
