@@ -22,7 +22,7 @@ enum task_step {
 struct task {
         enum task_step step;
         uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
-        enum smp_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        enum mad_outcome last_set;            /* how the last Set ended, if it gave no answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
 };
@@ -166,18 +166,18 @@ static void task_ready(struct apply *ap, uint32_t i)
         ap->n_ready++;
 }
 
-static enum apply_reason reason_of(enum smp_outcome outcome)
+static enum apply_reason reason_of(enum mad_outcome outcome)
 {
         switch (outcome) {
-        case SMP_TIMED_OUT:
+        case MAD_TIMED_OUT:
                 return APPLY_TIMEOUT;
-        case SMP_REFUSED:
+        case MAD_REFUSED:
                 return APPLY_STATUS;
-        case SMP_BUSY:
+        case MAD_BUSY:
                 return APPLY_BUSY;
-        case SMP_UNSENT:
+        case MAD_UNSENT:
                 return APPLY_UNSENT;
-        case SMP_ANSWERED:
+        case MAD_ANSWERED:
                 break;
         }
         return APPLY_OK;
@@ -197,7 +197,7 @@ static void doubt(struct observed_table *t, struct p_key key)
 }
 
 /* From here on nobody may call the table read. */
-static void call_unread(struct observed_table *t, const struct smp_result *result)
+static void call_unread(struct observed_table *t, const struct mad_result *result)
 {
         if (t->source == TABLE_READ)
                 t->n_doubted = 0;
@@ -208,7 +208,7 @@ static void call_unread(struct observed_table *t, const struct smp_result *resul
 
 /* A Set went out, and nobody knows what became of it: the bases that it touched stay as they are everywhere, in later runs
  * too, until the table is read again. */
-static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
         const struct task *task = &ap->tasks[i];
@@ -226,7 +226,7 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *re
                 }
 }
 
-static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         if (ap->tasks[i].rounds > 0)
                 doubt_task(ap, i, result);
@@ -370,7 +370,7 @@ static void task_fail_unread(struct apply *ap, uint32_t i)
         const struct observed_table *t = table_of(ap, write_of(ap, i));
 
         ap->outcomes[ap->phase][i].mad_status = t->mad_status;
-        task_end(ap, i, APPLY_FAILED, t->failure == SMP_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
+        task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
 }
 
 static bool covers(const struct observed_table *t, struct p_key key)
@@ -508,16 +508,16 @@ static uint64_t make_cookie(enum cookie_kind kind, uint32_t i)
         return (uint64_t) kind << 32 | i;
 }
 
-static void address(struct apply *ap, const struct plan_write *w, struct smp_request *ret)
+static void address(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
 
-        *ret = (struct smp_request) {
+        *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
-                .m_key = ap->options.m_key,
-                .method = SMP_GET,
+                .key = ap->options.m_key,
+                .method = MAD_GET,
                 .retries = ap->options.retries,
         };
         if (w->kind == WRITE_BLOCK) {
@@ -544,9 +544,9 @@ static void note_freed(struct apply *ap, const struct plan_write *w, const struc
                                                  t->after[i]);
 }
 
-static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct smp_request *ret)
+static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
-        ret->method = SMP_SET;
+        ret->method = MAD_SET;
         ret->retries = 0; /* no answer: what is there now decides, see block_read */
         if (w->kind == WRITE_BLOCK) {
                 note_freed(ap, w, t);
@@ -559,7 +559,7 @@ static void make_set(struct apply *ap, const struct plan_write *w, struct task *
         ap->sets_sent++;
 }
 
-static bool next_of_phase(struct apply *ap, struct smp_request *ret)
+static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
         uint32_t i;
 
@@ -581,7 +581,7 @@ static bool next_of_phase(struct apply *ap, struct smp_request *ret)
         return false;
 }
 
-static bool apply_next(void *state, struct smp_request *ret)
+static bool apply_next(void *state, struct mad_request *ret)
 {
         struct apply *ap = state;
         const struct touched *t;
@@ -599,19 +599,19 @@ static bool apply_next(void *state, struct smp_request *ret)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-static void task_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
         const struct plan_write *w = write_of(ap, i);
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
         bool setting = t->step == TASK_SETTING;
 
-        if (result->outcome != SMP_ANSWERED) {
+        if (result->outcome != MAD_ANSWERED) {
                 if (!setting) {
                         task_fail_unanswered(ap, i, result);
                 } else {
                         /* it may have been carried out all the same; what was refused is not sent again */
-                        if (result->outcome == SMP_REFUSED)
+                        if (result->outcome == MAD_REFUSED)
                                 t->rounds = UINT8_MAX;
                         t->last_set = result->outcome;
                         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
@@ -641,7 +641,7 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         hold_bases_of(ap, &ap->plan->steps[t->phase].writes[t->write]);
 }
 
-static void read_back_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         const struct touched *t = &ap->touched[i];
         const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
@@ -650,7 +650,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
 
         ap->n_read_back_ended++;
         ap->steps_done++;
-        if (result->outcome != SMP_ANSWERED) {
+        if (result->outcome != MAD_ANSWERED) {
                 fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
                 if (w->kind == WRITE_BLOCK)
                         call_unread(table_of(ap, w), result);
@@ -667,7 +667,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
         }
 }
 
-static void apply_result(void *state, const struct smp_result *result)
+static void apply_result(void *state, const struct mad_result *result)
 {
         struct apply *ap = state;
         uint32_t i = (uint32_t) result->cookie;
@@ -752,9 +752,9 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         return 0;
 }
 
-struct smp_stage apply_stage(struct apply *ap)
+struct mad_stage apply_stage(struct apply *ap)
 {
-        return (struct smp_stage) {
+        return (struct mad_stage) {
                 .state = ap,
                 .next = apply_next,
                 .result = apply_result,

@@ -66,7 +66,7 @@ struct apply_summary {
  * in it as they are seen to happen. Returns 0 or -ENOMEM. */
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
               const struct apply_options *options, struct apply **ret);
-struct smp_stage apply_stage(struct apply *ap);
+struct mad_stage apply_stage(struct apply *ap);
 
 /* No new write begins; those that were begun are brought to their end (the write in flight is awaited), touched blocks
  * are still read back. */

@@ -1,5 +1,7 @@
 # ib/
 libpkeyd_core_la_SOURCES += \
+	src/ib/mad.c \
+	src/ib/mad.h \
 	src/ib/smp.c \
 	src/ib/smp.h \
 	src/ib/types.c \

@@ -118,7 +118,7 @@ static void save_memory(struct context *ctx)
 static int write_tables(struct context *ctx, struct run *run, struct apply_result *result)
 {
         const struct apply_options options = { .retries = STAGE_RETRIES };
-        struct smp_stage stage;
+        struct mad_stage stage;
         int r;
 
         r = apply_new(ctx->arena, ctx->plan, ctx->observed, ctx->memory, &options, &run->apply);

@@ -78,7 +78,7 @@ json_t *as_json_unreachable(struct doc *d, struct context *ctx, const uint32_t *
 
                 doc_put_port(d, o, ctx, ports[i]);
                 doc_put(d, o, "reason",
-                        doc_text(smp_outcome_to_string(ctx->observed->tables[ports[i]].failure)));
+                        doc_text(mad_outcome_to_string(ctx->observed->tables[ports[i]].failure)));
                 doc_put(d, o, "detail", doc_text(output_failure(ctx, ports[i])));
                 doc_put(d, o, "assumed", json_boolean(ctx->observed->tables[ports[i]].source == TABLE_ASSUMED));
                 doc_append(d, array, o);

@@ -27,16 +27,16 @@ const char *output_failure(struct context *ctx, uint32_t port)
         const struct observed_table *t = &ctx->observed->tables[port];
 
         switch (t->failure) {
-        case SMP_ANSWERED:
+        case MAD_ANSWERED:
                 return "its table was not read";
-        case SMP_TIMED_OUT:
+        case MAD_TIMED_OUT:
                 return "no answer (the node is hung, MADs are lost, or the M_Key is not the right one)";
-        case SMP_REFUSED:
+        case MAD_REFUSED:
                 return arena_printf(ctx->arena, "refused with status 0x%04x (%s)", t->mad_status,
                                     mad_status_to_string(t->mad_status));
-        case SMP_BUSY:
+        case MAD_BUSY:
                 return "still busy after all retries";
-        case SMP_UNSENT:
+        case MAD_UNSENT:
                 return "this host could not send to it";
         }
         return "?";

@@ -260,7 +260,7 @@ int pipeline_discover(struct context *ctx)
         return r < 0 ? complain_discovery(ctx, r) : 0;
 }
 
-int pipeline_run(struct context *ctx, const struct smp_stage *stage, const char *what)
+int pipeline_run(struct context *ctx, const struct mad_stage *stage, const char *what)
 {
         _cleanup_progress_ struct progress progress = progress_begin(what, ctx->options->quiet);
         int r;
@@ -298,7 +298,7 @@ static int assume_unread(struct context *ctx)
 int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports)
 {
         const struct survey_options options = { .retries = STAGE_RETRIES, .ports = ports, .n_ports = n_ports };
-        struct smp_stage stage;
+        struct mad_stage stage;
         struct survey *survey;
         int r;
 

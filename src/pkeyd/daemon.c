@@ -581,7 +581,7 @@ int daemon_init(struct daemon *d, const struct options *options)
 /* The device is opened once, so that a missing permission or module is told at the start and not by libibnetdisc. */
 static int check_permission(struct daemon *d)
 {
-        struct smi_port *port = NULL;
+        struct mad_port *port = NULL;
         int r;
 
         r = umad_port_open(fabric_local_port(d->fabric), &port);

@@ -176,7 +176,7 @@ static void apply(struct pass *p)
 {
         struct apply_options options = { .retries = STAGE_RETRIES };
         struct daemon *d = p->d;
-        struct smp_stage stage;
+        struct mad_stage stage;
         int r;
 
         p->step = STEP_APPLY;
@@ -415,7 +415,7 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 static void survey(struct pass *p)
 {
         struct survey_options options = { .retries = STAGE_RETRIES };
-        struct smp_stage stage;
+        struct mad_stage stage;
         int r;
 
         p->step = STEP_SURVEY;
@@ -488,7 +488,7 @@ static void on_own_port(int r, void *userdata)
 
 static void ask_own_port(struct pass *p)
 {
-        struct smp_stage stage = own_port_stage(&p->own_port);
+        struct mad_stage stage = own_port_stage(&p->own_port);
         int r;
 
         p->step = STEP_OWN_PORT;
@@ -538,7 +538,7 @@ bool pass_must_be_awaited(const struct pass *p)
         return p->step == STEP_APPLY || p->step == STEP_DISCOVER;
 }
 
-static unsigned percent(const struct smp_stage *stage)
+static unsigned percent(const struct mad_stage *stage)
 {
         uint64_t done, total;
 
@@ -548,7 +548,7 @@ static unsigned percent(const struct smp_stage *stage)
 
 void pass_describe(const struct pass *p, char *ret, size_t size)
 {
-        struct smp_stage stage;
+        struct mad_stage stage;
 
         switch (p->step) {
         case STEP_OWN_PORT:

@@ -134,11 +134,11 @@ static void say_one(const struct journal *j, enum journal_event event, const str
                 about.p_keys = keys;
                 about.n_p_keys = n_missing + n_unexpected;
         }
-        if (e->kind == WATCH_UNREACHABLE && e->failure == SMP_REFUSED)
+        if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE)
-                line_add(&detail, "%s%s", smp_outcome_to_string(e->failure),
-                         e->failure == SMP_TIMED_OUT ? "; a wrong M_Key gets no answer either" : "");
+                line_add(&detail, "%s%s", mad_outcome_to_string(e->failure),
+                         e->failure == MAD_TIMED_OUT ? "; a wrong M_Key gets no answer either" : "");
         journal_event(j, event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, sentence_of(e),
                       detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
 }

@@ -41,8 +41,11 @@ struct fabric {
         usec_t timeout;
         struct local_port lp;
         struct mad_engine *engine;
-        struct smi_port *port; /* open from the first stage after a discovery on */
+        struct mad_port *port; /* open from the first stage after a discovery on */
         struct pump *pump;
+        unsigned p_key_index;
+        const struct mad_side_stage *sides;
+        size_t n_sides;
 
         enum fabric_job job;
         fabric_done_t done;
@@ -50,7 +53,7 @@ struct fabric {
         uint64_t n_jobs_done;
         int last_r;
 
-        struct smp_stage stage;
+        struct mad_stage stage;
         struct fabric_discovery discovery;
         pthread_t thread;
         sd_event_source *discovered;
@@ -141,6 +144,8 @@ struct fabric *fabric_free(struct fabric *f)
         if (f->job == JOB_DISCOVERY)
                 (void) pthread_join(f->thread, NULL);
         close_port(f);
+        for (size_t i = 0; i < f->n_sides; i++)
+                f->sides[i].reset(f->sides[i].state, clock_now());
         if (f->discovered) {
                 (void) sd_event_source_set_enabled(f->discovered, SD_EVENT_OFF);
                 (void) sd_event_source_unref(f->discovered);
@@ -204,7 +209,8 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
 
         if (f->job != JOB_NONE)
                 return -EBUSY;
-        close_port(f);
+        if (!f->discovery.apart)
+                close_port(f);
         f->discovery.lp = f->lp;
         f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout };
         f->discovery.arena = arena;
@@ -233,13 +239,49 @@ static int open_port(struct fabric *f)
         r = umad_port_open(&f->lp, &f->port);
         if (r < 0)
                 return r;
+        umad_port_set_p_key_index(f->port, f->p_key_index);
         r = pump_new(f->event, f->port, f->engine, &f->pump);
+        if (r == 0 && f->n_sides > 0)
+                r = pump_set_sides(f->pump, f->sides, f->n_sides);
         if (r < 0)
                 close_port(f);
         return r;
 }
 
-int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata)
+int fabric_open_port(struct fabric *f, struct mad_port **ret)
+{
+        int r = open_port(f);
+
+        if (r == 0)
+                *ret = f->port;
+        return r;
+}
+
+void fabric_set_p_key_index(struct fabric *f, unsigned index)
+{
+        f->p_key_index = index;
+        if (f->port)
+                umad_port_set_p_key_index(f->port, index);
+}
+
+int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n)
+{
+        if (n > 0 && !f->discovery.apart)
+                return -EOPNOTSUPP;
+        f->sides = sides;
+        f->n_sides = n;
+        if (f->pump)
+                return pump_set_sides(f->pump, sides, n);
+        return n > 0 ? open_port(f) : 0;
+}
+
+void fabric_wake_sides(struct fabric *f)
+{
+        if (f->pump)
+                pump_wake(f->pump);
+}
+
+int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata)
 {
         int r;
 

@@ -41,7 +41,19 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
 void fabric_discover_apart(struct fabric *f);
 
 /* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
-int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata);
+int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata);
+
+/* Side stages (see subnet/stage.h and pump.h): they go on while no job runs, from now on and whenever the port is open. Borrows
+ * them until others are set; n 0 ends them. The port is opened for them, and stays open over discoveries that run apart.
+ * -EOPNOTSUPP without fabric_discover_apart: a discovery in this process needs the port for itself. */
+int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n);
+/* A side stage has something new to send. */
+void fabric_wake_sides(struct fabric *f);
+
+/* What is sent to QP 1 needs this; 0 until it is set. */
+void fabric_set_p_key_index(struct fabric *f, unsigned index);
+/* The port, opened if need be, for umad_port_use_pma and umad_port_use_sa. Borrowed; void after the next job begins. */
+int fabric_open_port(struct fabric *f, struct mad_port **ret);
 
 bool fabric_is_busy(const struct fabric *f);
 

@@ -139,9 +139,9 @@ void daemon_stop(struct sim *s)
 
 /* --- the pump -------------------------------------------------------------------------------------------------------- */
 
-static bool give_results(struct sim *s, const struct smp_stage *stage)
+static bool give_results(struct sim *s, const struct mad_stage *stage)
 {
-        struct smp_result result;
+        struct mad_result result;
         bool any = false;
 
         while (mad_engine_next_result(s->daemon.engine, &result)) {
@@ -151,10 +151,10 @@ static bool give_results(struct sim *s, const struct smp_stage *stage)
         return any;
 }
 
-static void take_and_send(struct sim *s, const struct smp_stage *stage)
+static void take_and_send(struct sim *s, const struct mad_stage *stage)
 {
         struct mad_engine *e = s->daemon.engine;
-        struct smp_request request;
+        struct mad_request request;
         struct mad_frame frame;
 
         for (unsigned n = mad_engine_wants(e); n > 0 && stage->next(stage->state, &request); n--)
@@ -168,7 +168,7 @@ static void take_and_send(struct sim *s, const struct smp_stage *stage)
 }
 
 /* As shell/pump.c does it. 0, -EINTR: pkeyd was killed, -ECANCELED: a promise is broken. */
-static int run_stage(struct sim *s, const struct smp_stage *stage)
+static int run_stage(struct sim *s, const struct mad_stage *stage)
 {
         for (;;) {
                 (void) give_results(s, stage);
@@ -234,7 +234,7 @@ static int survey_all(struct pass *p)
         struct survey_options options = { .retries = d->retries };
         struct picture *picture = picture_new();
         usec_t began = s->now;
-        struct smp_stage stage;
+        struct mad_stage stage;
         struct survey *survey;
         int r;
 
@@ -270,7 +270,7 @@ static int survey_failed(struct pass *p)
         struct survey_options options = { .retries = p->d->retries };
         usec_t began = p->s->now;
         struct observed *seen;
-        struct smp_stage stage;
+        struct mad_stage stage;
         struct survey *survey;
         uint32_t *ports;
         int r;
@@ -331,7 +331,7 @@ static enum sim_result carry_out(struct pass *p)
         struct sim_daemon *d = p->d;
         struct apply_options options = { .retries = d->retries };
         struct apply_summary summary;
-        struct smp_stage stage;
+        struct mad_stage stage;
         int r;
 
         promises_begin(p->s);

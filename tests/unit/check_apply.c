@@ -23,7 +23,7 @@
 struct run;
 
 /* May change how a request is answered: called before it is carried out. True: *ret is the answer, nothing else is done. */
-typedef bool (*fault_t)(struct run *r, const struct smp_request *request, struct smp_result *ret);
+typedef bool (*fault_t)(struct run *r, const struct mad_request *request, struct mad_result *ret);
 /* Called after every Set that reached a table. */
 typedef void (*watch_t)(struct run *r);
 
@@ -54,18 +54,18 @@ static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitio
         REQUIRE(plan_compute(r->a, &r->d, r->o, NULL, &options, &findings, &r->plan) == 0);
 }
 
-static void answer(struct run *r, const struct smp_stage *stage, const struct smp_request *request)
+static void answer(struct run *r, const struct mad_stage *stage, const struct mad_request *request)
 {
-        struct smp_result result = { .cookie = request->cookie };
+        struct mad_result result = { .cookie = request->cookie };
         uint32_t port = fake_fabric_port_of(&r->f, request);
 
         REQUIRE(port != SUBNET_NONE);
-        if (request->method == SMP_SET)
+        if (request->method == MAD_SET)
                 r->sets_by_port[port]++;
         if (!r->fault || !r->fault(r, request, &result))
                 REQUIRE(fake_fabric_answer(&r->f, request, &result));
         result.cookie = request->cookie;
-        if (request->method == SMP_SET && r->watch)
+        if (request->method == MAD_SET && r->watch)
                 r->watch(r);
         stage->result(stage->state, &result);
 }
@@ -74,8 +74,8 @@ static void answer(struct run *r, const struct smp_stage *stage, const struct sm
 static void run_apply(struct run *r)
 {
         struct apply_options options = { .retries = 2 };
-        struct smp_request pending[MAX_PENDING];
-        struct smp_stage stage;
+        struct mad_request pending[MAX_PENDING];
+        struct mad_stage stage;
         unsigned n = 0, i;
 
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
@@ -88,7 +88,7 @@ static void run_apply(struct run *r)
                         break;
                 }
                 i = (unsigned) rand_r(&r->seed) % n;
-                struct smp_request request = pending[i];
+                struct mad_request request = pending[i];
 
                 pending[i] = pending[--n];
                 answer(r, &stage, &request);
@@ -173,17 +173,17 @@ START_TEST(test_clean)
 }
 END_TEST
 
-static bool on_fault_port(struct run *r, const struct smp_request *request, enum smp_method method)
+static bool on_fault_port(struct run *r, const struct mad_request *request, enum mad_method method)
 {
         return fake_fabric_port_of(&r->f, request) == r->fault_port && request->method == method;
 }
 
-static bool lose_first_set_answer(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_first_set_answer(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+        if (!on_fault_port(r, request, MAD_SET) || r->n_faults++ > 0)
                 return false;
         (void) fake_fabric_answer(&r->f, request, ret);
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return true;
 }
 
@@ -202,11 +202,11 @@ START_TEST(test_set_answer_lost)
 }
 END_TEST
 
-static bool lose_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_first_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+        if (!on_fault_port(r, request, MAD_SET) || r->n_faults++ > 0)
                 return false;
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return true;
 }
 
@@ -223,10 +223,10 @@ START_TEST(test_set_lost)
 }
 END_TEST
 
-static bool lose_all_sets(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_all_sets(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
-        return on_fault_port(r, request, SMP_SET);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET);
 }
 
 /* One port that cannot be written does not keep the others of its phase from being written. */
@@ -244,10 +244,10 @@ START_TEST(test_set_never_arrives)
 }
 END_TEST
 
-static bool refuse_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool refuse_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_REFUSED, .mad_status = 0x1c };
-        return on_fault_port(r, request, SMP_SET);
+        *ret = (struct mad_result) { .outcome = MAD_REFUSED, .mad_status = 0x1c };
+        return on_fault_port(r, request, MAD_SET);
 }
 
 START_TEST(test_set_refused)
@@ -270,12 +270,12 @@ START_TEST(test_set_refused)
 END_TEST
 
 /* Carried out, and yet a status. */
-static bool refuse_but_do(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool refuse_but_do(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         (void) fake_fabric_answer(&r->f, request, ret);
-        ret->outcome = SMP_REFUSED;
+        ret->outcome = MAD_REFUSED;
         ret->mad_status = 0x1c;
         return true;
 }
@@ -294,11 +294,11 @@ START_TEST(test_refused_is_looked_at)
 END_TEST
 
 /* Arrives, and then nothing is heard of the port any more. */
-static bool do_and_die(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool do_and_die(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (on_fault_port(r, request, SMP_SET) && r->n_faults++ == 0)
+        if (on_fault_port(r, request, MAD_SET) && r->n_faults++ == 0)
                 (void) fake_fabric_answer(&r->f, request, ret);
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return r->n_faults > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -318,7 +318,7 @@ START_TEST(test_unconfirmed_is_doubted)
         first = r.o;
         t = &first->tables[r.f.host[0]];
         ck_assert_int_eq(t->source, TABLE_ASSUMED);
-        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
         ck_assert_uint_eq(t->n_doubted, 1);
         ck_assert_uint_eq(t->doubted[0], FAKE_BASE(1));
 
@@ -361,9 +361,9 @@ START_TEST(test_freed_index_is_noted_at_once)
 }
 END_TEST
 
-static bool dead_port(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool dead_port(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -409,16 +409,16 @@ START_TEST(test_there_already)
 END_TEST
 
 /* Says OK and gives back what it was sent, but with one entry less. */
-static bool answer_something_else(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool answer_something_else(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
 
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         p_key_block_decode(request->data, block);
         block[1].v = 0;
         p_key_block_encode(block, ret->data);
-        ret->outcome = SMP_ANSWERED;
+        ret->outcome = MAD_ANSWERED;
         return true;
 }
 
@@ -437,13 +437,13 @@ END_TEST
 
 /* Confirms the Set and does not do it: only reading back finds out. */
 /* Silent once its Set was confirmed. */
-static bool die_confirmed(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool die_confirmed(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (r->n_faults == 0) {
-                r->n_faults = on_fault_port(r, request, SMP_SET);
+                r->n_faults = on_fault_port(r, request, MAD_SET);
                 return false;
         }
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -459,18 +459,18 @@ START_TEST(test_not_read_back)
         expect(&r, 1, 1, 0, 2);
         t = &r.o->tables[r.fault_port];
         ck_assert_int_eq(t->source, TABLE_ASSUMED);
-        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
         ck_assert_uint_eq(t->n_doubted, 0); /* the Set itself was confirmed */
         run_done(&r);
 }
 END_TEST
 
-static bool lie(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lie(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         memcpy(ret->data, request->data, SMP_DATA_SIZE);
-        ret->outcome = SMP_ANSWERED;
+        ret->outcome = MAD_ANSWERED;
         return true;
 }
 
@@ -523,7 +523,7 @@ START_TEST(test_assumed_table_is_not_tried)
         to[1][1] = MEMBERSHIP_FULL;
         run_plan(&r, to, 2);
         r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
-        r.o->tables[r.f.host[0]].failure = SMP_TIMED_OUT;
+        r.o->tables[r.f.host[0]].failure = MAD_TIMED_OUT;
         run_apply(&r);
         expect(&r, 0, 1, 1, 0);
         o = *apply_outcome(r.apply, PHASE_REVOKE, 0);
@@ -533,7 +533,7 @@ START_TEST(test_assumed_table_is_not_tried)
 }
 END_TEST
 
-static bool abort_on_first(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool abort_on_first(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) request;
         (void) ret;
@@ -555,10 +555,10 @@ START_TEST(test_abort)
 }
 END_TEST
 
-static bool abort_on_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool abort_on_first_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) ret;
-        if (request->method == SMP_SET && r->n_faults++ == 0)
+        if (request->method == MAD_SET && r->n_faults++ == 0)
                 apply_abort(r->apply);
         return false;
 }
@@ -678,12 +678,12 @@ struct nth {
         bool struck;
 };
 
-static bool strike_nth(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool strike_nth(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         struct nth *n = (struct nth *) r->userdata;
         uint32_t port = fake_fabric_port_of(&r->f, request);
 
-        if (!n->struck && request->method == SMP_SET && n->count++ == n->which) {
+        if (!n->struck && request->method == MAD_SET && n->count++ == n->which) {
                 n->struck = true;
                 n->port = port;
                 if (n->loss == LOST_AFTER)
@@ -691,8 +691,8 @@ static bool strike_nth(struct run *r, const struct smp_request *request, struct 
         }
         if (!n->struck || port != n->port)
                 return false;
-        *ret = (struct smp_result) { .outcome = n->loss == REFUSED ? SMP_REFUSED : SMP_TIMED_OUT, .mad_status = 0x1c };
-        return request->method == SMP_SET || n->loss != REFUSED;
+        *ret = (struct mad_result) { .outcome = n->loss == REFUSED ? MAD_REFUSED : MAD_TIMED_OUT, .mad_status = 0x1c };
+        return request->method == MAD_SET || n->loss != REFUSED;
 }
 
 static void put_members(struct fake_fabric *f, const unsigned level[3])

@@ -44,6 +44,6 @@ struct observed *fake_fabric_observe(struct fake_fabric *f, struct arena *a);
 int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bool strict);
 
 /* Carries a request out and makes the result. False: no such port. */
-bool fake_fabric_answer(struct fake_fabric *f, const struct smp_request *request, struct smp_result *ret);
+bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request, struct mad_result *ret);
 /* The port a request is about. */
-uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct smp_request *request);
+uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_request *request);
