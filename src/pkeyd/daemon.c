@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/monitor.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
@@ -110,6 +111,7 @@ static bool same_port(const struct fabric_key *a, const struct fabric_key *b)
 
 static void close_fabric(struct daemon *d)
 {
+        monitor_detach(d->monitor);
         d->fabric = fabric_free(d->fabric);
 }
 
@@ -124,8 +126,10 @@ static int open_fabric(struct daemon *d, const struct settings *settings)
             key.timeout == d->fabric_key.timeout)
                 return fabric_refresh_port(d->fabric);
         close_fabric(d);
-        if (!same_port(&key, &d->fabric_key))
+        if (!same_port(&key, &d->fabric_key)) {
+                monitor_forget(d->monitor);
                 d->picture = picture_free(d->picture);
+        }
         r = fabric_new(d->event, settings, &d->fabric);
         if (r < 0)
                 return r;
@@ -322,10 +326,12 @@ void daemon_accept(struct daemon *d)
         if (d->candidate->number == 0)
                 d->candidate->number = ++d->last_number;
         kernel_forget(d->kernel);
+        monitor_forget(d->monitor);
         generation_free(d->generation);
         d->generation = STEAL(d->candidate);
         d->reload_due = false;
         d->n_file_errors = 0;
+        monitor_look(d->monitor, d->generation, d->picture);
         journal_event(&d->journal, EVENT_GENERATION,
                       &(struct journal_about) { .generation = d->generation->number },
                       "generation %" PRIu64 " is in force: %u partition%s, mode %s", d->generation->number,
@@ -571,6 +577,8 @@ int daemon_init(struct daemon *d, const struct options *options)
                 r = add_sources(d);
         if (r == 0)
                 r = kernel_new(d, &d->kernel);
+        if (r == 0)
+                r = monitor_new(d, &d->monitor);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
                 return r;
@@ -614,6 +622,7 @@ void daemon_done(struct daemon *d)
 {
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
+        d->monitor = monitor_free(d->monitor);
         d->kernel = kernel_free(d->kernel);
         watch_free(d->watch);
         picture_free(d->picture);

@@ -24,4 +24,5 @@ pkeyd_SOURCES = \
 	src/pkeyd/state.c \
 	src/pkeyd/state.h
 pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
+pkeyd_SOURCES += src/pkeyd/monitor.c src/pkeyd/monitor.h src/pkeyd/say_violation.c src/pkeyd/say_violation.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)
