@@ -10,6 +10,7 @@
 #define MEMBER(name) offsetof(struct settings, name), sizeof(((struct settings *) NULL)->name)
 #define NO_MEMBER    0, 0
 #define NAME_MAX_LENGTH 63
+#define PATH_MAX_LENGTH 4095
 
 static const char *const modes[] = { "enforce", "audit", NULL };
 static const char *const writers[] = { "direct", "opensm", NULL };
@@ -35,11 +36,11 @@ const struct settings_key settings_schema[] = {
         { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL, 0,
           "500ms" },
         { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, 0, "128" },
+        { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
+        { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
         { "opensm", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
         { "violations", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
         { "metrics", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "m_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "sa_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
 };
 const size_t settings_n_keys = ELEMENTS(settings_schema);
 
@@ -167,12 +168,43 @@ static void refuse_later(struct reader *r, const struct settings_key *key, const
                                "(accepted: %s)", key->name, key->accepted);
 }
 
+static bool is_path(const char *text)
+{
+        size_t n = strlen(text);
+
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char) text[i] < ' ' || text[i] == 0x7f)
+                        return false;
+        return text[0] == '/' && text[1] != '\0' && n <= PATH_MAX_LENGTH;
+}
+
+/* Who writes the key itself where its file should stand must not find it in a log. */
+static void read_secret(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *path = node->text;
+        struct finding *item;
+
+        if (node->kind == YAML_TREE_SCALAR && is_path(path)) {
+                memcpy(member(r, key), &path, sizeof(path));
+                return;
+        }
+        item = yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: what stands here is not shown, and is not the "
+                               "name of a file (accepted: %s)", key->name, key->accepted);
+        if (item)
+                item->source_line = NULL;
+        report_hint(&r->report, item, "the key stands in a file of its own, which only root may read");
+}
+
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         bool value;
 
         if (key->type == SETTINGS_LATER) {
                 refuse_later(r, key, node);
+                return;
+        }
+        if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR) {
+                read_secret(r, key, node);
                 return;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
@@ -198,6 +230,9 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
                 return;
         case SETTINGS_WORD:
                 read_word(r, key, node);
+                return;
+        case SETTINGS_SECRET:
+                read_secret(r, key, node);
                 return;
         case SETTINGS_LATER:
                 return;

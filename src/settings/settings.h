@@ -30,6 +30,8 @@ struct settings {
         usec_t sweep_interval;
         usec_t timeout;                   /* for one MAD */
         unsigned window;                  /* upper bound of MADs in flight */
+        const char *m_key_file;           /* absolute path; NULL: none. What stands in it: ib/m_keys.h */
+        const char *sa_key_file;          /* absolute path of a file with the SM_Key for MADs to the SA; NULL: none */
 };
 
 /* What a value looks like. */
@@ -39,6 +41,8 @@ enum settings_type {
         SETTINGS_DURATION, /* number and unit */
         SETTINGS_BOOL,
         SETTINGS_WORD,     /* one of `words` */
+        SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, for it may be the secret
+                              itself, put there by mistake */
         SETTINGS_LATER,    /* known, and refused: this version does not act on it */
 };
 
@@ -61,7 +65,7 @@ extern const size_t settings_n_keys;
 void settings_default(struct settings *ret);
 
 /* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm, role:
- * follow-sm, violations, metrics, m_key_file, ...) are refused with a message that says so, unless their value is the
+ * follow-sm, violations, metrics, ...) are refused with a message that says so, unless their value is the
  * default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);

@@ -71,7 +71,8 @@ START_TEST(all_keys)
 {
         const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: always\nunmanaged: keep\n"
                                           "enforcement: out\nenforcement_overflow: disable\nrepair_index0: true\n"
-                                          "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n");
+                                          "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n"
+                                          "m_key_file: /etc/pkeyd/m_key\nsa_key_file: '/run/sa key'\n");
 
         ck_assert_str_eq(s->ca, "mlx5_1");
         ck_assert_uint_eq(s->port, 2);
@@ -83,6 +84,18 @@ START_TEST(all_keys)
         ck_assert_uint_eq(s->sweep_interval, 120 * USEC_PER_SEC);
         ck_assert_uint_eq(s->timeout, 250 * USEC_PER_MSEC);
         ck_assert_uint_eq(s->window, 4096);
+        ck_assert_str_eq(s->m_key_file, "/etc/pkeyd/m_key");
+        ck_assert_str_eq(s->sa_key_file, "/run/sa key");
+}
+END_TEST
+
+/* A key where its file should stand shows up nowhere. */
+START_TEST(no_secret_is_shown)
+{
+        refuse("m_key_file: 0x5ec4e75ec4e7", "m_key_file: what stands here is not shown");
+        refuse("sa_key_file: \"5ec4e75ec4e7\"", "sa_key_file: what stands here is not shown");
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_ptr_null(strstr(finding_format(arena, &findings.items[i]), "5ec4e7"));
 }
 END_TEST
 
@@ -137,8 +150,10 @@ static const struct {
         { "violations: {interval: 60s}", "violations: is not supported by this version" },
         { "metrics: {textfile: /tmp/x}", "metrics: is not supported by this version" },
         { "opensm: {}", "opensm: is not supported by this version" },
-        { "m_key_file: /etc/pkeyd/m_key", "m_key_file: is not supported by this version" },
-        { "sa_key_file: /etc/pkeyd/sa_key", "sa_key_file: is not supported by this version" },
+        { "m_key_file: m_key", "m_key_file: what stands here is not shown, and is not the name of a file" },
+        { "sa_key_file: /", "sa_key_file: what stands here is not shown" },
+        { "m_key_file: \"/etc/\\t\"", "m_key_file: what stands here is not shown" },
+        { "m_key_file:", "m_key_file: nothing follows (accepted: an absolute path" },
         { "repair_index0: 1", "repair_index0: '1' is not a truth value (accepted: true, false)" },
         { "sweepinterval: 1s", "unknown key 'sweepinterval'" },
         { "mode: audit\nmode: audit", "'mode' stands here twice" },
@@ -181,6 +196,7 @@ int main(void)
         tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
         tcase_add_test(c, all_or_nothing);
+        tcase_add_test(c, no_secret_is_shown);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
