@@ -4,6 +4,7 @@ libpkeyd_core_la_SOURCES += \
 	src/ib/mad.h \
 	src/ib/m_keys.c \
 	src/ib/m_keys.h \
+	src/ib/sa.h \
 	src/ib/smp.c \
 	src/ib/smp.h \
 	src/ib/types.c \

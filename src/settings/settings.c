@@ -39,8 +39,16 @@ const struct settings_key settings_schema[] = {
         { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
         { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
         { "opensm", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "violations", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "metrics", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
+          "1s to 24h", NULL, 0, "60s" },
+        { "violations.threshold", SETTINGS_NUMBER, MEMBER(violations_threshold), 1, 1000000000, "1 to 1000000000", NULL,
+          0, "1" },
+        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false", NULL, 0,
+          "false" },
+        { "metrics", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "metrics.textfile", SETTINGS_PATH, MEMBER(metrics_textfile), 0, 0,
+          "an absolute path, as in /var/lib/prometheus/node-exporter/pkeyd.prom" },
 };
 const size_t settings_n_keys = ELEMENTS(settings_schema);
 
@@ -75,12 +83,12 @@ static void read_name(struct reader *r, const struct settings_key *key, const st
                 memcpy(member(r, key), &name, sizeof(name));
 }
 
-/* Digits only, up to 9 of them; *ret_end: what follows. */
+/* Digits only, up to 10 of them; *ret_end: what follows. */
 static bool parse_number(const char *text, uint64_t *ret, const char **ret_end)
 {
         size_t n = strspn(text, "0123456789");
 
-        if (n == 0 || n > 9)
+        if (n == 0 || n > 10)
                 return false;
         *ret = strtoull(text, NULL, 10);
         *ret_end = text + n;
@@ -129,7 +137,7 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
                             "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
                 return;
         }
-        v *= units[i].usec;
+        v = v > key->max / units[i].usec ? UINT64_MAX : v * units[i].usec;
         if (v < key->min || v > key->max)
                 (void) refuse(r, node, key, "is out of range");
         else
@@ -195,6 +203,16 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
         report_hint(&r->report, item, "the key stands in a file of its own, which only root may read");
 }
 
+static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *path = node->text;
+
+        if (!is_path(path) || path[strlen(path) - 1] == '/')
+                (void) refuse(r, node, key, "is not the absolute path of a file");
+        else
+                memcpy(member(r, key), &path, sizeof(path));
+}
+
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         bool value;
@@ -234,28 +252,72 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         case SETTINGS_SECRET:
                 read_secret(r, key, node);
                 return;
+        case SETTINGS_PATH:
+                read_path(r, key, node);
+                return;
+        case SETTINGS_MAP:
         case SETTINGS_LATER:
                 return;
         }
 }
 
-static void read_settings(struct reader *r)
+/* What a key is called in the map `path` ("" is the file); NULL: it does not stand in that map. */
+static const char *name_in(const struct settings_key *key, const char *path)
+{
+        const char *name = key->name;
+        size_t n = strlen(path);
+
+        if (n > 0) {
+                if (strncmp(name, path, n) != 0 || name[n] != '.')
+                        return NULL;
+                name += n + 1;
+        }
+        return strchr(name, '.') ? NULL : name;
+}
+
+static void check_names(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
-        const struct yaml_tree_node *node;
-        size_t n_supported = 0, i;
+        size_t n = 0, n_supported = 0, i;
+        int later;
+
+        for (later = 0; later <= 1; later++) {
+                for (i = 0; i < settings_n_keys; i++)
+                        if ((settings_schema[i].type == SETTINGS_LATER) == later && name_in(&settings_schema[i], path))
+                                names[n++] = name_in(&settings_schema[i], path);
+                if (!later)
+                        n_supported = n;
+        }
+        yaml_tree_check_keys(&r->tree, map, path, names, n, n_supported);
+}
+
+/* Maps are read in the order of the table, in which a map comes before what is in it. */
+static void read_settings(struct reader *r)
+{
+        const struct yaml_tree_node *map = r->tree.root, *node;
+        const char *path = "", *name;
+        size_t i;
 
         if (!r->tree.root)
                 return;
+        check_names(r, map, path);
         for (i = 0; i < settings_n_keys; i++) {
-                names[i] = settings_schema[i].name;
-                n_supported += settings_schema[i].type != SETTINGS_LATER;
-        }
-        yaml_tree_check_keys(&r->tree, r->tree.root, "", names, settings_n_keys, n_supported);
-        for (i = 0; i < settings_n_keys; i++) {
-                node = yaml_tree_get(r->tree.root, names[i]);
-                if (node)
-                        read_key(r, &settings_schema[i], node);
+                const struct settings_key *key = &settings_schema[i];
+
+                if (!strchr(key->name, '.')) {
+                        map = r->tree.root;
+                        path = "";
+                }
+                name = name_in(key, path);
+                node = name ? yaml_tree_get(map, name) : NULL;
+                if (key->type == SETTINGS_MAP) {
+                        path = key->name;
+                        map = node && yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path) ? node : NULL;
+                        if (map)
+                                check_names(r, map, path);
+                } else if (node) {
+                        read_key(r, key, node);
+                }
         }
 }
 
@@ -269,6 +331,8 @@ void settings_default(struct settings *ret)
                 .sweep_interval = 60 * USEC_PER_SEC,
                 .timeout = 500 * USEC_PER_MSEC,
                 .window = 128,
+                .violations_interval = 60 * USEC_PER_SEC,
+                .violations_threshold = 1,
         };
 }
 

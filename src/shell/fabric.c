@@ -45,6 +45,8 @@ struct fabric {
         struct mad_port *port; /* open from the first stage after a discovery on */
         struct pump *pump;
         unsigned p_key_index;
+        bool use_gsi, listen;
+        int sa_error, pma_error; /* of the last registration */
         const struct mad_side_stage *sides;
         size_t n_sides;
 
@@ -238,6 +240,15 @@ static void on_stage_done(int r, void *userdata)
         finish_job(userdata, r);
 }
 
+static void register_gsi(struct fabric *f)
+{
+        umad_port_set_p_key_index(f->port, f->p_key_index);
+        if (!f->use_gsi)
+                return;
+        f->pma_error = umad_port_use_pma(f->port);
+        f->sa_error = umad_port_use_sa(f->port, f->listen);
+}
+
 static int open_port(struct fabric *f)
 {
         int r;
@@ -247,7 +258,7 @@ static int open_port(struct fabric *f)
         r = umad_port_open(&f->lp, &f->port);
         if (r < 0)
                 return r;
-        umad_port_set_p_key_index(f->port, f->p_key_index);
+        register_gsi(f);
         r = pump_new(f->event, f->port, f->engine, &f->pump);
         if (r == 0 && f->n_sides > 0)
                 r = pump_set_sides(f->pump, f->sides, f->n_sides);
@@ -256,13 +267,20 @@ static int open_port(struct fabric *f)
         return r;
 }
 
-int fabric_open_port(struct fabric *f, struct mad_port **ret)
+int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa)
 {
-        int r = open_port(f);
+        bool is_open = f->port;
+        int r;
 
-        if (r == 0)
-                *ret = f->port;
-        return r;
+        f->use_gsi = true;
+        f->listen = listen;
+        r = open_port(f);
+        if (r < 0)
+                return r;
+        if (is_open)
+                register_gsi(f);
+        *ret_sa = f->sa_error;
+        return f->pma_error;
 }
 
 void fabric_set_p_key_index(struct fabric *f, unsigned index)

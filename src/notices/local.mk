@@ -1,0 +1,3 @@
+# notices/
+libpkeyd_core_la_SOURCES += \
+	src/notices/notices.h
