@@ -16,6 +16,7 @@
  * This folder refuses to know P_Key tables, indexes, MADs, and where the bytes came from.
  */
 
+#include "ib/multicast.h"
 #include "ib/types.h"
 #include "subnet/subnet.h"
 #include "util/arena.h"
@@ -52,6 +53,7 @@ struct policy_partition {
         struct location where;
         uint16_t base;
         bool index0;
+        const struct ipoib *ipoib;     /* NULL: it is no IPoIB partition */
         struct policy_rule *rules;
         uint32_t n_rules;
 };

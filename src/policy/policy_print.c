@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "policy/selector.h"
+#include "policy/policy_reader.h"
 
 /* libyaml takes "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
 #define SIMPLE_KEY_MAX 1000
@@ -125,8 +125,10 @@ static bool print_partition(struct text *t, struct arena *a, const struct policy
                 lines[i].membership = p->rules[i].membership;
         }
         qsort(lines, p->n_rules, sizeof(*lines), compare_lines);
-        text_add(t, "  %s:\n    pkey: 0x%04x\n%s    members:%s\n", p->name, p->base, p->index0 ? "    index0: true\n" : "",
-                 p->n_rules == 0 ? " {}" : "");
+        text_add(t, "  %s:\n    pkey: 0x%04x\n%s", p->name, p->base, p->index0 ? "    index0: true\n" : "");
+        if (p->ipoib && !policy_print_ipoib(t, a, p->ipoib))
+                return false;
+        text_add(t, "    members:%s\n", p->n_rules == 0 ? " {}" : "");
         for (i = 0; i < p->n_rules; i++)
                 print_member(t, &lines[i]);
         return true;

@@ -1,0 +1,6 @@
+# opensm/: OpenSM's files, read as OpenSM reads them and written so that it cannot misread them
+libpkeyd_core_la_SOURCES += \
+	src/opensm/opensm_conf.c \
+	src/opensm/opensm_conf.h \
+	src/opensm/partitions_file.c \
+	src/opensm/partitions_file.h
