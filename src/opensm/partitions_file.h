@@ -40,6 +40,7 @@ struct partitions_file {
         uint32_t n_partitions;
         uint64_t generation;
         const char *phase;         /* "3 open"; NULL: the whole policy */
+        bool released;             /* for people to go on with: nothing in it says that it is pkeyd's */
 };
 
 /* One port and what it shall have. */

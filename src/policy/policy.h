@@ -125,5 +125,8 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
                   struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
 
+/* The lines `ipoib: ...` of a partition, in normal form, indented by 4 blanks. Allocated from a; NULL: out of memory. */
+const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);
+
 /* The normal form of a policy as YAML: parsing it gives an equal policy. Allocated from a; NULL: out of memory. */
 const char *policy_print(struct arena *a, const struct policy *policy);

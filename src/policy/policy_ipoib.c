@@ -288,20 +288,19 @@ static bool print_group(struct text *t, struct arena *a, const struct ipoib *ipo
         return true;
 }
 
-bool policy_print_ipoib(struct text *t, struct arena *a, const struct ipoib *ipoib)
+const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib)
 {
         struct multicast_parameters standard = multicast_ipoib_default();
+        _cleanup_text_ struct text t = {};
 
-        if (ipoib->n_groups == 0 && multicast_equal(&ipoib->broadcast, &standard)) {
-                text_add(t, "    ipoib: true\n");
-                return true;
-        }
-        text_add(t, "    ipoib:\n");
-        print_parameters(t, "      ", &ipoib->broadcast, &standard);
+        if (ipoib->n_groups == 0 && multicast_equal(&ipoib->broadcast, &standard))
+                return "    ipoib: true\n";
+        text_add(&t, "    ipoib:\n");
+        print_parameters(&t, "      ", &ipoib->broadcast, &standard);
         if (ipoib->n_groups > 0)
-                text_add(t, "      mgids:\n");
+                text_add(&t, "      mgids:\n");
         for (uint32_t i = 0; i < ipoib->n_groups; i++)
-                if (!print_group(t, a, ipoib, &ipoib->groups[i]))
-                        return false;
-        return true;
+                if (!print_group(&t, a, ipoib, &ipoib->groups[i]))
+                        return NULL;
+        return text_copy(a, &t);
 }

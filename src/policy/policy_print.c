@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "policy/policy_reader.h"
+#include "policy/selector.h"
 
 /* libyaml takes "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
 #define SIMPLE_KEY_MAX 1000
@@ -126,8 +126,13 @@ static bool print_partition(struct text *t, struct arena *a, const struct policy
         }
         qsort(lines, p->n_rules, sizeof(*lines), compare_lines);
         text_add(t, "  %s:\n    pkey: 0x%04x\n%s", p->name, p->base, p->index0 ? "    index0: true\n" : "");
-        if (p->ipoib && !policy_print_ipoib(t, a, p->ipoib))
-                return false;
+        if (p->ipoib) {
+                const char *ipoib = policy_print_ipoib(a, p->ipoib);
+
+                if (!ipoib)
+                        return false;
+                text_add(t, "%s", ipoib);
+        }
         text_add(t, "    members:%s\n", p->n_rules == 0 ? " {}" : "");
         for (i = 0; i < p->n_rules; i++)
                 print_member(t, &lines[i]);

@@ -38,8 +38,6 @@ int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node 
 /* The `ipoib` of a partition whose base was read (or is 0); node may be NULL. -ENOMEM or 0. */
 int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
                       struct policy_partition *partition);
-/* Its normal form, appended; a is for scratch. False: memory is out. */
-bool policy_print_ipoib(struct text *t, struct arena *a, const struct ipoib *ipoib);
 
 /* What can be wrong only between partitions: bases, index 0, `owns`, the default partition (which is put first, or made
  * up). -ENOMEM or 0. */
