@@ -367,10 +367,18 @@ bool partitions_conf_known_text(struct reader *r, size_t p)
         if (p < r->written && p < sizeof(r->line) && r->line[skip_blanks(r, p)] != '\0')
                 partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this again behind the end of line %u, which is "
                                      "shorter", r->line_number);
-        else if (p >= r->written)
-                partitions_conf_warn(r, r->length, FINDING_OPENSM_STALE, "OpenSM reads on behind the end of this line; what it "
-                                     "finds there is not in the file");
         return p < r->written && p < sizeof(r->line);
+}
+
+/* It may find nothing there, or the end of another file. */
+static int give_up(struct reader *r)
+{
+        struct place place = place_of(r, 0);
+
+        report_hint(&r->report, report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
+                    "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is no "
+                    "telling what it makes of it"), "take out the ';' that stands alone");
+        return -EBADMSG;
 }
 
 static int read_chunk(struct reader *r)
@@ -383,7 +391,7 @@ static int read_chunk(struct reader *r)
                 r->line[r->hash] = '\0';
         do {
                 if (!partitions_conf_known_text(r, p))
-                        return 0;
+                        return give_up(r);
                 p = skip_blanks(r, p);
                 if (r->line[p] == '\0')
                         return 0;
