@@ -6,6 +6,8 @@ libpkeyd_core_la_SOURCES += \
 	src/ib/mad.h \
 	src/ib/sa.c \
 	src/ib/sa.h \
+	src/ib/multicast.c \
+	src/ib/multicast.h \
 	src/ib/smp.c \
 	src/ib/smp.h \
 	src/ib/types.c \
