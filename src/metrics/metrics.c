@@ -71,7 +71,8 @@ static bool same_series(const struct violation_record *a, const struct violation
         return a->port.node_guid.v == b->port.node_guid.v && a->port.number == b->port.number && a->source == b->source;
 }
 
-/* Those that are kept apart by P_Key and peer follow each other. */
+/* Those that are kept apart by P_Key and peer follow each other. Where nothing was counted there is no series: a fabric has
+ * tens of thousands of counters. */
 static int make_series(struct arena *a, const struct metrics *m, struct series **ret, uint32_t *ret_n)
 {
         struct series *all = arena_new_array(a, struct series, m->n_records);
@@ -82,6 +83,8 @@ static int make_series(struct arena *a, const struct metrics *m, struct series *
         for (uint32_t i = 0; i < m->n_records; i++) {
                 const struct violation_record *r = &m->records[i];
 
+                if (r->total == 0)
+                        continue; /* a baseline */
                 if (n == 0 || !same_series(all[n - 1].first, r))
                         all[n++] = (struct series) { .first = r };
                 all[n - 1].total += r->total;

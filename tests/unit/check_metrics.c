@@ -99,6 +99,7 @@ static struct subnet *make_subnet(void)
 /* As the book has them: ascending. */
 static const struct violation_record records[] = {
         { .port = { { 0x10 }, 0 }, .source = VIOLATION_P_KEY_VIOLATIONS, .total = 3, .last = 4990 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_P_KEY_VIOLATIONS, .saturated = true },
         { .port = { { 0x10 }, 3 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 17, .last = 4000 * USEC_PER_SEC },
         { .port = { { 0x10 }, 3 }, .source = VIOLATION_NOTICE_259, .notice = { .key = 0x8101 }, .total = 2,
           .last = 10 * USEC_PER_SEC },
