@@ -2,6 +2,8 @@
 libpkeyd_core_la_SOURCES += \
 	src/ib/mad.c \
 	src/ib/mad.h \
+	src/ib/pma.c \
+	src/ib/pma.h \
 	src/ib/sa.h \
 	src/ib/smp.c \
 	src/ib/smp.h \

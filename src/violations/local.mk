@@ -4,3 +4,18 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/history.h \
 	src/violations/poll.h \
 	src/violations/violations.h
+libpkeyd_core_la_SOURCES += \
+	src/violations/book.c \
+	src/violations/book.h \
+	src/violations/counter.c \
+	src/violations/counter.h \
+	src/violations/index.c \
+	src/violations/index.h \
+	src/violations/list.h \
+	src/violations/looks.c \
+	src/violations/looks.h \
+	src/violations/poll.c \
+	src/violations/poll_targets.c \
+	src/violations/poll_targets.h \
+	src/violations/records.c \
+	src/violations/telling.c
