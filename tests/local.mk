@@ -25,6 +25,7 @@ include tests/unit/notices.mk
 include tests/unit/kernel.mk
 include tests/unit/shell.mk
 include tests/unit/m_key.mk
+include tests/unit/metrics.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk

@@ -11,6 +11,7 @@
  *     picture      the fabric as it is known
  *     kernel       this host's own ports through libibverbs: second witness, and events
  *     state        what outlives a run
+ *     metrics_file numbers for Prometheus
  *     say          results of stages -> journal entries
  *     journal      the only place that logs; notify: the only place that talks to the service manager
  *
@@ -32,6 +33,7 @@
 #include "watch/watch.h"
 
 struct kernel;
+struct metrics_file;
 struct pass;
 
 enum pass_kind {
@@ -74,6 +76,7 @@ struct daemon {
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
         struct kernel *kernel;         /* what it says of the ports of this host */
+        struct metrics_file *metrics;
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */
 

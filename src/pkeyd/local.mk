@@ -24,4 +24,5 @@ pkeyd_SOURCES = \
 	src/pkeyd/state.c \
 	src/pkeyd/state.h
 pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
+pkeyd_SOURCES += src/pkeyd/metrics_file.c src/pkeyd/metrics_file.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)
