@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shell/file.h"
+#include "shell/secret.h"
 
 #define MAX_SETTINGS_SIZE (1u << 20)
 #define MAX_SAID          4096
@@ -15,6 +16,8 @@ struct generation *generation_free(struct generation *g)
         if (!g)
                 return NULL;
         arena_free(g->arena);
+        (void) m_keys_free(g->m_keys);
+        explicit_bzero(&g->sm_key, sizeof(g->sm_key));
         free(g->said);
         free(g);
         return NULL;
@@ -49,7 +52,7 @@ static int override_settings(struct generation *g, const struct options *o)
 }
 
 /* Only the file that nobody named may be absent. */
-static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+static int load_settings_file(struct generation *g, const struct options *o, struct findings *findings)
 {
         int r;
 
@@ -69,6 +72,20 @@ static int load_settings(struct generation *g, const struct options *o, struct f
         if (r < 0)
                 return r;
         return override_settings(g, o);
+}
+
+/* With what the settings name. */
+static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+{
+        int r = load_settings_file(g, o, findings);
+
+        int r_m_keys, r_sm_key;
+
+        if (r < 0)
+                return r;
+        r_m_keys = secret_read_m_keys(g->settings, findings, &g->m_keys);
+        r_sm_key = secret_read_sm_key(g->settings, findings, &g->sm_key);
+        return r_m_keys < 0 ? r_m_keys : r_sm_key;
 }
 
 static int load_policy(struct generation *g, const struct options *o, struct findings *findings)
@@ -138,7 +155,8 @@ bool generation_has_policy(const struct generation *g, const char *bytes, size_t
 bool generation_equal(const struct generation *a, const struct generation *b)
 {
         return generation_has_policy(a, b->policy_bytes, b->n_policy_bytes) &&
-               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes);
+               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes) &&
+               m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 
 /* FNV-1a */

@@ -7,6 +7,7 @@
 #include "notices/notices.h"
 #include "pkeyd/daemon.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
 #include "pkeyd/say_violation.h"
 #include "violations/poll.h"
 
@@ -42,6 +43,17 @@ struct monitor {
         struct notices_sa sa;                 /* as the port last said; its sm_key is ours */
 };
 
+/* What is known now. Borrowed until monitor_look or monitor_forget. */
+static void monitor_context(const struct monitor *m, struct attribution_context *ret)
+{
+        *ret = (struct attribution_context) {
+                .subnet = m->picture ? m->picture->subnet : NULL,
+                .memberships = m->memberships,
+                .history = m->history,
+                .now = clock_now(),
+        };
+}
+
 /* --- what was found ----------------------------------------------------------------------------------------------- */
 
 static void arm(struct monitor *m)
@@ -56,9 +68,15 @@ static void say_reports(struct monitor *m)
         struct attribution_context context;
         struct violation_report report;
 
+        bool any = false;
+
         monitor_context(m, &context);
-        while (violations_next_report(m->book, clock_now(), &report))
+        while (violations_next_report(m->book, clock_now(), &report)) {
                 say_violation(m->d, &context, &report);
+                any = true;
+        }
+        if (any)
+                metrics_file_write(m->d->metrics);
         arm(m);
 }
 
@@ -82,7 +100,7 @@ static uint32_t find_lid(const struct subnet *s, struct lid lid)
                 const struct subnet_port *p = &s->ports[i];
 
                 if (p->role == PORT_ENDPORT && p->lid.v != 0 && lid.v >= p->lid.v &&
-                    lid.v - p->lid.v < 1u << (p->lmc & 7))
+                    lid.v - p->lid.v < 1 << (p->lmc & 7))
                         return i;
         }
         return SUBNET_NONE;
@@ -305,16 +323,24 @@ void monitor_forget(struct monitor *m)
         m->arena = arena_free(m->arena);
 }
 
-static void configure(struct monitor *m, const struct settings *s)
+static void configure(struct monitor *m)
 {
+        const struct settings *s = m->generation->settings;
         struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
                 .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE,
+                .m_keys = m->generation->m_keys,
         };
 
         violations_set_config(m->book, &book);
         violation_poll_set_config(m->poll, clock_now(), &poll);
+        if (m->sa.sm_key != m->generation->sm_key) {
+                m->sa.sm_key = m->generation->sm_key;
+                m->resubscribe = true;
+                if (m->attached)
+                        tell_sa(m);
+        }
 }
 
 /* Where memory is out, sentences say less. */
@@ -342,7 +368,7 @@ void monitor_look(struct monitor *m, const struct generation *g, const struct pi
         m->generation = g;
         if (!g || !picture)
                 return;
-        configure(m, g->settings);
+        configure(m);
         learn(m);
         if (new_picture && violation_poll_set_subnet(m->poll, clock_now(), picture->subnet) < 0)
                 journal_debug(&m->d->journal, "out of memory: counters of ports that are new are not polled yet");
@@ -386,6 +412,42 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
         return 0;
 }
 
+/* --- the list ----------------------------------------------------------------------------------------------------- */
+
+static int list_records(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n)
+{
+        struct attribution_context context;
+        struct monitor *m = userdata;
+        const struct violation_record *records;
+        struct violation_item *items;
+        uint32_t n;
+
+        records = violations_records(m->book, &n);
+        items = arena_new_array(a, struct violation_item, n);
+        if (!items && n > 0)
+                return -ENOMEM;
+        monitor_context(m, &context);
+        for (uint32_t i = 0; i < n; i++) {
+                int r = violation_item_of_record(a, &records[i], &context, &items[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+static uint64_t list_total(void *userdata)
+{
+        struct monitor *m = userdata;
+        uint64_t total = 0;
+
+        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
+                total += violations_total(m->book, s);
+        return total;
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 int monitor_new(struct daemon *d, struct monitor **ret)
@@ -413,6 +475,10 @@ int monitor_new(struct daemon *d, struct monitor **ret)
         }
         (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
         make_sides(m);
+        d->violations = (struct violation_list) {
+                .userdata = m, .records = list_records, .total = list_total, .since = clock_wall(),
+        };
+        metrics_file_set_monitor(d->metrics, m->book, m->notices, m->poll);
         *ret = m;
         return 0;
 }
@@ -421,6 +487,8 @@ struct monitor *monitor_free(struct monitor *m)
 {
         if (!m)
                 return NULL;
+        m->d->violations = (struct violation_list) {};
+        metrics_file_set_monitor(m->d->metrics, NULL, NULL, NULL);
         monitor_forget(m);
         sd_event_source_disable_unref(m->timer);
         sd_event_source_disable_unref(m->local);
@@ -432,22 +500,3 @@ struct monitor *monitor_free(struct monitor *m)
         return NULL;
 }
 
-struct violations *monitor_violations(struct monitor *m)
-{
-        return m->book;
-}
-
-usec_t monitor_since(const struct monitor *m)
-{
-        return m->since;
-}
-
-void monitor_context(const struct monitor *m, struct attribution_context *ret)
-{
-        *ret = (struct attribution_context) {
-                .subnet = m->picture ? m->picture->subnet : NULL,
-                .memberships = m->memberships,
-                .history = m->history,
-                .now = clock_now(),
-        };
-}

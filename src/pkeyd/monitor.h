@@ -33,10 +33,3 @@ void monitor_port(struct monitor *m, const struct port_info *info);
 void monitor_resubscribe(struct monitor *m);
 /* d->fabric goes away. */
 void monitor_detach(struct monitor *m);
-
-/* Borrowed; never NULL. */
-struct violations *monitor_violations(struct monitor *m);
-/* What is known now, for attribution. Borrowed until monitor_look or monitor_forget. */
-void monitor_context(const struct monitor *m, struct attribution_context *ret);
-/* When the book was opened, monotonic. */
-usec_t monitor_since(const struct monitor *m);
