@@ -5,3 +5,7 @@ check_pma_SOURCES = tests/unit/check_pma.c
 check_pma_LDADD = $(TEST_LIBS)
 check_violations_SOURCES = tests/unit/check_violations.c
 check_violations_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_violation_poll
+TESTS += check_violation_poll
+check_violation_poll_SOURCES = tests/unit/check_violation_poll.c
+check_violation_poll_LDADD = $(TEST_LIBS)
