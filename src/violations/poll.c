@@ -240,10 +240,10 @@ static bool ask(struct violation_poll *p, const struct poll_item *item, struct m
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (t->is_asked[item->block] || t->is_refused[item->block] || t->wait != WAIT_NONE)
+        if (t->is_asked[item->block] || t->is_refused[item->block])
                 return false;
         if (item->block == BLOCK_COUNTERS)
-                return ask_counters(p, t, ret);
+                return t->wait == WAIT_NONE && ask_counters(p, t, ret);
         ask_port_info(p, t, ret);
         return true;
 }
