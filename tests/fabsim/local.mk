@@ -1,11 +1,17 @@
 # tests/fabsim: a fabric that we command, and the core run against it in virtual time.
-FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c
+FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c tests/fabsim/sa.c
 
 if HAVE_CHECK
 check_PROGRAMS += check_fabsim
 TESTS += check_fabsim
 check_fabsim_SOURCES = tests/fabsim/check_fabsim.c $(FABSIM_FABRIC)
 check_fabsim_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_fabsim_notices
+TESTS += check_fabsim_notices
+check_fabsim_notices_SOURCES = tests/fabsim/check_fabsim_notices.c tests/fabsim/events.c tests/fabsim/events.h \
+	tests/fabsim/prng.h $(FABSIM_FABRIC)
+check_fabsim_notices_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += check_small
 TESTS += check_small
@@ -17,7 +23,7 @@ endif
 check_PROGRAMS += tests/fabsim/simulate
 tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
 	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/wire.c tests/fabsim/discover.c \
-	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c src/pkeyd/picture.c src/pkeyd/picture.h \
+	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c tests/fabsim/keys.c src/pkeyd/picture.c src/pkeyd/picture.h \
 	$(FABSIM_FABRIC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh
