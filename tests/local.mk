@@ -16,6 +16,7 @@ include tests/unit/subnet.mk
 include tests/unit/policy.mk
 include tests/unit/settings.mk
 include tests/unit/plan.mk
+include tests/unit/opensm.mk
 include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk

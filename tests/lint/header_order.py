@@ -12,6 +12,7 @@ FLOW["policy"] = FLOW["settings"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["settings"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
+FLOW["opensm"] = FLOW["plan"] | {"plan"}
 FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["watch"] = FLOW["verify"] | {"verify"}
