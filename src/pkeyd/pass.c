@@ -6,6 +6,7 @@
 
 #include "apply/apply.h"
 #include "desired/assume.h"
+#include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/own_port.h"
@@ -84,6 +85,17 @@ static void pass_fail(struct pass *p, const char *what, int error)
 
 /* --- verify ----------------------------------------------------------------------------------------------------- */
 
+/* Without a judgement, what was known of the tables that could be read stays. */
+static void count_ports(struct daemon *d, const struct watch_report *report, bool judged)
+{
+        d->ports.managed = report->n_ports;
+        d->ports.unreachable = report->n_unreachable;
+        if (judged) {
+                d->ports.right = report->n_right;
+                d->ports.differ = report->n_differ;
+        }
+}
+
 /* judge: compare tables with the decision; else only who is there and who answers. */
 static int look(struct pass *p, bool judge, struct watch_report *ret)
 {
@@ -101,6 +113,7 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         if (r < 0)
                 return r;
         metrics_file_looked(d->metrics, ret, judge);
+        count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
         say_look(&d->journal, p->generation ? p->generation : d->generation, ret);
@@ -236,6 +249,7 @@ static void refuse(struct pass *p, const struct findings *findings)
         p->generation->n_refused = findings->n_errors;
         daemon_set_status(d, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written",
                           findings->n_errors, findings->n_errors == 1 ? "" : "s");
+        daemon_cannot(d, findings);
         pass_end(p, PASS_REFUSED);
 }
 
@@ -262,6 +276,8 @@ static int decide(struct pass *p, struct findings *findings)
                 return -EAGAIN;
         }
         say_plan_findings(&d->journal, p->generation, findings);
+        if (r == 0)
+                bus_note_findings(d->bus, findings, false);
         if (r == 0)
                 p->generation->n_refused = 0;
         return r;
