@@ -90,7 +90,8 @@ def test_clear_saturated():
             out = fabric.run(["perfquery", str(lid), str(port)]).expect(0).out
             return int(re.search(name + r":\.*(\d+)", out).group(1))
 
-        lid = next(p.lid for p in fabric.tables().values() if p.name == leaf)
+        tables = fabric.tables()
+        lid = tables[next(p.switch for p in tables.values() if p.name == "node0003")].lid
         wait_for(lambda: value("PortRcvConstraintErrors") == 0, "the counter to be cleared")
         check_equal(value("PortRcvErrors"), 11, "a counter that was not at its maximum")
         n = len(violations(daemon))
