@@ -1,16 +1,20 @@
 # tests/fuzz/: targets for libFuzzer (--enable-fuzzers, CC=clang); without it, they replay what is known
-FUZZERS = fuzz_policy fuzz_settings
+FUZZERS = fuzz_policy fuzz_settings fuzz_m_keys
 check_PROGRAMS += $(FUZZERS)
 fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
 fuzz_policy_LDADD = libpkeyd-core.la
 fuzz_settings_SOURCES = tests/fuzz/fuzz_settings.c
 fuzz_settings_LDADD = libpkeyd-core.la
+fuzz_m_keys_SOURCES = tests/fuzz/fuzz_m_keys.c
+fuzz_m_keys_LDADD = libpkeyd-core.la
 if ENABLE_FUZZERS
 fuzz_policy_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_settings_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_m_keys_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 fuzz_policy_SOURCES += tests/fuzz/replay.c
 fuzz_settings_SOURCES += tests/fuzz/replay.c
+fuzz_m_keys_SOURCES += tests/fuzz/replay.c
 endif
 TESTS += tests/fuzz/check_fuzz.sh
 EXTRA_DIST += tests/fuzz/check_fuzz.sh tests/fuzz/corpus
