@@ -18,6 +18,8 @@ VERIFY = "src/verify/verify.c"
 SMP = "src/ib/smp.c"
 MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
+SA = "src/ib/sa.c"
+NOTICES = "src/notices/notices.c"
 
 WRONGS = [
     # the order of phases
@@ -111,6 +113,19 @@ WRONGS = [
     Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
+
+    # notices
+    Wrong("notice-lids-swapped", SA, "#define DETAILS_LID1     (DETAILS + 2)\n#define DETAILS_LID2     (DETAILS + 4)",
+          "#define DETAILS_LID1     (DETAILS + 4)\n#define DETAILS_LID2     (DETAILS + 2)"),
+    Wrong("invalid-is-taken", SA, "return valid ? valid : VALID_ALL;", "return valid | VALID_ALL;"),
+    Wrong("any-sender-of-reports", NOTICES, "if (frame->lid.v != n->sa.lid.v) {", "if (false && frame->lid.v != n->sa.lid.v) {"),
+    Wrong("repeated-comes-twice", NOTICES, "                remember(n, now, frame);\n", ""),
+    Wrong("never-again", NOTICES, "begin_round(n, now + REFRESH, n->wanted);", "begin_round(n, USEC_INFINITY, n->wanted);"),
+    Wrong("no-patience", NOTICES, "n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);", "n->wait = FIRST_WAIT;"),
+    Wrong("by-number-and-by-type", NOTICES, "if (n->held[k].is && !(n->wanted & BIT(k)))", "if (false && !(n->wanted & BIT(k)))"),
+    Wrong("left-with-another-key", NOTICES, "return n->held[kind].key;", "return n->sa.sm_key;"),
+    Wrong("late-answer-counts", NOTICES, "        if (n->expected != n->cookie)\n", "        if (false && n->expected != n->cookie)\n"),
+    Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
     # verify
     Wrong("unexpected-not-seen", "src/verify/table.c", "unexpected[n_unexpected++] = entries[i];",
