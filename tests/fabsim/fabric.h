@@ -143,8 +143,8 @@ bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const s
 
 /* sa.c. The SA forgets who subscribed, and what it had still to report. */
 void fabsim_sa_restart(struct fabsim *f);
-/* The next Report to f->self that is due. The SA turns each notice that the fabric raised meanwhile into one for each subscription
- * that it fits, sends it again until it is answered, and gives up after some tries. */
+/* The next Report to f->self that is due. The SA turns each notice that the fabric raised meanwhile into one for each
+ * subscription that it fits, sends it again until it is answered, and gives up after some tries. */
 bool fabsim_sa_next_report(struct fabsim *f, usec_t now, struct mad_frame *ret);
 usec_t fabsim_sa_due(const struct fabsim *f);
 /* What it answers; fabsim_answer asks it. */
