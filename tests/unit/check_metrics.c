@@ -211,6 +211,41 @@ START_TEST(no_picture)
 }
 END_TEST
 
+/* What the book says is what is written, also of a port that the picture does not have. */
+START_TEST(of_a_book)
+{
+        const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
+        const struct violation_port host = { { 0x20 }, 1 }, leaf = { { 0x10 }, 3 };
+        const struct notice one = { .trap = 259, .key = 0x8101 }, other = { .trap = 259, .key = 0x8102 };
+        struct violations *v = violations_new(&config);
+        struct metrics m = { .version = "1", .has_violations = true, .subnet = make_subnet(), .now = NOW,
+                             .realtime = REALTIME };
+        const char *text;
+
+        ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 100), 0);
+        ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, leaf, VIOLATION_RCV_CONSTRAINT, 8, 9), 0);
+        ck_assert_int_eq(violations_see_counter(v, 4970 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 117), 0);
+        ck_assert_int_eq(violations_see_notice(v, 4980 * USEC_PER_SEC, leaf, &one), 0);
+        ck_assert_int_eq(violations_see_notice(v, 4990 * USEC_PER_SEC, leaf, &other), 0);
+        m.records = violations_records(v, &m.n_records);
+        for (int source = 0; source < VIOLATION_N_SOURCES; source++)
+                m.violations[source] = violations_total(v, (enum violation_source) source);
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 2);
+        has_line(text, "pkeyd_violations_total{source=\"p_key_violations\",node_guid=\"0x0000000000000020\",seen_by=\"endport\","
+                       "node=\"node0042\",device=\"mlx5_0\",port=\"1\",port_guid=\"0x0000000000000021\",switch=\"leaf07\","
+                       "switch_port=\"3\"} 17");
+        has_line(text, "pkeyd_violations_last_timestamp_seconds{source=\"trap_259\",node_guid=\"0x0000000000000010\","
+                       "seen_by=\"switch\",node=\"node0042\",device=\"mlx5_0\",port=\"1\",port_guid=\"0x0000000000000021\","
+                       "switch=\"leaf07\",switch_port=\"3\"} 1699999990");
+        has_line(text, "pkeyd_fabric_violations_total{source=\"p_key_violations\"} 17");
+        has_line(text, "pkeyd_fabric_violations_total{source=\"trap_259\"} 2");
+        has_line(text, "pkeyd_fabric_violations_total{source=\"port_rcv_constraint_errors\"} 0");
+        violations_free(v);
+}
+END_TEST
+
 static uint64_t sum(const char *text, const char *name)
 {
         uint64_t all = 0;
@@ -264,6 +299,7 @@ int main(void)
         tcase_add_test(c, what_is_not_known);
         tcase_add_test(c, empty_book);
         tcase_add_test(c, no_picture);
+        tcase_add_test(c, of_a_book);
         tcase_add_test(c, too_many);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
