@@ -21,6 +21,7 @@ include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
 include tests/unit/watch.mk
 include tests/unit/kernel.mk
+include tests/unit/violations_words.mk
 include tests/unit/shell.mk
 endif
 include tests/fuzz/local.mk

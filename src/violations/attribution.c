@@ -78,6 +78,7 @@ static int open_port(struct scene *s)
         uint32_t node = subnet ? subnet_find_node(subnet, s->record->port.node_guid) : SUBNET_NONE, host;
 
         s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
+        s->node_is_there = node != SUBNET_NONE;
         s->counted = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, s->record->port.number);
         if (s->counted == SUBNET_NONE)
                 return open_missing_port(s, node);
@@ -133,15 +134,16 @@ static int scene_open(struct scene *s)
 
 /* --- counters --------------------------------------------------------------------------------------------------- */
 
-static int endport_headline(struct scene *s, struct headline *ret)
+static void endport_headline(const struct scene *s, struct headline *ret)
 {
         ret->subject = s->counted_label;
         ret->verb = "refused";
+        ret->tail = "";
         switch (s->record->source) {
         case VIOLATION_P_KEY_VIOLATIONS:
         case VIOLATION_BAD_PKEY_CNTR:
                 ret->verb = "received";
-                ret->tail = "with a P_Key that it may not receive";
+                ret->tail = "with a P_Key that matches none of its own";
                 break;
         case VIOLATION_RCV_CONSTRAINT:
                 ret->tail = "that came in";
@@ -155,28 +157,25 @@ static int endport_headline(struct scene *s, struct headline *ret)
         case VIOLATION_N_SOURCES:
                 break;
         }
-        ret->tail = arena_printf(s->arena, "%s (%s)", ret->tail, counter_name(s->record->source));
-        return ret->tail ? 0 : -ENOMEM;
 }
 
 static int switch_headline(struct scene *s, struct headline *ret)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *name = counter_name(s->record->source), *host = party_is_known(&s->host) ? s->host.label : "its host";
+        const char *host = party_is_known(&s->host) ? s->host.label : "its host";
 
         if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
                 ret->subject = host;
                 ret->verb = "sent";
-                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in (%s)",
-                                         s->counted_label, name);
+                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in", s->counted_label);
         } else {
                 ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
                 ret->verb = in ? "dropped" : "held back";
                 if (s->check == SCENE_CHECKS)
-                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s (%s)",
-                                                 in ? "from" : "for", host, in ? "in" : "out", name);
+                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s",
+                                                 in ? "from" : "for", host, in ? "in" : "out");
                 else
-                        ret->tail = arena_printf(s->arena, "%s %s (%s)", in ? "from" : "for", host, name);
+                        ret->tail = arena_printf(s->arena, "%s %s", in ? "from" : "for", host);
         }
         return ret->subject && ret->tail ? 0 : -ENOMEM;
 }
@@ -185,40 +184,43 @@ static int make_headline(struct scene *s, struct headline *ret)
 {
         if (is_notice(s->record->source))
                 return notice_headline(s, ret);
+        ret->source = counter_name(s->record->source);
         if (s->is_switch_port &&
             (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT))
                 return switch_headline(s, ret);
-        return endport_headline(s, ret);
+        endport_headline(s, ret);
+        return 0;
 }
 
 /* A port that does not check P_Keys counts raw packets that it filters, if anything. */
 static void add_unchecked(struct scene *s, struct words *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *direction = in ? "in" : "out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
+        const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
 
         if (s->check == SCENE_CANNOT_CHECK)
                 words_add(w, "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
                              "matter of partitions", filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; it does not check P_Keys of what comes %s, so these were raw packets that it filters (%s), "
+                words_add(w, "; it does not check P_Keys of what %s, so these were raw packets that it filters (%s), "
                              "unless it did check a short time ago", direction, filter);
         else
-                words_add(w, "; whether it checks P_Keys of what comes %s is not certain now: a write was not confirmed",
+                words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
                           direction);
 }
 
 static void add_standing(struct scene *s, struct words *w, enum standing_part part)
 {
-        standing_add_memberships(w, s->c, &s->host);
-        standing_add_last_change(w, s->c, &s->host, part, s->began);
+        bool told = standing_add_last_change(w, s->c, &s->host, part, s->began);
+
+        standing_add_memberships(w, s->c, &s->host, told);
 }
 
 /* Counters of who was hit. */
 static void add_unknown_sender(struct words *w)
 {
-        words_add(w, "; the counter does not say who sent them: look for a notice 257 or 259 (P_Key mismatch), or a switch "
-                     "port that refused a sender, at the same time");
+        words_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender (notice "
+                     "257 or 259, or PortRcvConstraintErrors)");
 }
 
 static void add_counter_reasons(struct scene *s, struct words *w)
@@ -232,8 +234,8 @@ static void add_counter_reasons(struct scene *s, struct words *w)
                 if (!in)
                         add_unknown_sender(w);
         } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
-                words_add(w, "; the standard (IBA 16.1.3.5) has this counter for switch ports, where it counts P_Keys that do "
-                             "not match and raw packets; of an adapter ask its vendor");
+                words_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an adapter counts "
+                             "in it is its vendor's choice");
                 add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
         } else {
                 add_standing(s, w, STANDING_RECEIVER);
@@ -248,7 +250,8 @@ static void add_reasons(struct scene *s, struct words *w)
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
         if (s->counted == SUBNET_NONE && s->c->subnet)
-                words_add(w, "; %s is not in the fabric any more, or nothing is plugged into it", s->counted_label);
+                words_add(w, s->node_is_there ? "; no host is plugged into %s any more" : "; %s is not in the fabric any more",
+                          s->counted_label);
 }
 
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
@@ -261,7 +264,7 @@ static usec_t elapsed(usec_t from, usec_t to)
 /* Each notice is about one packet, but not every packet leads to a notice. */
 static void add_packets(struct scene *s, struct words *w, uint64_t n, bool more)
 {
-        if (is_notice(s->record->source))
+        if (is_notice(s->record->source) && n > 1)
                 words_add(w, "at least ");
         words_add_count(w, n, more ? "more packet" : "packet", more ? "more packets" : "packets");
 }
@@ -276,7 +279,7 @@ static void add_first(struct scene *s, struct words *w, const struct violation_r
                 words_add(w, " in the last ");
                 words_add_duration(w, elapsed(report->since, s->c->now));
         }
-        words_add(w, " %s", h->tail);
+        words_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count) {
                 words_add(w, "; ");
                 words_add_number(w, s->record->episode);
@@ -294,7 +297,7 @@ static void add_quiet(struct scene *s, struct words *w, const struct violation_r
         words_add_number(w, report->count);
         words_add(w, " in all, the last ");
         words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago: packets that %s %s %s", h->subject, h->verb, h->tail);
+        words_add(w, " ago: packets that %s %s %s (%s)", h->subject, h->verb, h->tail, h->source);
 }
 
 /* What a counter of this many bits holds at most. */
@@ -496,7 +499,7 @@ int attribution_explain_record(struct arena *a, const struct violation_record *r
                 return r;
         words_add(&w, "%s %s ", h.subject, h.verb);
         add_packets(&s, &w, record->total, false);
-        words_add(&w, " %s; the first ", h.tail);
+        words_add(&w, " %s (%s); the first ", h.tail, h.source);
         words_add_duration(&w, elapsed(record->first, c->now));
         words_add(&w, " ago, the last ");
         words_add_duration(&w, elapsed(record->last, c->now));
