@@ -693,10 +693,10 @@ START_TEST(test_many_partitions)
         const char *yaml = "version: 1\npartitions:\n";
 
         for (unsigned i = 1; i <= 12; i++)
-                yaml = arena_printf(arena, "%s  p%02u: {pkey: %u, members: {node0042: %s}}\n", yaml, i, i,
+                yaml = arena_printf(arena, "%s  p%02u: {pkey: 0x%04x, members: {node0042: %s}}\n", yaml, i, i,
                                     i % 2 ? "full" : i == 2 ? "both" : "limited");
         one = resolve(yaml);
-        two = resolve("version: 1\npartitions:\n  other: {pkey: 77, members: {node0042: full}}\n");
+        two = resolve("version: 1\npartitions:\n  other: {pkey: 0x004d, members: {node0042: full}}\n");
         ck_assert_int_eq(membership_history_learn(h, NOW - HOUR, 1, one), 0);
         c.history = h;
         c.memberships = one;
@@ -711,7 +711,7 @@ START_TEST(test_many_partitions)
                          "seconds ago by generation 2: probably its jobs still use the old key; it is a full member of other, a "
                          "limited member of default");
         /* the same policy, and the host has another name: it gets nothing but the default partition */
-        ck_assert_int_eq(membership_history_learn(h, NOW, 2, resolve("version: 1\npartitions: {}\n")), 0);
+        ck_assert_int_eq(membership_history_learn(h, NOW, 2, resolve("version: 1\npartitions:\n  other: {pkey: 0x004d, members: {oss01: full}}\n")), 0);
         expect_text(sentence(&c, &s), "node0042 was taken out of other (0x004d) a moment ago, when the fabric changed and not the "
                                       "policy");
 }
@@ -855,7 +855,7 @@ START_TEST(test_anything)
         struct lid_map *map;
 
         ck_assert_int_eq(lid_map_new(arena, subnet, &map), 0);
-        for (unsigned i = 0; i < 20000; i++) {
+        for (unsigned i = 0; i < 3000; i++) {
                 _cleanup_arena_ struct arena *a = arena_new();
                 struct attribution_context c = {
                         .subnet = prng_permille(&random, 900) ? subnet : NULL,
