@@ -63,7 +63,8 @@ static int open_missing_port(struct scene *s, uint32_t node)
         const struct subnet *subnet = s->c->subnet;
 
         if (node == SUBNET_NONE)
-                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number, port->node_guid.v);
+                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
+                                                port->node_guid.v);
         else if (subnet->nodes[node].name[0])
                 s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name, port->number);
         else
@@ -116,7 +117,8 @@ static int fill_fields(struct scene *s)
                 if (!out->switch_name)
                         return -ENOMEM;
         }
-        out->names_sender = s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
+        out->names_sender =
+                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
         return 0;
 }
 
@@ -167,7 +169,8 @@ static int switch_headline(struct scene *s, struct headline *ret)
         if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
                 ret->subject = host;
                 ret->verb = "sent";
-                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in", s->counted_label);
+                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in",
+                                         s->counted_label);
         } else {
                 ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
                 ret->verb = in ? "dropped" : "held back";
@@ -199,8 +202,10 @@ static void add_unchecked(struct scene *s, struct words *w)
         const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
 
         if (s->check == SCENE_CANNOT_CHECK)
-                words_add(w, "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
-                             "matter of partitions", filter);
+                words_add(w,
+                          "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
+                          "matter of partitions",
+                          filter);
         else if (s->check == SCENE_CHECKS_NOT)
                 words_add(w, "; it does not check P_Keys of what %s, so these were raw packets that it filters (%s), "
                              "unless it did check a short time ago", direction, filter);
@@ -219,8 +224,8 @@ static void add_standing(struct scene *s, struct words *w, enum standing_part pa
 /* Counters of who was hit. */
 static void add_unknown_sender(struct words *w)
 {
-        words_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender (notice "
-                     "257 or 259, or PortRcvConstraintErrors)");
+        words_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender "
+                     "(notice 257 or 259, or PortRcvConstraintErrors)");
 }
 
 static void add_counter_reasons(struct scene *s, struct words *w)
@@ -234,8 +239,8 @@ static void add_counter_reasons(struct scene *s, struct words *w)
                 if (!in)
                         add_unknown_sender(w);
         } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
-                words_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an adapter counts "
-                             "in it is its vendor's choice");
+                words_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
+                             "adapter counts in it is its vendor's choice");
                 add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
         } else {
                 add_standing(s, w, STANDING_RECEIVER);
@@ -250,7 +255,9 @@ static void add_reasons(struct scene *s, struct words *w)
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
         if (s->counted == SUBNET_NONE && s->c->subnet)
-                words_add(w, s->node_is_there ? "; no host is plugged into %s any more" : "; %s is not in the fabric any more",
+                words_add(w,
+                          s->node_is_there ? "; no host is plugged into %s any more"
+                                           : "; %s is not in the fabric any more",
                           s->counted_label);
 }
 

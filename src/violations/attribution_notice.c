@@ -28,8 +28,8 @@ static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid,
         return p->label ? 0 : -ENOMEM;
 }
 
-/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes both
- * himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
+/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes
+ * both himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
 static int open_conflict(struct scene *s, uint32_t by_gid, uint32_t by_lid, struct party *p, bool *ret_conflict)
 {
         struct party gid_party, lid_party;
@@ -67,7 +67,8 @@ static int open_end(struct scene *s, struct lid lid, const struct gid *gid, cons
         r = party_open(s->arena, subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
         if (r < 0 || by_gid != SUBNET_NONE || !gid)
                 return r;
-        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own doing. */
+        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own
+         * doing. */
         if (subnet->nodes[subnet->ports[by_lid].node].type == NODE_ROUTER) {
                 ret->label = arena_printf(s->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label);
                 ret->port = SUBNET_NONE;
@@ -98,7 +99,8 @@ static void fill_fields(struct scene *s)
         const struct party *p = &s->host;
 
         /* what passes a switch port beside an endport comes from that endport or goes to it */
-        s->wiring_conflicts = s->is_switch_port && party_is_known(p) && s->from.port != p->port && s->to.port != p->port;
+        s->wiring_conflicts =
+                        s->is_switch_port && party_is_known(p) && s->from.port != p->port && s->to.port != p->port;
         out->names_sender = party_is_known(&s->from) && !s->wiring_conflicts;
         if (out->names_sender)
                 p = &s->from;
@@ -229,8 +231,10 @@ static void add_limited(struct scene *s, struct words *w, enum membership from, 
         if (from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED)
                 words_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
         else
-                words_add(w, "; %s used its limited key of %s, and %s is a limited member: limited members may not talk to "
-                             "each other", s->from.name, name, s->to.name);
+                words_add(w,
+                          "; %s used its limited key of %s, and %s is a limited member: limited members may not "
+                          "talk to each other",
+                          s->from.name, name, s->to.name);
         if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
                 (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
 }
@@ -254,7 +258,8 @@ static void add_one_known(struct scene *s, struct words *w, const struct party *
 static void add_verdict(struct scene *s, struct words *w)
 {
         enum membership from = MEMBERSHIP_NONE, to = MEMBERSHIP_NONE;
-        bool knows_from = party_is_known(&s->from) && standing_membership(s->c, &s->from, p_key_base(s->out->p_key), &from);
+        bool knows_from = party_is_known(&s->from) &&
+                          standing_membership(s->c, &s->from, p_key_base(s->out->p_key), &from);
         bool knows_to = party_is_known(&s->to) && standing_membership(s->c, &s->to, p_key_base(s->out->p_key), &to);
         bool full_key = p_key_is_full(s->out->p_key);
 
@@ -263,7 +268,8 @@ static void add_verdict(struct scene *s, struct words *w)
         } else if (knows_to && to == MEMBERSHIP_NONE) {
                 add_outsider(s, w, &s->to, STANDING_RECEIVER);
         } else if (knows_from && full_key && !membership_has_full(from)) {
-                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name, s->out->partition);
+                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name,
+                          s->out->partition);
                 (void) standing_add_change_of(w, s->c, &s->from, p_key_base(s->out->p_key), STANDING_SENDER, s->began);
         } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
                 add_limited(s, w, from, to);
@@ -281,7 +287,8 @@ static void add_wiring(struct scene *s, struct words *w)
         const struct party *h = &s->host;
 
         words_add(w, "; only %s is plugged into %s%s", h->label, s->counted_label,
-                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true" : "");
+                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true"
+                                                                     : "");
 }
 
 static void add_p_key_reasons(struct scene *s, struct words *w)

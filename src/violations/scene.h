@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who takes
- * part in it.
+ * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who
+ * takes part in it.
  */
 
 #include "violations/standing.h"

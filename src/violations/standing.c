@@ -115,7 +115,8 @@ void standing_add_when(struct words *w, const struct attribution_context *c, con
 {
         words_add_duration(w, since(c->now, change->when));
         if (change->same_policy)
-                words_add(w, " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
+                words_add(w,
+                          " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
         else
                 words_add(w, " ago by generation %" PRIu64, change->generation);
 }
@@ -168,7 +169,8 @@ static void add_consequence(struct words *w, const struct membership_change *cha
         if (change->after != MEMBERSHIP_NONE)
                 words_add(w, "because of that");
         else
-                words_add(w, part == STANDING_SENDER ? "its jobs still use the old key" : "other members still send to it");
+                words_add(w, part == STANDING_SENDER ? "its jobs still use the old key"
+                                                     : "other members still send to it");
 }
 
 /* One change, with those that are like it out of n. */

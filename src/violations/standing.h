@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation. Clauses of
- * a sentence, each with "; " before it. */
+/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation.
+ * Clauses of a sentence, each with "; " before it. */
 
 #include "violations/attribution.h"
 #include "violations/words.h"
@@ -36,8 +36,8 @@ bool standing_membership(const struct attribution_context *c, const struct party
 
 /* Of what it is a member; `it`: the clause before was about it, too. */
 void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it);
-/* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of violations that
- * began at `began`. False: nothing is known, nothing was added. */
+/* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
+ * violations that began at `began`. False: nothing is known, nothing was added. */
 bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began);
 /* The same of one partition. False: no change is known, nothing was added. */

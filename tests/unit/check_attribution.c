@@ -442,9 +442,11 @@ END_TEST
 
 /* --- fields ----------------------------------------------------------------------------------------------------- */
 
-static struct attribution explain(enum violation_source source, uint64_t node, uint8_t port, const struct notice *notice)
+static struct attribution explain(enum violation_source source, uint64_t node, uint8_t port,
+                                  const struct notice *notice)
 {
-        struct situation s = { VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice) {}, 0, NULL };
+        struct situation s = {
+                        VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice){}, 0, NULL};
         struct violation_report report = report_of(&s);
         struct attribution_context c = everything();
         struct attribution a;
@@ -467,8 +469,10 @@ static void expect_fields(struct attribution a, const char *node, uint64_t port_
 
 START_TEST(test_fields)
 {
-        const struct notice outsider = { .key = 0x8101, ENDS(42, 18) }, forged = { .key = 0x8333, ENDS(60, 16), AT(70, 12) };
-        const struct notice conflict = { .key = 0x0101, ENDS(60, 16), GID1(NODE0042 + 1) }, bad = { .key = 0x18101, ENDS(42, 16) };
+        const struct notice outsider = { .key = 0x8101, ENDS(42, 18)},
+                            forged = { .key = 0x8333, ENDS(60, 16), AT(70, 12)};
+        const struct notice conflict = { .key = 0x0101, ENDS(60, 16), GID1(NODE0042 + 1)},
+                            bad = { .key = 0x18101, ENDS(42, 16)};
         struct attribution a;
 
         /* an enforcing port: the host behind it sent */
@@ -481,10 +485,10 @@ START_TEST(test_fields)
                       "leaf07/6", "leaf07/6");
         expect_fields(explain(VIOLATION_RCV_CONSTRAINT, LEAF08, 1, NULL), "node0050 mlx5_0/1", NODE0050 + 1, 60, false,
                       "leaf08/1", "leaf08/1");
-        expect_fields(explain(VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, NULL), "node0042 mlx5_0/1", NODE0042 + 1, 42, false,
-                      "leaf07/12", "leaf07/12");
-        expect_fields(explain(VIOLATION_P_KEY_VIOLATIONS, NODE0007, 1, NULL), "node0007 mlx5_0/1", NODE0007 + 1, 16, false,
-                      "node0007 mlx5_0/1", "leaf07/3");
+        expect_fields(explain(VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, NULL), "node0042 mlx5_0/1", NODE0042 + 1, 42,
+                      false, "leaf07/12", "leaf07/12");
+        expect_fields(explain(VIOLATION_P_KEY_VIOLATIONS, NODE0007, 1, NULL), "node0007 mlx5_0/1", NODE0007 + 1, 16,
+                      false, "node0007 mlx5_0/1", "leaf07/3");
         expect_fields(explain(VIOLATION_P_KEY_VIOLATIONS, VANISHED, 1, NULL), "port 1 of node 0x000000000000dead", 0, 0,
                       false, "port 1 of node 0x000000000000dead", NULL);
         /* notices name who sent, as far as that can be believed */
@@ -517,7 +521,8 @@ static const char *sentence(const struct attribution_context *c, const struct si
 
 START_TEST(test_less_is_known)
 {
-        const struct situation counter = { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 3, 0, 0, 0, {}, 0, NULL };
+        const struct situation counter = {
+                        VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 3, 0, 0, 0, {}, 0, NULL};
         const struct situation notice = { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 3, 0, 0, 0,
                                           { .key = 0x8101, ENDS(42, 16), GID1(NODE0042 + 1) }, 0, NULL };
         struct attribution_context c = everything();
@@ -526,29 +531,32 @@ START_TEST(test_less_is_known)
         ck_assert_str_eq(sentence(&c, &counter),
                          "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
                          "(PortRcvConstraintErrors); node0042 is a limited member of default and lustre");
-        ck_assert_str_eq(sentence(&c, &notice),
-                         "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of "
-                         "tenant-a), refused there (notice 257, P_Key mismatch); node0042 is no member of tenant-a (0x0101); it "
-                         "is a limited member of default and lustre");
+        ck_assert_str_eq(sentence(&c, &notice), "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with "
+                                                "P_Key 0x8101 (the full key of "
+                                                "tenant-a), refused there (notice 257, P_Key mismatch); node0042 is no "
+                                                "member of tenant-a (0x0101); it "
+                                                "is a limited member of default and lustre");
         c.memberships = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
                          "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
                          "(PortRcvConstraintErrors)");
-        ck_assert_str_eq(sentence(&c, &notice),
-                         "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with P_Key 0x8101, refused there "
-                         "(notice 257, P_Key mismatch)");
+        ck_assert_str_eq(sentence(&c, &notice), "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with "
+                                                "P_Key 0x8101, refused there "
+                                                "(notice 257, P_Key mismatch)");
         c.subnet = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
                          "port 12 of node 0x0000000000070000 refused 3 packets that came in (PortRcvConstraintErrors)");
-        ck_assert_str_eq(sentence(&c, &notice),
-                         "LID 42 with port GUID 0x0000000000004201 sent at least 3 packets to LID 16 with P_Key 0x8101, "
-                         "refused by port 1 of node 0x0000000000000700 (notice 257, P_Key mismatch)");
+        ck_assert_str_eq(
+                        sentence(&c, &notice),
+                        "LID 42 with port GUID 0x0000000000004201 sent at least 3 packets to LID 16 with P_Key 0x8101, "
+                        "refused by port 1 of node 0x0000000000000700 (notice 257, P_Key mismatch)");
         /* what was known of an endport before, without what it has now */
         c = everything();
         c.memberships = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
                          "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
-                         "(PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation "
+                         "(PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by "
+                         "generation "
                          "42: probably its jobs still use the old key");
 }
 END_TEST
@@ -565,12 +573,14 @@ START_TEST(test_enforcement_as_applied)
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         c.observed = observed;
         observed->tables[port].enforce_inbound = true;
-        expect_text(sentence(&c, &s), "node0043 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/6 does not let in");
+        expect_text(sentence(&c, &s),
+                    "node0043 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/6 does not let in");
         s.source = VIOLATION_XMIT_CONSTRAINT;
         expect_text(sentence(&c, &s), "it does not check P_Keys of what goes out");
         observed->tables[port].enforce_outbound = true;
-        expect_text(sentence(&c, &s), "switch port leaf07/6 held back 3 packets for node0043 mlx5_0/1 with a P_Key that it does "
-                                      "not let out");
+        expect_text(sentence(&c, &s),
+                    "switch port leaf07/6 held back 3 packets for node0043 mlx5_0/1 with a P_Key that it does "
+                    "not let out");
         observed->tables[port].enforcement_doubted = true;
         expect_text(sentence(&c, &s), "whether it checks P_Keys of what goes out is not certain now");
         /* of another picture: it says nothing of this one */
@@ -581,7 +591,8 @@ END_TEST
 
 /* --- storms ----------------------------------------------------------------------------------------------------- */
 
-static void add_worst(struct violation_report *r, enum violation_source source, uint64_t node, uint8_t port, uint64_t untold)
+static void add_worst(struct violation_report *r, enum violation_source source, uint64_t node, uint8_t port,
+                      uint64_t untold)
 {
         struct violation_record *w = &r->worst[r->n_worst++];
 
@@ -604,22 +615,27 @@ static const char *storm(const struct violation_report *r)
 
 START_TEST(test_storm)
 {
-        struct violation_report r = { .kind = VIOLATION_STORM, .count = 12345, .since = NOW - 60 * SECOND, .n_ports = 317 };
+        struct violation_report r = {
+                        .kind = VIOLATION_STORM, .count = 12345, .since = NOW - 60 * SECOND, .n_ports = 317};
         const struct violation_report before = r;
 
         ck_assert_str_eq(storm(&r), "317 ports counted 12,345 violations in the last 60 seconds");
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 3000);
         add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0042, 1, 200);
         add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 20);
-        ck_assert_str_eq(storm(&r), "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
-                                    "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20; 2 of these 3 were "
-                                    "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the one "
-                                    "cause");
+        ck_assert_str_eq(
+                        storm(&r),
+                        "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
+                        "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20; 2 of these 3 were "
+                        "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the one "
+                        "cause");
         /* half of them is not most of them */
         add_worst(&r, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 2);
-        ck_assert_str_eq(storm(&r), "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
-                                    "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20, node0050 mlx5_0/1 was "
-                                    "to receive 2");
+        ck_assert_str_eq(
+                        storm(&r),
+                        "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
+                        "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20, node0050 mlx5_0/1 was "
+                        "to receive 2");
         r = before;
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
@@ -645,10 +661,14 @@ START_TEST(test_record)
         struct attribution a;
 
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
-        ck_assert_str_eq(a.text, "node0042 mlx5_0/1 sent 345 packets with a P_Key that its switch port leaf07/12 does not let in "
-                                 "(PortRcvConstraintErrors); the first 2 hours ago, the last 30 seconds ago; node0042 was taken "
-                                 "out of tenant-a (0x0101) 3 minutes ago by generation 42, after this had begun; it is a limited "
-                                 "member of default and lustre");
+        ck_assert_str_eq(
+                        a.text,
+                        "node0042 mlx5_0/1 sent 345 packets with a P_Key that its switch port leaf07/12 does not let "
+                        "in "
+                        "(PortRcvConstraintErrors); the first 2 hours ago, the last 30 seconds ago; node0042 was taken "
+                        "out of tenant-a (0x0101) 3 minutes ago by generation 42, after this had begun; it is a "
+                        "limited "
+                        "member of default and lustre");
         ck_assert_str_eq(a.node, "node0042 mlx5_0/1");
         ck_assert(a.names_sender);
 }
@@ -675,8 +695,12 @@ START_TEST(test_age_of_a_change)
                 struct attribution a;
 
                 c.now = NOW + rows[i].later;
-                r.record = (struct violation_record) { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT,
-                                                       .episode = 1, .episode_began = c.now, .first = 1, .last = c.now };
+                r.record = (struct violation_record){.port = {{LEAF07}, 12},
+                                                     .source = VIOLATION_RCV_CONSTRAINT,
+                                                     .episode = 1,
+                                                     .episode_began = c.now,
+                                                     .first = 1,
+                                                     .last = c.now};
                 ck_assert_int_eq(attribution_explain(arena, &r, &c, &a), 0);
                 expect_text(a.text, "node0042 was taken out of tenant-a (0x0101)");
                 expect_text(a.text, rows[i].text);
@@ -700,20 +724,26 @@ START_TEST(test_many_partitions)
         ck_assert_int_eq(membership_history_learn(h, NOW - HOUR, 1, one), 0);
         c.history = h;
         c.memberships = one;
-        ck_assert_str_eq(strchr(sentence(&c, &s), ';'),
-                         "; the partitions of node0042 did not change in the 60 minutes that pkeyd remembers; it is a full member "
-                         "of p01, p03, p05, p07 and 2 others, a full and limited member of p02, a limited member of default, p04, "
-                         "p06, p08 and 2 others");
+        ck_assert_str_eq(strchr(sentence(&c, &s), ';'), "; the partitions of node0042 did not change in the 60 minutes "
+                                                        "that pkeyd remembers; it is a full member "
+                                                        "of p01, p03, p05, p07 and 2 others, a full and limited member "
+                                                        "of p02, a limited member of default, p04, "
+                                                        "p06, p08 and 2 others");
         ck_assert_int_eq(membership_history_learn(h, NOW - MINUTE, 2, two), 0);
         c.memberships = two;
-        ck_assert_str_eq(strchr(sentence(&c, &s), ';'),
-                         "; node0042 was taken out of p01 (0x0001), p02 (0x0002), p03 (0x0003), p04 (0x0004) and 8 others 60 "
-                         "seconds ago by generation 2: probably its jobs still use the old key; it is a full member of other, a "
-                         "limited member of default");
+        ck_assert_str_eq(strchr(sentence(&c, &s), ';'), "; node0042 was taken out of p01 (0x0001), p02 (0x0002), p03 "
+                                                        "(0x0003), p04 (0x0004) and 8 others 60 "
+                                                        "seconds ago by generation 2: probably its jobs still use the "
+                                                        "old key; it is a full member of other, a "
+                                                        "limited member of default");
         /* the same policy, and the host has another name: it gets nothing but the default partition */
-        ck_assert_int_eq(membership_history_learn(h, NOW, 2, resolve("version: 1\npartitions:\n  other: {pkey: 0x004d, members: {oss01: full}}\n")), 0);
-        expect_text(sentence(&c, &s), "node0042 was taken out of other (0x004d) a moment ago, when the fabric changed and not the "
-                                      "policy");
+        ck_assert_int_eq(membership_history_learn(h, NOW, 2,
+                                                  resolve("version: 1\npartitions:\n  other: {pkey: 0x004d, members: "
+                                                          "{oss01: full}}\n")),
+                         0);
+        expect_text(sentence(&c, &s),
+                    "node0042 was taken out of other (0x004d) a moment ago, when the fabric changed and not the "
+                    "policy");
 }
 END_TEST
 
@@ -804,14 +834,15 @@ END_TEST
 
 static uint64_t odd_number(struct prng *random)
 {
-        static const uint64_t odd[] = { 0, 1, NOW, NOW + 1, UINT64_MAX, UINT32_MAX, UINT16_MAX, 0xc000, 42, 16, 43, 0x8101, 0x10 };
+        static const uint64_t odd[] = {0,      1,  NOW, NOW + 1, UINT64_MAX, UINT32_MAX, UINT16_MAX,
+                                       0xc000, 42, 16,  43,      0x8101,     0x10};
 
         return prng_permille(random, 700) ? odd[prng_below(random, ELEMENTS(odd))] : prng_next(random);
 }
 
 static uint64_t odd_guid(struct prng *random)
 {
-        static const uint64_t guids[] = { NODE0007, OSS01, RT1, NODE0043, NODE0042, NODE0050, LEAF07, LEAF08, VANISHED };
+        static const uint64_t guids[] = {NODE0007, OSS01, RT1, NODE0043, NODE0042, NODE0050, LEAF07, LEAF08, VANISHED};
 
         return guids[prng_below(random, ELEMENTS(guids))] + prng_below(random, 2);
 }
@@ -844,8 +875,9 @@ static void expect_line(const struct attribution *a)
         ck_assert_uint_gt(n, 20);
         for (size_t i = 0; i < n; i++)
                 ck_assert_msg(a->text[i] >= ' ' && a->text[i] <= '~', "%s", a->text);
-        ck_assert_msg(!strstr(a->text, "  ") && !strstr(a->text, "(null)") && !strstr(a->text, " ;") && !strstr(a->text, ";;") &&
-                      !strstr(a->text, "()") && !strstr(a->text, "; ;"), "%s", a->text);
+        ck_assert_msg(!strstr(a->text, "  ") && !strstr(a->text, "(null)") && !strstr(a->text, " ;") &&
+                                      !strstr(a->text, ";;") && !strstr(a->text, "()") && !strstr(a->text, "; ;"),
+                      "%s", a->text);
         ck_assert_ptr_null(strstr(a->text, "..."));
 }
 

@@ -21,7 +21,8 @@ static struct guid guid_of(uint32_t port)
 
 /* Ports stand in the picture from the highest GUID to the lowest, so that order in it is no help; partitions' bases go
  * down. The names are those of this policy only. */
-static struct memberships *make(struct arena *a, uint32_t n_ports, uint32_t n_partitions, const uint8_t *cells, const char *prefix)
+static struct memberships *make(struct arena *a, uint32_t n_ports, uint32_t n_partitions, const uint8_t *cells,
+                                const char *prefix)
 {
         struct memberships *m = arena_new_object(a, struct memberships);
         struct subnet *s = arena_new_object(a, struct subnet);
@@ -65,7 +66,8 @@ static void learn(struct membership_history *h, usec_t now, uint64_t generation,
 {
         _cleanup_arena_ struct arena *a = arena_new();
 
-        ck_assert_int_eq(membership_history_learn(h, now, generation, make(a, PORTS, PARTITIONS, &cells[0][0], prefix)), 0);
+        ck_assert_int_eq(membership_history_learn(h, now, generation, make(a, PORTS, PARTITIONS, &cells[0][0], prefix)),
+                         0);
 }
 
 static void expect(const struct membership_history *h, uint32_t port, uint16_t base, enum membership before,
@@ -201,7 +203,7 @@ START_TEST(test_hostile_guids)
 {
         _cleanup_(membership_history_free_p) struct membership_history *h = membership_history_new();
         _cleanup_arena_ struct arena *a = arena_new();
-        grid cells = { { MEMBERSHIP_FULL }, { MEMBERSHIP_FULL, MEMBERSHIP_FULL }, { MEMBERSHIP_LIMITED }, { MEMBERSHIP_FULL } };
+        grid cells = {{MEMBERSHIP_FULL}, {MEMBERSHIP_FULL, MEMBERSHIP_FULL}, {MEMBERSHIP_LIMITED}, {MEMBERSHIP_FULL}};
         struct memberships *m = make(a, 4, PARTITIONS, &cells[0][0], "p");
         uint32_t n;
 
@@ -280,7 +282,8 @@ START_TEST(test_longest_gone_are_forgotten)
         for (uint32_t i = 0; i < n + 1; i++) {
                 bool forgotten = i < 50 || (i >= n - 50 && i < n);
 
-                ck_assert_msg((membership_history_known_since(h, guid_of(i)) == USEC_INFINITY) == forgotten, "port %u", i);
+                ck_assert_msg((membership_history_known_since(h, guid_of(i)) == USEC_INFINITY) == forgotten, "port %u",
+                              i);
         }
 }
 END_TEST
@@ -341,8 +344,8 @@ static void compare(const struct model *m, const struct membership_history *h)
                         n_changed += c->changed;
                         newest = MAX(newest, c->changed ? c->when : 0);
                         if (c->changed)
-                                expect(h, i, (uint16_t) (j + 1), (enum membership) c->before, (enum membership) c->after,
-                                       c->generation, c->when, c->name, c->same_policy);
+                                expect(h, i, (uint16_t) (j + 1), (enum membership) c->before,
+                                       (enum membership) c->after, c->generation, c->when, c->name, c->same_policy);
                         else
                                 ck_assert_ptr_null(membership_history_find(h, guid_of(i), (uint16_t) (j + 1)));
                 }
@@ -350,7 +353,8 @@ static void compare(const struct model *m, const struct membership_history *h)
                 ck_assert_uint_eq(n, n_changed);
                 if (n > 0)
                         ck_assert_uint_eq(membership_history_find(h, guid_of(i), 0)->when, newest);
-                ck_assert_uint_eq(membership_history_known_since(h, guid_of(i)), m->known[i] ? m->since[i] : USEC_INFINITY);
+                ck_assert_uint_eq(membership_history_known_since(h, guid_of(i)),
+                                  m->known[i] ? m->since[i] : USEC_INFINITY);
         }
 }
 
