@@ -127,6 +127,8 @@ static int scene_open(struct scene *s)
         int r = open_port(s);
 
         s->began = s->record->episode > 0 ? s->record->episode_began : s->record->first;
+        if (s->record->total == 0) /* it only is saturated, for nobody knows how long */
+                s->began = USEC_INFINITY;
         if (r >= 0)
                 r = fill_fields(s);
         if (r >= 0 && is_notice(s->record->source))
@@ -315,8 +317,7 @@ static uint64_t maximum_of(const struct violation_record *r)
         return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
 }
 
-static void add_saturated(struct scene *s, struct words *w, const struct violation_report *report,
-                          const struct headline *h)
+static void add_saturated(struct scene *s, struct words *w, uint64_t count, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);
 
@@ -330,9 +331,9 @@ static void add_saturated(struct scene *s, struct words *w, const struct violati
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R)");
         words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
-        if (report->count > 0) {
+        if (count > 0) {
                 words_add(w, ", ");
-                words_add_number(w, report->count);
+                words_add_number(w, count);
                 words_add(w, " more since pkeyd told of it last");
         }
 }
@@ -359,7 +360,7 @@ static int explain_one(struct scene *s, const struct violation_report *report)
                 add_first(s, &w, report, &h);
                 break;
         case VIOLATION_SATURATED:
-                add_saturated(s, &w, report, &h);
+                add_saturated(s, &w, report->count, &h);
                 break;
         case VIOLATION_QUIET:
                 add_quiet(s, &w, report, &h);
@@ -445,6 +446,32 @@ static const char *storm_verb(const struct scene *s)
         return "counted";
 }
 
+static void add_storm(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+{
+        words_add_count(w, report->n_ports, "port", "ports");
+        words_add(w, " counted ");
+        words_add_count(w, report->count, "violation", "violations");
+        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
+                words_add(w, " in the last ");
+                words_add_duration(w, elapsed(report->since, c->now));
+        }
+        if (report->n_saturated == 0)
+                return;
+        words_add(w, "; ");
+        words_add_count(w, report->n_saturated, "counter is at its maximum", "counters are at their maximum");
+        words_add(w, ": there may have been more");
+}
+
+static void add_storm_ends(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+{
+        words_add(w, "quiet again after ");
+        words_add_duration(w, elapsed(report->since, c->now));
+        words_add(w, ", ");
+        words_add_number(w, report->count);
+        words_add(w, " in all at ");
+        words_add_count(w, report->n_ports, "port", "ports");
+}
+
 static int explain_storm(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
                          struct attribution *ret)
 {
@@ -455,16 +482,9 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
         struct words w = {};
 
         if (quiet)
-                words_add(&w, "quiet again: ");
-        words_add_count(&w, report->n_ports, "port", "ports");
-        words_add(&w, " counted ");
-        words_add_count(&w, report->count, "violation", "violations");
-        if (quiet)
-                words_add(&w, " in all");
-        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
-                words_add(&w, " in the last ");
-                words_add_duration(&w, elapsed(report->since, c->now));
-        }
+                add_storm_ends(&w, report, c);
+        else
+                add_storm(&w, report, c);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution one = {};
                 struct scene scene = { .arena = a, .c = c, .record = &report->worst[i], .out = &one };
@@ -499,6 +519,20 @@ int attribution_explain(struct arena *a, const struct violation_report *report, 
         return r;
 }
 
+/* A record as it is now. */
+static void add_all(struct scene *s, struct words *w, const struct headline *h)
+{
+        words_add(w, "%s %s ", h->subject, h->verb);
+        add_packets(s, w, s->record->total, false);
+        words_add(w, " %s (%s); the first ", h->tail, h->source);
+        words_add_duration(w, elapsed(s->record->first, s->c->now));
+        words_add(w, " ago, the last ");
+        words_add_duration(w, elapsed(s->record->last, s->c->now));
+        words_add(w, " ago");
+        if (s->record->saturated)
+                words_add(w, "; the counter is at its maximum: there may have been more");
+}
+
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
                                const struct attribution_context *c, struct attribution *ret)
 {
@@ -512,13 +546,10 @@ int attribution_explain_record(struct arena *a, const struct violation_record *r
                 r = make_headline(&s, &h);
         if (r < 0)
                 return r;
-        words_add(&w, "%s %s ", h.subject, h.verb);
-        add_packets(&s, &w, record->total, false);
-        words_add(&w, " %s (%s); the first ", h.tail, h.source);
-        words_add_duration(&w, elapsed(record->first, c->now));
-        words_add(&w, " ago, the last ");
-        words_add_duration(&w, elapsed(record->last, c->now));
-        words_add(&w, " ago");
+        if (record->total == 0)
+                add_saturated(&s, &w, 0, &h);
+        else
+                add_all(&s, &w, &h);
         add_reasons(&s, &w);
         r = finish(&s, &w);
         if (r >= 0)

@@ -27,7 +27,7 @@ struct attribution_context {
 /* The parts that become fields, and the sentence. Strings live in the arena, NULL: not known. */
 struct attribution {
         const char *text;
-        const char *node;         /* label of the endport it is about: the sender where known, else the one that counted */
+        const char *node; /* label of the endport it is about: the sender where known, else the one that counted */
         struct guid port_guid;    /* of that endport; 0: not known */
         struct lid lid;
         uint8_t port;

@@ -21,7 +21,7 @@ struct scene {
         const struct attribution_context *c;
         const struct violation_record *record;
         struct attribution *out;
-        usec_t began;           /* the first that this is about */
+        usec_t began;           /* when the first came that this is about; USEC_INFINITY: not known */
         uint32_t counted;       /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
         bool node_is_there;     /* its node is in the subnet */
         bool is_switch_port;    /* it is an external one */

@@ -157,7 +157,7 @@ static void add_like(struct words *w, const struct membership_change *changes, u
 static void add_consequence(struct words *w, const struct membership_change *change, enum standing_part part,
                             usec_t began)
 {
-        if (part == STANDING_ASIDE || !standing_is_loss(change))
+        if (part == STANDING_ASIDE || began == USEC_INFINITY || !standing_is_loss(change))
                 return;
         if (change->when > began) {
                 words_add(w, ", after this had begun");

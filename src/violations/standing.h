@@ -37,7 +37,7 @@ bool standing_membership(const struct attribution_context *c, const struct party
 /* Of what it is a member; `it`: the clause before was about it, too. */
 void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it);
 /* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
- * violations that began at `began`. False: nothing is known, nothing was added. */
+ * violations that began at `began` (USEC_INFINITY: not known). False: nothing is known, nothing was added. */
 bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began);
 /* The same of one partition. False: no change is known, nothing was added. */

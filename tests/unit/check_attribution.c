@@ -226,7 +226,7 @@ static const struct situation situations[] = {
           "does not let in, 10 more since pkeyd told of it last; node0042 was taken out of tenant-a (0x0101) 3 "
           "minutes ago by generation 42: probably its jobs still use the old key; it is a limited member of default "
           "and lustre" },
-        { VIOLATION_SATURATED, VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, 0, 60 * SECOND, 0, 0, {}, 0,
+        { VIOLATION_SATURATED, VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, 0, 60 * SECOND, 5, 0, {}, 0,
           "PortXmitConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, and no more "
           "are seen until it is cleared (pkeyd does it with violations: clear_saturated: true; by hand: perfquery "
           "-R); it counts packets that switch port leaf07/12 held back for node0042 mlx5_0/1 with a P_Key that it "
@@ -236,7 +236,7 @@ static const struct situation situations[] = {
           "PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 0,
           "PortInfo:P_KeyViolations of node0050 mlx5_0/1 is at its maximum, 65,535: there may have been more, and no "
-          "more are seen until it is cleared (pkeyd does it with violations: clear_saturated: true); it counts "
+          "more are seen until it is cleared; it counts "
           "packets that node0050 mlx5_0/1 received with a P_Key that matches none of its own, 1 more since pkeyd told "
           "of it last; the partitions of node0050 did not change in the 5 days that pkeyd remembers; it is a full "
           "member of tenant-b, a limited member of default and lustre; the counter does not say who sent them: look "
@@ -640,6 +640,16 @@ START_TEST(test_storm)
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         expect_text(storm(&r), "; all of these were changed in tenant-a (0x0101) 3 minutes ago");
+        /* some cannot count any more, and at last it is over */
+        r.n_saturated = 1;
+        expect_text(storm(&r), "in the last 60 seconds; 1 counter is at its maximum: there may have been more; the worst: ");
+        r.n_saturated = 20;
+        expect_text(storm(&r), "; 20 counters are at their maximum: there may have been more; the worst: ");
+        r.kind = VIOLATION_ALL_QUIET;
+        r.since = NOW - 17 * MINUTE;
+        ck_assert_str_eq(storm(&r), "quiet again after 17 minutes, 12,345 in all at 317 ports; the worst: node0043 mlx5_0/1 "
+                                    "counted 1, node0043 mlx5_0/1 counted 1");
+        r.kind = VIOLATION_STORM;
         /* a hostile number of them */
         r.n_worst = UINT32_MAX;
         expect_text(storm(&r), "; the worst: ");
@@ -671,6 +681,17 @@ START_TEST(test_record)
                         "member of default and lustre");
         ck_assert_str_eq(a.node, "node0042 mlx5_0/1");
         ck_assert(a.names_sender);
+        record.saturated = true;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, "the last 30 seconds ago; the counter is at its maximum: there may have been more; node0042 was");
+        /* at its maximum when pkeyd saw it first: since when, and so why, is not known */
+        record.total = record.first = record.last = 0;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        ck_assert_str_eq(a.text, "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, "
+                                 "and no more are seen until it is cleared (pkeyd does it with violations: clear_saturated: "
+                                 "true; by hand: perfquery -R); it counts packets that node0042 mlx5_0/1 sent with a P_Key that "
+                                 "its switch port leaf07/12 does not let in; node0042 was taken out of tenant-a (0x0101) 3 "
+                                 "minutes ago by generation 42; it is a limited member of default and lustre");
 }
 END_TEST
 
@@ -697,6 +718,7 @@ START_TEST(test_age_of_a_change)
                 c.now = NOW + rows[i].later;
                 r.record = (struct violation_record){.port = {{LEAF07}, 12},
                                                      .source = VIOLATION_RCV_CONSTRAINT,
+                                                     .total = 1,
                                                      .episode = 1,
                                                      .episode_began = c.now,
                                                      .first = 1,
@@ -895,8 +917,9 @@ START_TEST(test_anything)
                         .history = prng_permille(&random, 800) ? history : NULL,
                         .now = odd_number(&random),
                 };
-                struct violation_report r = { .kind = (enum violation_kind) prng_below(&random, VIOLATION_STORM + 1),
-                                              .count = odd_number(&random), .since = odd_number(&random) };
+                struct violation_report r = { .kind = (enum violation_kind) prng_below(&random, VIOLATION_ALL_QUIET + 1),
+                                             .count = odd_number(&random),
+                                             .since = odd_number(&random)};
                 struct attribution out;
 
                 c.lids = c.subnet && prng_below(&random, 2) ? map : NULL;
@@ -907,7 +930,7 @@ START_TEST(test_anything)
                         r.worst[j] = odd_record(&random);
                 ck_assert_int_eq(attribution_explain(a, &r, &c, &out), 0);
                 expect_line(&out);
-                ck_assert(r.kind == VIOLATION_STORM || (out.node && out.counted_by));
+                ck_assert(r.kind >= VIOLATION_STORM || (out.node && out.counted_by));
                 ck_assert_int_eq(attribution_explain_record(a, &r.record, &c, &out), 0);
                 expect_line(&out);
         }
