@@ -6,6 +6,8 @@
 
 #include "policy/policy.h"
 
+#define MAX_UNKNOWN 8 /* GUIDs of no port that are named one by one */
+
 /* One partition alone may stand at index 0. */
 static void settle_index0(struct import *im)
 {
@@ -42,6 +44,59 @@ static void tell_losses(struct import *im)
         }
 }
 
+static int compare_guids(const void *left, const void *right)
+{
+        const struct import_port *a = *(const struct import_port *const *) left;
+        const struct import_port *b = *(const struct import_port *const *) right;
+
+        if (a->guid.v != b->guid.v)
+                return a->guid.v < b->guid.v ? -1 : 1;
+        if (a->where.line != b->where.line)
+                return a->where.line < b->where.line ? -1 : 1;
+        return (a->where.column > b->where.column) - (a->where.column < b->where.column);
+}
+
+static void tell_unknown_guids(struct import *im, const struct import_port **ports, uint32_t n)
+{
+        uint32_t different = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                struct place place = { .where = ports[i]->where };
+
+                if (i > 0 && ports[i]->guid.v == ports[i - 1]->guid.v)
+                        continue;
+                if (different++ < MAX_UNKNOWN)
+                        (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &place,
+                                          "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
+                                          ports[i]->guid.v);
+        }
+        if (different > MAX_UNKNOWN)
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
+                                  "%u more GUIDs are those of no port of this fabric; they are kept, too",
+                                  different - MAX_UNKNOWN);
+}
+
+/* Each of them once, and not too many: half a cluster may be switched off. */
+static int tell_unknown(struct import *im)
+{
+        const struct import_port **unknown;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < im->n_partitions; i++)
+                n += im->partitions[i].n_ports;
+        unknown = arena_new_array(im->arena, const struct import_port *, n);
+        if (!unknown)
+                return -ENOMEM;
+        n = 0;
+        for (uint32_t i = 0; i < im->n_partitions && im->subnet; i++)
+                for (uint32_t k = 0; k < im->partitions[i].n_ports; k++)
+                        if (im->partitions[i].ports[k].port == SUBNET_NONE && !im->partitions[i].ports[k].self)
+                                unknown[n++] = &im->partitions[i].ports[k];
+        qsort(unknown, n, sizeof(*unknown), compare_guids);
+        tell_unknown_guids(im, unknown, n);
+        return 0;
+}
+
 /* `both` is what opensm.conf makes of it. */
 static void tell_both(struct import *im)
 {
@@ -74,6 +129,8 @@ static int convert(struct import *im, const char **ret)
                 r = import_find_groups(im);
         if (r < 0)
                 return r;
+        if (tell_unknown(im) < 0)
+                return -ENOMEM;
         settle_index0(im);
         tell_losses(im);
         tell_both(im);

@@ -148,9 +148,6 @@ static bool is_node(struct import *im, const struct import_port *port)
                                   "and it is left out", port->guid.v) ?: "");
                 return true;
         }
-        warn(im, &port->where, FINDING_IMPORT_GUID,
-             arena_printf(im->arena, "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
-                          port->guid.v) ?: "");
         return false;
 }
 

@@ -19,3 +19,4 @@ run() {
 }
 run fuzz_policy "$golden/rejected" "$golden/accepted" "$corpus/policy"
 run fuzz_settings "$golden/settings" "$corpus/settings"
+run fuzz_partitions_conf "$golden/partitions"
