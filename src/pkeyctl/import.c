@@ -30,6 +30,23 @@ static void settle_index0(struct import *im)
         }
 }
 
+/* A default partition that leaves out the SM's port: told by the comparison if it is known which port that is. */
+static void tell_default(struct import *im)
+{
+        const struct import_partition *p = &im->partitions[0];
+        struct place place = { .where = p->source->where };
+
+        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next)
+                if (m->where.line > 0)
+                        place.where = m->where;
+        if (p->self != MEMBERSHIP_LIMITED && (p->self != MEMBERSHIP_NONE || p->all != MEMBERSHIP_LIMITED))
+                return;
+        if (!im->subnet || (im->subnet->sm == SUBNET_NONE && im->subnet->self == SUBNET_NONE))
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
+                                  "OpenSM makes its own port a limited member of the default partition; in a policy that port is "
+                                  "a full one always, for nobody could reach the subnet administrator else");
+}
+
 /* What a policy has no words for. */
 static void tell_losses(struct import *im)
 {
@@ -132,6 +149,7 @@ static int convert(struct import *im, const char **ret)
         if (tell_unknown(im) < 0)
                 return -ENOMEM;
         settle_index0(im);
+        tell_default(im);
         tell_losses(im);
         tell_both(im);
         *ret = import_print(im);

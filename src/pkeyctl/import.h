@@ -47,6 +47,7 @@ struct import_partition {
         const char *name;
         enum membership all, types[IMPORT_N_TYPES];
         enum membership self;       /* NONE: not said */
+        uint32_t self_order;        /* in the file */
         bool index0;
         struct import_port *ports;  /* ascending GUID */
         uint32_t n_ports;
