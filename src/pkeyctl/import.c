@@ -48,12 +48,33 @@ static void tell_default(struct import *im)
 }
 
 /* What a policy has no words for. */
+static void drop_groups(struct import *im, const struct partitions_conf_partition *p)
+{
+        struct multicast_group *groups = (struct multicast_group *) (uintptr_t) p->ipoib->groups;
+        struct place place = { .where = p->where };
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < p->ipoib->n_groups; i++) {
+                if (multicast_fits(&p->ipoib->broadcast, &groups[i])) {
+                        groups[kept++] = groups[i];
+                        continue;
+                }
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                                  "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
+                                  "broadcast group, which another definition of the partition has made",
+                                  mgid_text(im->arena, &groups[i].mgid) ?: "?");
+        }
+        p->ipoib->n_groups = kept;
+}
+
 static void tell_losses(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
                 struct place place = { .where = p->where };
 
+                if (p->ipoib && p->has_broadcast)
+                        drop_groups(im, p);
                 if (p->ipoib && !p->has_broadcast)
                         (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
                                           "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "

@@ -65,6 +65,23 @@ static uint8_t *apply(struct arena *a, const struct partitions_conf_partition *p
         return levels;
 }
 
+/* Groups that OpenSM made by another definition's flags cannot be said in one. */
+static struct ipoib *fitting(struct arena *a, const struct partitions_conf_partition *p)
+{
+        struct ipoib *ipoib = arena_new_object(a, struct ipoib);
+        struct multicast_group *groups;
+
+        if (!p->ipoib)
+                return NULL;
+        groups = arena_new_array(a, struct multicast_group, p->ipoib->n_groups);
+        ipoib->broadcast = p->ipoib->broadcast;
+        ipoib->groups = groups;
+        for (uint32_t i = 0; i < p->ipoib->n_groups; i++)
+                if (multicast_fits(&ipoib->broadcast, &p->ipoib->groups[i]))
+                        groups[ipoib->n_groups++] = p->ipoib->groups[i];
+        return ipoib;
+}
+
 static const char *render(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, size_t *ret_n)
 {
         struct partitions_file_partition *partitions = arena_new_array(a, struct partitions_file_partition, conf->n_partitions);
@@ -77,7 +94,7 @@ static const char *render(struct arena *a, const struct partitions_conf *conf, c
                 struct partitions_file_member *members = arena_new_array(a, struct partitions_file_member, subnet->n_ports);
                 const uint8_t *levels = apply(a, p, subnet);
 
-                partitions[i] = (struct partitions_file_partition) { .name = p->name, .base = p->base, .ipoib = p->ipoib,
+                partitions[i] = (struct partitions_file_partition) { .name = p->name, .base = p->base, .ipoib = fitting(a, p),
                                                                      .members = members };
                 for (uint32_t port = 0; port < subnet->n_ports; port++)
                         if (levels[port] != MEMBERSHIP_NONE)
