@@ -15,6 +15,7 @@ enum task_step {
         TASK_READING, /* the block as it is now, before it is written */
         TASK_SET,     /* read, and as expected: to be set */
         TASK_SETTING,
+        TASK_COUNTING, /* a Set was not answered: the port's M_KeyViolations */
         TASK_ENDED,
 };
 
@@ -22,7 +23,9 @@ enum task_step {
 struct task {
         enum task_step step;
         uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
-        enum smp_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        enum mad_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        bool counted;                         /* violations are known */
+        uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
 };
@@ -166,21 +169,27 @@ static void task_ready(struct apply *ap, uint32_t i)
         ap->n_ready++;
 }
 
-static enum apply_reason reason_of(enum smp_outcome outcome)
+static enum apply_reason reason_of(enum mad_outcome outcome)
 {
         switch (outcome) {
-        case SMP_TIMED_OUT:
+        case MAD_TIMED_OUT:
                 return APPLY_TIMEOUT;
-        case SMP_REFUSED:
+        case MAD_REFUSED:
                 return APPLY_STATUS;
-        case SMP_BUSY:
+        case MAD_BUSY:
                 return APPLY_BUSY;
-        case SMP_UNSENT:
+        case MAD_UNSENT:
                 return APPLY_UNSENT;
-        case SMP_ANSWERED:
+        case MAD_ANSWERED:
                 break;
         }
         return APPLY_OK;
+}
+
+/* A task whose port was read once more, and holds what it held before its last Set. */
+static enum apply_reason reason_of_set(const struct task *t)
+{
+        return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
 }
 
 static void doubt(struct observed_table *t, struct p_key key)
@@ -197,7 +206,7 @@ static void doubt(struct observed_table *t, struct p_key key)
 }
 
 /* From here on nobody may call the table read. */
-static void call_unread(struct observed_table *t, const struct smp_result *result)
+static void call_unread(struct observed_table *t, const struct mad_result *result)
 {
         if (t->source == TABLE_READ)
                 t->n_doubted = 0;
@@ -208,7 +217,7 @@ static void call_unread(struct observed_table *t, const struct smp_result *resul
 
 /* A Set went out, and nobody knows what became of it: the bases that it touched stay as they are everywhere, in later runs
  * too, until the table is read again. */
-static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
         const struct task *task = &ap->tasks[i];
@@ -226,7 +235,7 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct smp_result *re
                 }
 }
 
-static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         if (ap->tasks[i].rounds > 0)
                 doubt_task(ap, i, result);
@@ -295,7 +304,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         } else if (!blocks_equal(ap, w, entries, t->before)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
         } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
                 t->step = TASK_SET;
                 task_ready(ap, i);
@@ -341,7 +350,7 @@ static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SM
         } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
         } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
                 memcpy(t->port_info, data, SMP_DATA_SIZE);
                 port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
@@ -370,7 +379,7 @@ static void task_fail_unread(struct apply *ap, uint32_t i)
         const struct observed_table *t = table_of(ap, write_of(ap, i));
 
         ap->outcomes[ap->phase][i].mad_status = t->mad_status;
-        task_end(ap, i, APPLY_FAILED, t->failure == SMP_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
+        task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
 }
 
 static bool covers(const struct observed_table *t, struct p_key key)
@@ -508,16 +517,16 @@ static uint64_t make_cookie(enum cookie_kind kind, uint32_t i)
         return (uint64_t) kind << 32 | i;
 }
 
-static void address(struct apply *ap, const struct plan_write *w, struct smp_request *ret)
+static void address(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
 
-        *ret = (struct smp_request) {
+        *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
-                .m_key = ap->options.m_key,
-                .method = SMP_GET,
+                .key = m_keys_get(ap->options.m_keys, p->guid),
+                .method = MAD_GET,
                 .retries = ap->options.retries,
         };
         if (w->kind == WRITE_BLOCK) {
@@ -544,9 +553,9 @@ static void note_freed(struct apply *ap, const struct plan_write *w, const struc
                                                  t->after[i]);
 }
 
-static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct smp_request *ret)
+static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
-        ret->method = SMP_SET;
+        ret->method = MAD_SET;
         ret->retries = 0; /* no answer: what is there now decides, see block_read */
         if (w->kind == WRITE_BLOCK) {
                 note_freed(ap, w, t);
@@ -559,7 +568,16 @@ static void make_set(struct apply *ap, const struct plan_write *w, struct task *
         ap->sets_sent++;
 }
 
-static bool next_of_phase(struct apply *ap, struct smp_request *ret)
+/* The port whose M_Key it is: of a switch's ports that is port 0. */
+static void make_count(const struct apply *ap, const struct plan_write *w, struct mad_request *ret)
+{
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
+
+        ret->attribute = SMP_ATTR_PORT_INFO;
+        ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;
+}
+
+static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
         uint32_t i;
 
@@ -576,12 +594,14 @@ static bool next_of_phase(struct apply *ap, struct smp_request *ret)
                 ret->cookie = make_cookie(COOKIE_TASK, i);
                 if (ap->tasks[i].step == TASK_SET)
                         make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
+                else if (ap->tasks[i].step == TASK_COUNTING)
+                        make_count(ap, write_of(ap, i), ret);
                 return true;
         }
         return false;
 }
 
-static bool apply_next(void *state, struct smp_request *ret)
+static bool apply_next(void *state, struct mad_request *ret)
 {
         struct apply *ap = state;
         const struct touched *t;
@@ -599,36 +619,64 @@ static bool apply_next(void *state, struct smp_request *ret)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-static void task_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+/* Nobody but us writes with our key: a counter that moved from one Set of ours to the next was moved by that. */
+static void count_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
-        const struct plan_write *w = write_of(ap, i);
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
-        bool setting = t->step == TASK_SETTING;
+        struct port_info pi;
 
-        if (result->outcome != SMP_ANSWERED) {
-                if (!setting) {
-                        task_fail_unanswered(ap, i, result);
-                } else {
-                        /* it may have been carried out all the same; what was refused is not sent again */
-                        if (result->outcome == SMP_REFUSED)
-                                t->rounds = UINT8_MAX;
-                        t->last_set = result->outcome;
-                        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
-                        t->step = TASK_READING;
-                        task_ready(ap, i);
-                }
-        } else if (w->kind == WRITE_BLOCK) {
-                p_key_block_decode(result->data, entries);
-                if (setting)
-                        block_set(ap, i, entries);
-                else
-                        block_read(ap, i, entries);
-        } else if (setting) {
-                enforcement_set(ap, i, result->data);
-        } else {
-                enforcement_read(ap, i, result->data);
+        if (result->outcome == MAD_ANSWERED) {
+                port_info_decode(result->data, &pi);
+                if (t->counted && pi.m_key_violations > t->violations)
+                        ap->outcomes[ap->phase][i].m_key_counted = true;
+                t->counted = true;
+                t->violations = pi.m_key_violations;
         }
+        t->step = TASK_READING;
+        task_ready(ap, i);
+}
+
+/* It may have been carried out all the same; what was refused is not sent again. */
+static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        struct task *t = &ap->tasks[i];
+
+        if (result->outcome == MAD_REFUSED)
+                t->rounds = UINT8_MAX;
+        t->last_set = result->outcome;
+        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
+        t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;
+        task_ready(ap, i);
+}
+
+static void block_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool setting)
+{
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        p_key_block_decode(result->data, entries);
+        if (setting)
+                block_set(ap, i, entries);
+        else
+                block_read(ap, i, entries);
+}
+
+static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        enum task_step step = ap->tasks[i].step;
+        bool setting = step == TASK_SETTING;
+
+        if (step == TASK_COUNTING)
+                count_result(ap, i, result);
+        else if (result->outcome != MAD_ANSWERED && setting)
+                set_unanswered(ap, i, result);
+        else if (result->outcome != MAD_ANSWERED)
+                task_fail_unanswered(ap, i, result);
+        else if (write_of(ap, i)->kind == WRITE_BLOCK)
+                block_result(ap, i, result, setting);
+        else if (setting)
+                enforcement_set(ap, i, result->data);
+        else
+                enforcement_read(ap, i, result->data);
 }
 
 static void fail_read_back(struct apply *ap, const struct touched *t, enum apply_reason reason, uint16_t mad_status)
@@ -641,7 +689,7 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         hold_bases_of(ap, &ap->plan->steps[t->phase].writes[t->write]);
 }
 
-static void read_back_result(struct apply *ap, uint32_t i, const struct smp_result *result)
+static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         const struct touched *t = &ap->touched[i];
         const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
@@ -650,7 +698,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
 
         ap->n_read_back_ended++;
         ap->steps_done++;
-        if (result->outcome != SMP_ANSWERED) {
+        if (result->outcome != MAD_ANSWERED) {
                 fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
                 if (w->kind == WRITE_BLOCK)
                         call_unread(table_of(ap, w), result);
@@ -667,7 +715,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct smp_resu
         }
 }
 
-static void apply_result(void *state, const struct smp_result *result)
+static void apply_result(void *state, const struct mad_result *result)
 {
         struct apply *ap = state;
         uint32_t i = (uint32_t) result->cookie;
@@ -752,9 +800,9 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         return 0;
 }
 
-struct smp_stage apply_stage(struct apply *ap)
+struct mad_stage apply_stage(struct apply *ap)
 {
-        return (struct smp_stage) {
+        return (struct mad_stage) {
                 .state = ap,
                 .next = apply_next,
                 .result = apply_result,
@@ -816,6 +864,8 @@ const char *apply_reason_to_string(enum apply_reason r)
                 return "ok";
         case APPLY_TIMEOUT:
                 return "timeout";
+        case APPLY_SET_UNANSWERED:
+                return "set-unanswered";
         case APPLY_STATUS:
                 return "status";
         case APPLY_BUSY:

@@ -94,7 +94,7 @@ static void advance(struct mad_engine *e, usec_t now)
         e->now = MAX(e->now, now);
 }
 
-int mad_engine_submit(struct mad_engine *e, const struct smp_request *request)
+int mad_engine_submit(struct mad_engine *e, const struct mad_request *request)
 {
         uint32_t slot;
         int r;
@@ -136,14 +136,14 @@ static void take_out(struct mad_engine *e, uint32_t slot)
 }
 
 /* The holder is out of its list and ends; the next in line to its destination is ready. */
-static void end(struct mad_engine *e, uint32_t slot, enum smp_outcome outcome)
+static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
         struct mad_transaction *x = transaction(e, slot);
         uint32_t heir;
 
         heir = mad_engine_table_pass_on(&e->table, slot);
         if (heir != SLOT_NONE) {
-                transaction(e, heir)->suspect = outcome == SMP_TIMED_OUT;
+                transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
                 mad_engine_list_append(&e->table, &e->ready, heir);
         }
         mad_engine_table_clear_tid(&e->table, slot);
@@ -182,14 +182,15 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         take_out(e, slot);
 
         /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
-         * a further request to the same destination) it speaks of a dead port, and must not slow down all others. */
-        if (x->tries == 1 && !x->suspect)
+         * a further request to the same destination) it speaks of a dead port, and must not slow down all others. And
+         * only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow control. */
+        if (x->tries == 1 && !x->suspect && x->request.mgmt_class == MAD_CLASS_SMP)
                 mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 
         if (has_tries_left(x))
                 be_ready_again(e, slot);
         else
-                end(e, slot, SMP_TIMED_OUT);
+                end(e, slot, MAD_TIMED_OUT);
 }
 
 static bool is_due(const struct mad_engine *e, const struct mad_engine_list *l)
@@ -251,7 +252,7 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         if (x->tries++ > 0)
                 e->counters.retried++;
 
-        smp_encode(&x->request, x->tid, ret);
+        mad_request_encode(&x->request, x->tid, ret);
         ret->timeout = e->timeout << x->level;
         return true;
 }
@@ -279,7 +280,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
         if (x->tries > 0)
                 e->counters.retried--;
         if (error_is_final(error < 0 ? -error : error) || x->failures > SEND_FAILURES_MAX)
-                end(e, slot, SMP_UNSENT);
+                end(e, slot, MAD_UNSENT);
         else
                 rest(e, slot, x->failures);
 }
@@ -298,7 +299,7 @@ static int told_busy(struct mad_engine *e, uint32_t slot)
         if (has_tries_left(x))
                 rest(e, slot, x->tries);
         else
-                end(e, slot, SMP_BUSY);
+                end(e, slot, MAD_BUSY);
         return 1;
 }
 
@@ -319,7 +320,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
                 return 0;
         }
         x = transaction(e, slot);
-        if (smp_check_response(&x->request, frame, &status) < 0) {
+        if (mad_check_response(&x->request, frame, &status) < 0) {
                 e->counters.malformed++;
                 return -EBADMSG;
         }
@@ -330,12 +331,12 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
         mad_engine_window_answered(&e->window);
         take_out(e, slot);
         x->mad_status = status;
-        smp_get_data(frame, x->request.data);
-        end(e, slot, status == 0 ? SMP_ANSWERED : SMP_REFUSED);
+        mad_frame_get_data(frame, x->request.mgmt_class, x->request.data);
+        end(e, slot, status == 0 ? MAD_ANSWERED : MAD_REFUSED);
         return 1;
 }
 
-bool mad_engine_next_result(struct mad_engine *e, struct smp_result *ret)
+bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
 {
         uint32_t slot = e->ended.first;
         const struct mad_transaction *x;
@@ -344,6 +345,7 @@ bool mad_engine_next_result(struct mad_engine *e, struct smp_result *ret)
                 return false;
         x = transaction(e, slot);
         ret->cookie = x->request.cookie;
+        ret->lane = x->request.lane;
         ret->outcome = x->outcome;
         ret->mad_status = x->mad_status;
         memcpy(ret->data, x->request.data, sizeof(ret->data));

@@ -19,7 +19,7 @@
  * whatever the kernel says about a timeout.
  *
  * Whoever does not answer a second time is dead rather than far away behind a full buffer, and does not narrow the window
- * again. What this host could not send was no try; after a few attempts it ends SMP_UNSENT.
+ * again. What this host could not send was no try; after a few attempts it ends MAD_UNSENT.
  *
  * Retries of one request carry the same transaction ID, so that a late answer to an earlier try still counts. Timeouts
  * double from try to try, up to 4 times the first.
@@ -29,7 +29,7 @@
  * It refuses to know what the MADs mean.
  */
 
-#include "ib/smp.h"
+#include "ib/mad.h"
 #include "util/cleanup.h"
 
 struct mad_engine;
@@ -58,7 +58,7 @@ struct mad_engine *mad_engine_free(struct mad_engine *e);
 DEFINE_CLEANUP(struct mad_engine *, mad_engine_free)
 
 /* Copies the request. Returns 0 or -ENOMEM. */
-int mad_engine_submit(struct mad_engine *e, const struct smp_request *request);
+int mad_engine_submit(struct mad_engine *e, const struct mad_request *request);
 
 /* How many more requests the engine likes to have queued now so that the window stays full; 0: enough. Submitting more is
  * allowed, it only costs memory. */
@@ -68,7 +68,7 @@ unsigned mad_engine_wants(const struct mad_engine *e);
  * deadlines are looked at: requests that ran out of tries become results. */
 bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *ret);
 
-/* The MAD that next_send gave could not be sent by this host (errno in error): tried again later, or ends SMP_UNSENT. */
+/* The MAD that next_send gave could not be sent by this host (errno in error): tried again later, or ends MAD_UNSENT. */
 void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_frame *frame, int error);
 
 /* A MAD that came. Returns 1: it ended a request or told busy; 0: stray; -EBADMSG: malformed, or not an answer to the
@@ -76,7 +76,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
 int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame *frame);
 
 /* The next result. False: none. */
-bool mad_engine_next_result(struct mad_engine *e, struct smp_result *ret);
+bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret);
 
 /* When the engine wants next_send() to be called again, whatever else happens. USEC_INFINITY: it waits for nothing. */
 usec_t mad_engine_deadline(const struct mad_engine *e);

@@ -147,7 +147,7 @@ static void chain_append(struct mad_engine_table *t, uint32_t holder, uint32_t s
         h->chain_last = slot;
 }
 
-int mad_engine_table_add(struct mad_engine_table *t, const struct smp_request *request, uint32_t *ret)
+int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *request, uint32_t *ret)
 {
         struct mad_transaction *x;
         uint32_t slot, holder;

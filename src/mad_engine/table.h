@@ -12,7 +12,7 @@
  * This file refuses to know time and what a MAD is.
  */
 
-#include "ib/smp.h"
+#include "ib/mad.h"
 
 #define SLOT_NONE UINT32_MAX
 
@@ -26,7 +26,7 @@ enum mad_transaction_state {
 };
 
 struct mad_transaction {
-        struct smp_request request; /* its data becomes the answer's */
+        struct mad_request request; /* its data becomes the answer's */
         enum mad_transaction_state state;
         uint32_t previous, next;    /* in the list that its state puts it in; a chain uses next only */
         uint32_t chain_first, chain_last; /* of a holder: who waits behind it */
@@ -40,7 +40,7 @@ struct mad_transaction {
         usec_t deadline;
         uint64_t send_number;       /* of its last try */
         unsigned window_then;       /* when it was sent */
-        enum smp_outcome outcome;
+        enum mad_outcome outcome;
         uint16_t mad_status;
 };
 
@@ -67,7 +67,7 @@ void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *
 
 /* A copy of the request in a slot of its own. It is the holder of its destination (READY, in no list yet) or CHAINED.
  * Returns 0 or -ENOMEM. Pointers into slots are void after it. */
-int mad_engine_table_add(struct mad_engine_table *t, const struct smp_request *request, uint32_t *ret);
+int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *request, uint32_t *ret);
 
 /* The holder gives its place to the first in its chain, which becomes READY, in no list yet. SLOT_NONE: nobody waited. */
 uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder);

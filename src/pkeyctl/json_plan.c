@@ -78,7 +78,7 @@ json_t *as_json_unreachable(struct doc *d, struct context *ctx, const uint32_t *
 
                 doc_put_port(d, o, ctx, ports[i]);
                 doc_put(d, o, "reason",
-                        doc_text(smp_outcome_to_string(ctx->observed->tables[ports[i]].failure)));
+                        doc_text(mad_outcome_to_string(ctx->observed->tables[ports[i]].failure)));
                 doc_put(d, o, "detail", doc_text(output_failure(ctx, ports[i])));
                 doc_put(d, o, "assumed", json_boolean(ctx->observed->tables[ports[i]].source == TABLE_ASSUMED));
                 doc_append(d, array, o);
@@ -120,7 +120,7 @@ static json_t *failed_write(struct doc *d, struct context *ctx, const struct pla
         doc_put(d, o, "phase", doc_text(plan_phase_to_string(step->phase)));
         doc_put(d, o, "reason",
                 doc_text(outcome->state == APPLY_HELD ? "held-back" : apply_reason_to_string(outcome->reason)));
-        doc_put(d, o, "detail", doc_text(output_reason(ctx, outcome)));
+        doc_put(d, o, "detail", doc_text(output_reason(ctx, w->port, outcome)));
         return o;
 }
 

@@ -31,9 +31,9 @@ static const char *role(const struct context *ctx, const struct subnet_port *p)
 /* Null for a port whose table was read, and for one of which nobody asked for it. */
 static const char *failure(const struct observed_table *t)
 {
-        if (t->source == TABLE_READ || t->failure == SMP_ANSWERED)
+        if (t->source == TABLE_READ || t->failure == MAD_ANSWERED)
                 return NULL;
-        return smp_outcome_to_string(t->failure);
+        return mad_outcome_to_string(t->failure);
 }
 
 static void put_port_details(struct doc *d, json_t *o, struct context *ctx, uint32_t port)

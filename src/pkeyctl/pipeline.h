@@ -54,4 +54,4 @@ int pipeline_plan(struct context *ctx);
 int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
 /* Runs a stage, with a progress bar that says what it does. */
-int pipeline_run(struct context *ctx, const struct smp_stage *stage, const char *what);
+int pipeline_run(struct context *ctx, const struct mad_stage *stage, const char *what);

@@ -4,25 +4,26 @@
 #define MAX_RETRIES 2
 
 /* A directed route without a hop ends where it begins; modifier 0 is the port that the question comes in through. */
-static bool own_port_next(void *state, struct smp_request *ret)
+static bool own_port_next(void *state, struct mad_request *ret)
 {
         struct own_port *p = state;
 
         if (p->asked)
                 return false;
         p->asked = true;
-        *ret = (struct smp_request) {
-                .route = { .hops = 0 }, .method = SMP_GET, .attribute = SMP_ATTR_PORT_INFO, .retries = MAX_RETRIES,
+        *ret = (struct mad_request) {
+                .route = { .hops = 0 }, .method = MAD_GET, .attribute = SMP_ATTR_PORT_INFO, .key = p->m_key,
+                .retries = MAX_RETRIES,
         };
         return true;
 }
 
-static void own_port_result(void *state, const struct smp_result *result)
+static void own_port_result(void *state, const struct mad_result *result)
 {
         struct own_port *p = state;
 
         p->outcome = result->outcome;
-        if (p->outcome == SMP_ANSWERED)
+        if (p->outcome == MAD_ANSWERED)
                 port_info_decode(result->data, &p->info);
         p->done = true;
 }
@@ -40,10 +41,10 @@ static void own_port_progress(const void *state, uint64_t *ret_done, uint64_t *r
         *ret_total = 1;
 }
 
-struct smp_stage own_port_stage(struct own_port *p)
+struct mad_stage own_port_stage(struct own_port *p, uint64_t m_key)
 {
-        *p = (struct own_port) {};
-        return (struct smp_stage) {
+        *p = (struct own_port) { .m_key = m_key };
+        return (struct mad_stage) {
                 .state = p,
                 .next = own_port_next,
                 .result = own_port_result,
@@ -54,7 +55,7 @@ struct smp_stage own_port_stage(struct own_port *p)
 
 const char *own_port_why_wait(const struct own_port *p)
 {
-        if (p->outcome != SMP_ANSWERED)
+        if (p->outcome != MAD_ANSWERED)
                 return "it does not answer";
         switch (p->info.state) {
         case PORT_STATE_NONE:

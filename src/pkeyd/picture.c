@@ -35,7 +35,7 @@ int picture_prepare(struct picture *p)
 
 static bool could_not_be_read(const struct observed_table *t)
 {
-        return t->entries && t->source != TABLE_READ && t->failure != SMP_ANSWERED;
+        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
 }
 
 void picture_merge(struct picture *p, const struct observed *seen)

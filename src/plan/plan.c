@@ -158,7 +158,7 @@ static void tell_unreachable(struct planner *pl, uint32_t port)
         const struct observed_table *t = &pl->observed->tables[port];
         const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
 
-        if (t->failure == SMP_REFUSED)
+        if (t->failure == MAD_REFUSED)
                 tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
                      arena_printf(pl->arena, "%s: its P_Key table could not be read (status 0x%04x: %s); %s",
                                   label(pl, port), t->mad_status, mad_status_to_string(t->mad_status), what));
@@ -166,7 +166,7 @@ static void tell_unreachable(struct planner *pl, uint32_t port)
                 tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
                      arena_printf(pl->arena,
                                   "%s: its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
-                                  label(pl, port), smp_outcome_to_string(t->failure), what));
+                                  label(pl, port), mad_outcome_to_string(t->failure), what));
 }
 
 /* --- writes ---------------------------------------------------------------------------------------------------------- */

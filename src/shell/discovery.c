@@ -114,30 +114,30 @@ static bool route_by_lid(const struct discovery *d, const ibnd_node_t *n, const 
 }
 
 /* The directed route by which libibnetdisc found a node. */
-static bool route_to_node(const ibnd_node_t *n, struct smp_route *ret)
+static bool route_to_node(const ibnd_node_t *n, struct mad_route *ret)
 {
         const ib_dr_path_t *path = &n->path_portid.drpath;
 
-        if (path->cnt < 0 || path->cnt > SMP_MAX_HOPS)
+        if (path->cnt < 0 || path->cnt > MAD_MAX_HOPS)
                 return false;
-        *ret = (struct smp_route) { .hops = (uint8_t) path->cnt };
+        *ret = (struct mad_route) { .hops = (uint8_t) path->cnt };
         for (int i = 1; i <= path->cnt; i++)
                 ret->path[i] = path->p[i];
         return true;
 }
 
 /* The node's own route may lead to another port of it, so: to the neighbour and out of the port where the cable is. */
-static bool route_over_neighbour(const struct discovery *d, const ibnd_port_t *p, struct smp_route *ret)
+static bool route_over_neighbour(const struct discovery *d, const ibnd_port_t *p, struct mad_route *ret)
 {
         const ibnd_port_t *out = p->remoteport;
-        struct smp_route route;
+        struct mad_route route;
 
         if (!out || !out->node || out->portnum < 1 || out->portnum > UINT8_MAX)
                 return false;
         /* through an adapter no route leads, but for the one out of our own port */
         if (!is_switch(out->node) && !is_self(d, out->node, out->portnum))
                 return false;
-        if (!route_to_node(out->node, &route) || route.hops >= SMP_MAX_HOPS)
+        if (!route_to_node(out->node, &route) || route.hops >= MAD_MAX_HOPS)
                 return false;
         route.path[++route.hops] = (uint8_t) out->portnum;
         *ret = route;
@@ -145,17 +145,17 @@ static bool route_over_neighbour(const struct discovery *d, const ibnd_port_t *p
 }
 
 static bool find_route(const struct discovery *d, const ibnd_node_t *n, int number, const struct port_info *info,
-                       struct smp_route *ret)
+                       struct mad_route *ret)
 {
         const ibnd_port_t *p = get_port(n, number);
 
         /* the kernel answers for its own port; whether a LID-routed SMP comes back to it is the adapter's matter */
         if (is_self(d, n, number)) {
-                *ret = (struct smp_route) { .hops = 0 };
+                *ret = (struct mad_route) { .hops = 0 };
                 return true;
         }
         if (route_by_lid(d, n, info)) {
-                *ret = (struct smp_route) { .lid = info->lid };
+                *ret = (struct mad_route) { .lid = info->lid };
                 return true;
         }
         if (is_switch(n))
@@ -338,6 +338,7 @@ int discovery_run(struct arena *a, const struct local_port *lp, const struct dis
         ca[sizeof(ca) - 1] = '\0';
         for (int i = 0; !fabric && i < DISCOVERY_TRIES; i++)
                 fabric = ibnd_discover_fabric(ca, (int) lp->port, NULL, &config);
+        explicit_bzero(&config, sizeof(config));
         if (!fabric)
                 return -EIO;
         d.fabric = fabric;

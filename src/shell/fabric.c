@@ -39,10 +39,16 @@ struct fabric {
         unsigned port_number;
         unsigned max_smps;
         usec_t timeout;
+        uint64_t m_key;     /* of discoveries */
         struct local_port lp;
         struct mad_engine *engine;
-        struct smi_port *port; /* open from the first stage after a discovery on */
+        struct mad_port *port; /* open from the first stage after a discovery on */
         struct pump *pump;
+        unsigned p_key_index;
+        bool use_gsi, listen;
+        int sa_error, pma_error; /* of the last registration */
+        const struct mad_side_stage *sides;
+        size_t n_sides;
 
         enum fabric_job job;
         fabric_done_t done;
@@ -50,7 +56,7 @@ struct fabric {
         uint64_t n_jobs_done;
         int last_r;
 
-        struct smp_stage stage;
+        struct mad_stage stage;
         struct fabric_discovery discovery;
         pthread_t thread;
         sd_event_source *discovered;
@@ -141,6 +147,8 @@ struct fabric *fabric_free(struct fabric *f)
         if (f->job == JOB_DISCOVERY)
                 (void) pthread_join(f->thread, NULL);
         close_port(f);
+        for (size_t i = 0; i < f->n_sides; i++)
+                f->sides[i].reset(f->sides[i].state, clock_now());
         if (f->discovered) {
                 (void) sd_event_source_set_enabled(f->discovered, SD_EVENT_OFF);
                 (void) sd_event_source_unref(f->discovered);
@@ -149,6 +157,7 @@ struct fabric *fabric_free(struct fabric *f)
                 (void) close(f->discovery.event_fd);
         (void) mad_engine_free(f->engine);
         free(f->ca);
+        explicit_bzero(f, sizeof(*f)); /* M_Keys */
         free(f);
         return NULL;
 }
@@ -193,6 +202,11 @@ static void *discover(void *argument)
         return NULL;
 }
 
+void fabric_set_m_key(struct fabric *f, uint64_t m_key)
+{
+        f->m_key = m_key;
+}
+
 void fabric_discover_apart(struct fabric *f)
 {
         f->discovery.apart = true;
@@ -204,9 +218,11 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
 
         if (f->job != JOB_NONE)
                 return -EBUSY;
-        close_port(f);
+        if (!f->discovery.apart)
+                close_port(f);
         f->discovery.lp = f->lp;
-        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout };
+        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout,
+                                                            .m_key = f->m_key };
         f->discovery.arena = arena;
         f->discovery.subnet = NULL;
         r = thread_start(&f->thread, discover, &f->discovery);
@@ -224,6 +240,15 @@ static void on_stage_done(int r, void *userdata)
         finish_job(userdata, r);
 }
 
+static void register_gsi(struct fabric *f)
+{
+        umad_port_set_p_key_index(f->port, f->p_key_index);
+        if (!f->use_gsi)
+                return;
+        f->pma_error = umad_port_use_pma(f->port);
+        f->sa_error = umad_port_use_sa(f->port, f->listen);
+}
+
 static int open_port(struct fabric *f)
 {
         int r;
@@ -233,13 +258,56 @@ static int open_port(struct fabric *f)
         r = umad_port_open(&f->lp, &f->port);
         if (r < 0)
                 return r;
+        register_gsi(f);
         r = pump_new(f->event, f->port, f->engine, &f->pump);
+        if (r == 0 && f->n_sides > 0)
+                r = pump_set_sides(f->pump, f->sides, f->n_sides);
         if (r < 0)
                 close_port(f);
         return r;
 }
 
-int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata)
+int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa)
+{
+        bool is_open = f->port;
+        int r;
+
+        f->use_gsi = true;
+        f->listen = listen;
+        r = open_port(f);
+        if (r < 0)
+                return r;
+        if (is_open)
+                register_gsi(f);
+        *ret_sa = f->sa_error;
+        return f->pma_error;
+}
+
+void fabric_set_p_key_index(struct fabric *f, unsigned index)
+{
+        f->p_key_index = index;
+        if (f->port)
+                umad_port_set_p_key_index(f->port, index);
+}
+
+int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n)
+{
+        if (n > 0 && !f->discovery.apart)
+                return -EOPNOTSUPP;
+        f->sides = sides;
+        f->n_sides = n;
+        if (f->pump)
+                return pump_set_sides(f->pump, sides, n);
+        return n > 0 ? open_port(f) : 0;
+}
+
+void fabric_wake_sides(struct fabric *f)
+{
+        if (f->pump)
+                pump_wake(f->pump);
+}
+
+int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata)
 {
         int r;
 

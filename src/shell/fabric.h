@@ -36,12 +36,29 @@ int fabric_refresh_port(struct fabric *f);
 int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done,
                     void *userdata);
 
+/* The M_Key of what discoveries ask, see m_keys_common: libibnetdisc knows only one. 0 until it is set. */
+void fabric_set_m_key(struct fabric *f, uint64_t m_key);
+
 /* From now on discoveries run in a process of their own (see discovery_process.h, which main() must heed). For a program
  * that discovers again and again. */
 void fabric_discover_apart(struct fabric *f);
 
 /* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
-int fabric_run(struct fabric *f, const struct smp_stage *stage, fabric_done_t done, void *userdata);
+int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata);
+
+/* Side stages (see subnet/stage.h and pump.h): they go on while no job runs, from now on and whenever the port is open. Borrows
+ * them until others are set; n 0 ends them. The port is opened for them, and stays open over discoveries that run apart.
+ * -EOPNOTSUPP without fabric_discover_apart: a discovery in this process needs the port for itself. */
+int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n);
+/* A side stage has something new to send. */
+void fabric_wake_sides(struct fabric *f);
+
+/* From now on the port is registered for performance management and subnet administration too, whenever it is open; with
+ * `listen` Reports come to it. It is opened now if it is not. *ret_sa is 0, or why there is no subnet administration or no
+ * Report (-EINVAL, -EBUSY: another process takes them). Returns 0, or why the port or performance management cannot be used. */
+int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa);
+/* What is sent to QP 1 goes out with the P_Key at this index of the port's table; 0 until it is set. */
+void fabric_set_p_key_index(struct fabric *f, unsigned index);
 
 bool fabric_is_busy(const struct fabric *f);
 

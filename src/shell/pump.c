@@ -8,45 +8,94 @@
 
 #define BATCH          256 /* received frames for one turn */
 #define TIMER_ACCURACY USEC_PER_MSEC
+#define SIDE_IN_FLIGHT 8   /* MADs of all side stages together */
 
 struct pump {
-        struct smi_port *port;
+        struct mad_port *port;
         struct mad_engine *engine;
         sd_event_source *received, *timer, *start;
         usec_t armed; /* what the timer is set to; USEC_INFINITY: it is off */
 
         bool running;
-        struct smp_stage stage;
+        struct mad_stage stage;
         pump_done_t done;
         void *userdata;
+        uint32_t n_under_way; /* requests of the stage without a result yet */
+
+        struct mad_side_stage sides[PUMP_SIDES];
+        size_t n_sides;
+        unsigned n_side_under_way;
 
         struct mad_frame frames[BATCH];
 };
 
-static bool give_results(struct pump *p)
+/* Lane 0 is the stage, lane i the side stage i - 1. */
+static void give_result(struct pump *p, usec_t now, const struct mad_result *result)
 {
-        struct smp_result result;
+        if (result->lane == 0) {
+                p->n_under_way -= MIN(p->n_under_way, 1U);
+                if (p->running)
+                        p->stage.result(p->stage.state, result);
+                return;
+        }
+        p->n_side_under_way -= MIN(p->n_side_under_way, 1U);
+        if (result->lane <= p->n_sides) {
+                const struct mad_side_stage *side = &p->sides[result->lane - 1];
+
+                side->result(side->state, now, result);
+        }
+}
+
+static bool give_results(struct pump *p, usec_t now)
+{
+        struct mad_result result;
         bool any = false;
 
         while (mad_engine_next_result(p->engine, &result)) {
-                p->stage.result(p->stage.state, &result);
+                give_result(p, now, &result);
                 any = true;
         }
         return any;
 }
 
-static void take_requests(struct pump *p)
+static int submit(struct pump *p, usec_t now, struct mad_request *request, uint8_t lane)
 {
-        struct smp_request request;
+        struct mad_result unsent = { .cookie = request->cookie, .lane = lane, .outcome = MAD_UNSENT };
+        int r;
 
-        for (unsigned n = mad_engine_wants(p->engine); n > 0 && p->stage.next(p->stage.state, &request); n--)
-                if (mad_engine_submit(p->engine, &request) < 0) {
-                        /* No memory for it: to the stage that is a request which this host could not send. */
-                        struct smp_result unsent = { .cookie = request.cookie, .outcome = SMP_UNSENT };
+        request->lane = lane;
+        if (lane == 0)
+                p->n_under_way++;
+        else
+                p->n_side_under_way++;
+        r = mad_engine_submit(p->engine, request);
+        if (r < 0)
+                /* No memory for it: to the stage that is a request which this host could not send. */
+                give_result(p, now, &unsent);
+        return r;
+}
 
-                        p->stage.result(p->stage.state, &unsent);
+static void take_requests(struct pump *p, usec_t now)
+{
+        struct mad_request request;
+        unsigned n = mad_engine_wants(p->engine);
+
+        /* a window full of what side stages sent must not look like a stage that has nothing to do */
+        if (n == 0 && p->n_under_way == 0)
+                n = 1;
+        for (; n > 0 && p->stage.next(p->stage.state, &request); n--)
+                if (submit(p, now, &request, 0) < 0)
                         return;
-                }
+}
+
+static void take_side_requests(struct pump *p, usec_t now)
+{
+        struct mad_request request;
+
+        for (size_t i = 0; i < p->n_sides; i++)
+                while (p->n_side_under_way < SIDE_IN_FLIGHT && p->sides[i].next(p->sides[i].state, now, &request))
+                        if (submit(p, now, &request, (uint8_t) (i + 1)) < 0)
+                                return;
 }
 
 static void send_frames(struct pump *p, usec_t now)
@@ -61,20 +110,48 @@ static void send_frames(struct pump *p, usec_t now)
         }
 }
 
+/* Whoever sent it sends it again until it is answered. */
+static void take_report(struct pump *p, usec_t now, const struct mad_frame *report)
+{
+        struct mad_frame response;
+
+        for (size_t i = 0; i < p->n_sides; i++)
+                if (p->sides[i].report && p->sides[i].report(p->sides[i].state, now, report)) {
+                        mad_frame_make_report_response(report, &response);
+                        (void) umad_port_send(p->port, &response);
+                        return;
+                }
+}
+
 static void receive_frames(struct pump *p, usec_t now)
 {
         size_t n = umad_port_take(p->port, p->frames, BATCH);
 
         for (size_t i = 0; i < n; i++)
-                /* What does not fit is counted there. */
-                (void) mad_engine_receive(p->engine, now, &p->frames[i]);
+                if (mad_frame_is_report(&p->frames[i]))
+                        take_report(p, now, &p->frames[i]);
+                else
+                        /* What does not fit is counted there. */
+                        (void) mad_engine_receive(p->engine, now, &p->frames[i]);
+}
+
+/* When the next side request is due; not while a stage runs, or while enough of them are under way. */
+static usec_t sides_due(const struct pump *p)
+{
+        usec_t due = USEC_INFINITY;
+
+        if (p->running || p->n_side_under_way >= SIDE_IN_FLIGHT)
+                return USEC_INFINITY;
+        for (size_t i = 0; i < p->n_sides; i++)
+                due = MIN(due, p->sides[i].due(p->sides[i].state));
+        return due;
 }
 
 /* Setting a timer costs more than a MAD; in the normal case, where all is answered, deadlines only move away. So it is
  * set when it must ring earlier than it would, and what it rings for too early is looked at anew. */
 static int arm(struct pump *p)
 {
-        usec_t deadline = mad_engine_deadline(p->engine);
+        usec_t deadline = MIN(mad_engine_deadline(p->engine), sides_due(p));
         int r;
 
         if (deadline >= p->armed)
@@ -88,10 +165,12 @@ static int arm(struct pump *p)
 
 static void stop(struct pump *p)
 {
-        (void) sd_event_source_set_enabled(p->received, SD_EVENT_OFF);
-        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+        if (p->n_sides == 0) {
+                (void) sd_event_source_set_enabled(p->received, SD_EVENT_OFF);
+                (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+                p->armed = USEC_INFINITY;
+        }
         (void) sd_event_source_set_enabled(p->start, SD_EVENT_OFF);
-        p->armed = USEC_INFINITY;
         p->running = false;
 }
 
@@ -99,6 +178,8 @@ static void stop(struct pump *p)
 static void finish(struct pump *p, int r)
 {
         stop(p);
+        if (p->n_sides > 0)
+                (void) arm(p);
         p->done(r, p->userdata);
 }
 
@@ -107,21 +188,22 @@ static void turn(struct pump *p)
         usec_t now = clock_now();
         int r;
 
-        if (!p->running)
-                return;
         receive_frames(p, now);
-        (void) give_results(p);
+        (void) give_results(p, now);
         do {
-                take_requests(p);
+                if (p->running)
+                        take_requests(p, now);
+                else
+                        take_side_requests(p, now);
                 send_frames(p, now);
-        } while (give_results(p));
+        } while (give_results(p, now));
 
-        if (mad_engine_is_idle(p->engine)) {
+        if (p->running && p->n_under_way == 0) {
                 finish(p, p->stage.done(p->stage.state) ? 0 : -EDEADLK);
                 return;
         }
         r = arm(p);
-        if (r < 0)
+        if (r < 0 && p->running)
                 finish(p, r);
 }
 
@@ -152,7 +234,7 @@ static int on_start(sd_event_source *s, void *userdata)
         return 0;
 }
 
-int pump_new(sd_event *event, struct smi_port *port, struct mad_engine *engine, struct pump **ret)
+int pump_new(sd_event *event, struct mad_port *port, struct mad_engine *engine, struct pump **ret)
 {
         _cleanup_(pump_free_p) struct pump *p = calloc(1, sizeof(*p));
         int r;
@@ -194,7 +276,27 @@ struct pump *pump_free(struct pump *p)
         return NULL;
 }
 
-int pump_start(struct pump *p, const struct smp_stage *stage, pump_done_t done, void *userdata)
+int pump_set_sides(struct pump *p, const struct mad_side_stage *sides, size_t n)
+{
+        int r;
+
+        if (n > PUMP_SIDES)
+                return -EINVAL;
+        for (size_t i = 0; i < n; i++)
+                p->sides[i] = sides[i];
+        p->n_sides = n;
+        r = sd_event_source_set_enabled(p->received, SD_EVENT_ON);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(p->start, SD_EVENT_ONESHOT);
+        return r < 0 ? r : 0;
+}
+
+void pump_wake(struct pump *p)
+{
+        (void) sd_event_source_set_enabled(p->start, SD_EVENT_ONESHOT);
+}
+
+int pump_start(struct pump *p, const struct mad_stage *stage, pump_done_t done, void *userdata)
 {
         int r;
 
@@ -209,6 +311,7 @@ int pump_start(struct pump *p, const struct smp_stage *stage, pump_done_t done, 
         p->stage = *stage;
         p->done = done;
         p->userdata = userdata;
+        p->n_under_way = 0;
         p->running = true;
         return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "shell/umad_port.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/mad.h>
 #include <infiniband/umad.h>
@@ -14,10 +15,12 @@
 
 #include "shell/thread.h"
 
-#define SMP_CLASS_VERSION 1
 #define RING_SIZE         4096 /* frames; a power of two, far more than a window */
 #define BATCH             256  /* frames for which the event is rung once */
 #define POLL_MSEC         20   /* how soon the thread sees that it shall end */
+#define LISTEN_MSEC       250  /* the same, while it only listens for what may come unasked */
+#define GSI_QPN           1
+#define GSI_Q_KEY         0x80010000 /* IBA 1.5, 10.2.5: the well known Q_Key of QP 1 */
 #define QUIET_POLLS       50   /* polls without anything to wait for, before the thread goes to sleep */
 #define ERROR_MSEC_MAX    128
 #define DRAIN_MAX         (1 * USEC_PER_SEC)
@@ -26,11 +29,31 @@
 struct received {
         uint8_t mad[MAD_SIZE];
         uint16_t length;
+        struct lid lid;
+        uint8_t sl;
 };
 
-struct smi_port {
+enum agent {
+        AGENT_SMI,
+        AGENT_SMI_DIRECTED,
+        AGENT_PMA,
+        AGENT_SA,
+        N_AGENTS,
+};
+
+static const struct {
+        int mgmt_class, version;
+} agent_classes[N_AGENTS] = {
+        [AGENT_SMI] = { IB_SMI_CLASS, 1 },
+        [AGENT_SMI_DIRECTED] = { IB_SMI_DIRECT_CLASS, 1 },
+        [AGENT_PMA] = { IB_PERFORMANCE_CLASS, 1 },
+        [AGENT_SA] = { IB_SA_CLASS, 2 },
+};
+
+struct mad_port {
         int fd;
-        int agents[2]; /* LID-routed, directed */
+        int agents[N_AGENTS]; /* -1: not registered */
+        int p_key_index;      /* of what goes to QP 1 */
         int event_fd;
         void *send_buffer, *receive_buffer;
 
@@ -41,6 +64,7 @@ struct smi_port {
         pthread_t thread;
         bool has_thread;
         _Atomic bool stop;
+        _Atomic bool listening;  /* something may come unasked */
         _Atomic int outstanding; /* sent, and neither answered nor given back */
         _Atomic bool asleep;     /* the thread waits for `wake` */
         sem_t wake;
@@ -54,20 +78,23 @@ static void sleep_msec(unsigned msec)
         (void) nanosleep(&t, NULL);
 }
 
-static bool ring_put(struct smi_port *p, const void *mad, size_t length)
+static bool ring_put(struct mad_port *p, const void *umad, size_t length)
 {
+        const ib_mad_addr_t *from = umad_get_mad_addr((void *) umad);
         uint32_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
         struct received *r = &p->ring[tail % RING_SIZE];
 
         if (tail - atomic_load_explicit(&p->head, memory_order_acquire) >= RING_SIZE)
                 return false; /* as if the fabric had lost it */
         r->length = (uint16_t) MIN(length, (size_t) MAD_SIZE);
-        memcpy(r->mad, mad, r->length);
+        memcpy(r->mad, umad_get_mad((void *) umad), r->length);
+        r->lid.v = be16toh(from->lid);
+        r->sl = from->sl;
         atomic_store_explicit(&p->tail, tail + 1, memory_order_release);
         return true;
 }
 
-static void one_less_outstanding(struct smi_port *p)
+static void one_less_outstanding(struct mad_port *p)
 {
         /* What comes unasked must not make us forget that something else is still to come. */
         if (atomic_fetch_sub(&p->outstanding, 1) <= 0)
@@ -75,7 +102,7 @@ static void one_less_outstanding(struct smi_port *p)
 }
 
 /* Returns 1 if a MAD came, 0 if none did within the time, or negative errno. */
-static int receive_one(struct smi_port *p, int timeout_msec, bool *ret_put)
+static int receive_one(struct mad_port *p, int timeout_msec, bool *ret_put)
 {
         int length = MAD_SIZE, r;
 
@@ -88,17 +115,17 @@ static int receive_one(struct smi_port *p, int timeout_msec, bool *ret_put)
         one_less_outstanding(p);
         /* With a status other than 0 it is our own MAD that comes back, unanswered: the engine knows its deadlines. */
         if (umad_status(p->receive_buffer) == 0 && length > 0)
-                *ret_put = ring_put(p, umad_get_mad(p->receive_buffer), (size_t) length);
+                *ret_put = ring_put(p, p->receive_buffer, (size_t) length);
         return 1;
 }
 
 /* Takes what is there, up to a batch, and rings once. Returns as receive_one. */
-static int receive_batch(struct smi_port *p)
+static int receive_batch(struct mad_port *p, int timeout_msec)
 {
         bool put, any = false;
         int r, n = 0;
 
-        r = receive_one(p, POLL_MSEC, &put);
+        r = receive_one(p, timeout_msec, &put);
         while (r > 0) {
                 any = any || put;
                 if (++n == BATCH)
@@ -111,7 +138,7 @@ static int receive_batch(struct smi_port *p)
 }
 
 /* With nothing sent there is nothing to come: no reason to wake up 50 times a second. */
-static void sleep_until_sent(struct smi_port *p)
+static void sleep_until_sent(struct mad_port *p)
 {
         atomic_store(&p->asleep, true);
         if (atomic_load(&p->outstanding) > 0 || atomic_load(&p->stop)) {
@@ -122,7 +149,7 @@ static void sleep_until_sent(struct smi_port *p)
                 ;
 }
 
-static void wake_thread(struct smi_port *p)
+static void wake_thread(struct mad_port *p)
 {
         if (atomic_exchange(&p->asleep, false))
                 (void) sem_post(&p->wake);
@@ -130,11 +157,11 @@ static void wake_thread(struct smi_port *p)
 
 static void *receiver(void *argument)
 {
-        struct smi_port *p = argument;
+        struct mad_port *p = argument;
         unsigned quiet = 0, error_msec = 1;
 
         while (!atomic_load(&p->stop)) {
-                int r = receive_batch(p);
+                int r = receive_batch(p, quiet >= QUIET_POLLS ? LISTEN_MSEC : POLL_MSEC);
 
                 if (r < 0) {
                         /* A device that goes away ends by itself as far as we care: nothing comes any more. */
@@ -143,8 +170,11 @@ static void *receiver(void *argument)
                         continue;
                 }
                 error_msec = 1;
-                quiet = r > 0 || atomic_load(&p->outstanding) > 0 ? 0 : quiet + 1;
-                if (quiet >= QUIET_POLLS) {
+                if (r > 0 || atomic_load(&p->outstanding) > 0)
+                        quiet = 0;
+                else if (quiet < QUIET_POLLS)
+                        quiet++;
+                if (quiet >= QUIET_POLLS && !atomic_load(&p->listening)) {
                         sleep_until_sent(p);
                         quiet = 0;
                 }
@@ -152,20 +182,51 @@ static void *receiver(void *argument)
         return NULL;
 }
 
-static int register_agents(struct smi_port *p)
+/* methods: those of requests that shall come to us, a bit each; 0: answers only. */
+static int register_agent(struct mad_port *p, enum agent a, uint64_t methods)
 {
-        static const int classes[2] = { IB_SMI_CLASS, IB_SMI_DIRECT_CLASS };
+        long mask[16 / sizeof(long)] = {};
 
-        for (size_t i = 0; i < ELEMENTS(classes); i++) {
-                errno = 0;
-                p->agents[i] = umad_register(p->fd, classes[i], SMP_CLASS_VERSION, 0, NULL);
-                if (p->agents[i] < 0)
-                        return errno > 0 ? -errno : -EPERM;
-        }
+        if (p->agents[a] >= 0)
+                return 0;
+        memcpy(mask, &methods, sizeof(methods));
+        errno = 0;
+        p->agents[a] = umad_register(p->fd, agent_classes[a].mgmt_class, agent_classes[a].version, 0,
+                                     methods ? mask : NULL);
+        if (p->agents[a] < 0)
+                return errno > 0 ? -errno : -EPERM;
         return 0;
 }
 
-static void unregister_agents(const struct smi_port *p)
+static int register_agents(struct mad_port *p)
+{
+        int r = register_agent(p, AGENT_SMI, 0);
+
+        return r < 0 ? r : register_agent(p, AGENT_SMI_DIRECTED, 0);
+}
+
+int umad_port_use_pma(struct mad_port *p)
+{
+        return register_agent(p, AGENT_PMA, 0);
+}
+
+int umad_port_use_sa(struct mad_port *p, bool listen)
+{
+        int r = register_agent(p, AGENT_SA, listen ? UINT64_C(1) << MAD_REPORT : 0);
+
+        if (r < 0 || !listen)
+                return r;
+        atomic_store(&p->listening, true);
+        wake_thread(p);
+        return 0;
+}
+
+void umad_port_set_p_key_index(struct mad_port *p, unsigned index)
+{
+        p->p_key_index = (int) index;
+}
+
+static void unregister_agents(const struct mad_port *p)
 {
         for (size_t i = 0; i < ELEMENTS(p->agents); i++)
                 if (p->agents[i] >= 0)
@@ -183,14 +244,16 @@ static int open_device(const struct local_port *lp)
         return fd;
 }
 
-int umad_port_open(const struct local_port *lp, struct smi_port **ret)
+int umad_port_open(const struct local_port *lp, struct mad_port **ret)
 {
-        _cleanup_(umad_port_close_p) struct smi_port *p = calloc(1, sizeof(*p));
+        _cleanup_(umad_port_close_p) struct mad_port *p = calloc(1, sizeof(*p));
         int r;
 
         if (!p)
                 return -ENOMEM;
-        p->fd = p->event_fd = p->agents[0] = p->agents[1] = -1;
+        p->fd = p->event_fd = -1;
+        for (size_t i = 0; i < N_AGENTS; i++)
+                p->agents[i] = -1;
         p->fd = open_device(lp);
         if (p->fd < 0)
                 return p->fd;
@@ -218,7 +281,7 @@ int umad_port_open(const struct local_port *lp, struct smi_port **ret)
 
 /* A kernel forgets what is outstanding when a descriptor is closed. ibsim's preload library does not, and stumbles over
  * an answer that nobody is there for: so what is under way comes to its end first, within reason. */
-static void drain(struct smi_port *p)
+static void drain(struct mad_port *p)
 {
         usec_t until = clock_now() + DRAIN_MAX;
 
@@ -226,7 +289,7 @@ static void drain(struct smi_port *p)
                 sleep_msec(DRAIN_STEP_MSEC);
 }
 
-struct smi_port *umad_port_close(struct smi_port *p)
+struct mad_port *umad_port_close(struct mad_port *p)
 {
         if (!p)
                 return NULL;
@@ -252,7 +315,7 @@ struct smi_port *umad_port_close(struct smi_port *p)
 
 int umad_port_lend(const struct local_port *lp)
 {
-        struct smi_port p = { .fd = open_device(lp), .agents = { -1, -1 } };
+        struct mad_port p = { .fd = open_device(lp), .agents = { -1, -1, -1, -1 } };
         int r;
 
         if (p.fd < 0)
@@ -260,7 +323,7 @@ int umad_port_lend(const struct local_port *lp)
         r = register_agents(&p);
         unregister_agents(&p);
         (void) umad_close_port(p.fd);
-        return r < 0 ? r : p.agents[1];
+        return r < 0 ? r : p.agents[AGENT_SMI_DIRECTED];
 }
 
 void umad_port_reclaim(const struct local_port *lp, int lent)
@@ -291,32 +354,63 @@ static int kernel_timeout_msec(usec_t timeout)
         return (int) MAX(msec, (usec_t) 1);
 }
 
-int umad_port_send(struct smi_port *p, const struct mad_frame *frame)
+static enum agent agent_of(const struct mad_frame *frame)
 {
+        switch (frame->mgmt_class) {
+        case MAD_CLASS_PMA:
+                return AGENT_PMA;
+        case MAD_CLASS_SA:
+                return AGENT_SA;
+        case MAD_CLASS_SMP:
+        case MAD_N_CLASSES:
+                break;
+        }
+        return frame->directed ? AGENT_SMI_DIRECTED : AGENT_SMI;
+}
+
+static void set_address(struct mad_port *p, const struct mad_frame *frame)
+{
+        if (frame->mgmt_class == MAD_CLASS_SMP) {
+                (void) umad_set_addr(p->send_buffer, frame->lid.v, 0, 0, 0);
+                (void) umad_set_pkey(p->send_buffer, 0);
+        } else {
+                (void) umad_set_addr(p->send_buffer, frame->lid.v, GSI_QPN, frame->sl, (int) GSI_Q_KEY);
+                (void) umad_set_pkey(p->send_buffer, p->p_key_index);
+        }
+        (void) umad_set_grh(p->send_buffer, NULL);
+}
+
+int umad_port_send(struct mad_port *p, const struct mad_frame *frame)
+{
+        bool answered = frame->timeout > 0;
+        enum agent a = agent_of(frame);
         int r;
 
-        (void) umad_set_addr(p->send_buffer, frame->dlid.v, 0, 0, 0);
-        (void) umad_set_grh(p->send_buffer, NULL);
-        (void) umad_set_pkey(p->send_buffer, 0);
+        if (p->agents[a] < 0)
+                return -ENODEV;
+        set_address(p, frame);
         memcpy(umad_get_mad(p->send_buffer), frame->mad, MAD_SIZE);
 
-        atomic_fetch_add(&p->outstanding, 1);
-        r = umad_send(p->fd, p->agents[frame->directed], p->send_buffer, MAD_SIZE, kernel_timeout_msec(frame->timeout), 0);
+        if (answered)
+                atomic_fetch_add(&p->outstanding, 1);
+        r = umad_send(p->fd, p->agents[a], p->send_buffer, MAD_SIZE, answered ? kernel_timeout_msec(frame->timeout) : 0,
+                      0);
         if (r < 0) {
                 r = errno > 0 ? -errno : r;
-                one_less_outstanding(p);
+                if (answered)
+                        one_less_outstanding(p);
                 return r;
         }
         wake_thread(p);
         return 0;
 }
 
-int umad_port_event_fd(const struct smi_port *p)
+int umad_port_event_fd(const struct mad_port *p)
 {
         return p->event_fd;
 }
 
-size_t umad_port_take(struct smi_port *p, struct mad_frame *ret, size_t max)
+size_t umad_port_take(struct mad_port *p, struct mad_frame *ret, size_t max)
 {
         uint32_t head = atomic_load_explicit(&p->head, memory_order_relaxed), tail;
         eventfd_t rings;
@@ -328,6 +422,8 @@ size_t umad_port_take(struct smi_port *p, struct mad_frame *ret, size_t max)
                 const struct received *r = &p->ring[head % RING_SIZE];
 
                 ret[n].length = r->length;
+                ret[n].lid = r->lid;
+                ret[n].sl = r->sl;
                 memcpy(ret[n].mad, r->mad, r->length);
         }
         atomic_store_explicit(&p->head, head, memory_order_release);

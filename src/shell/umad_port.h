@@ -29,14 +29,14 @@ struct local_port {
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 
 /* Not struct umad_port: that is libibumad's, and means what local_port is here. */
-struct smi_port;
+struct mad_port;
 
 /* Registers for LID-routed and directed-route subnet management. Returns 0 or negative errno (-EOPNOTSUPP: the kernel has no
  * ib_umad); *ret owned. */
-int umad_port_open(const struct local_port *lp, struct smi_port **ret);
+int umad_port_open(const struct local_port *lp, struct mad_port **ret);
 /* Waits (a second at most) until what was sent has been answered or given back. */
-struct smi_port *umad_port_close(struct smi_port *p);
-DEFINE_CLEANUP(struct smi_port *, umad_port_close)
+struct mad_port *umad_port_close(struct mad_port *p);
+DEFINE_CLEANUP(struct mad_port *, umad_port_close)
 
 /*
  * Before and after another library (libibnetdisc) uses the port by itself, twice in a row and without giving back its
@@ -48,11 +48,20 @@ DEFINE_CLEANUP(struct smi_port *, umad_port_close)
 int umad_port_lend(const struct local_port *lp);
 void umad_port_reclaim(const struct local_port *lp, int lent);
 
-/* Sends now. 0 or negative errno. */
-int umad_port_send(struct smi_port *p, const struct mad_frame *frame);
+/* Registers for performance management; for subnet administration, with `listen` for Reports too: they are taken like answers
+ * then. Doing it again does nothing. Returns 0 or negative errno (another process of this host takes the Reports: what the
+ * kernel says is -EINVAL or -EBUSY). */
+int umad_port_use_pma(struct mad_port *p);
+int umad_port_use_sa(struct mad_port *p, bool listen);
+
+/* The index in the port's P_Key table of what is sent to QP 1: that of the default partition. 0 until it is set. */
+void umad_port_set_p_key_index(struct mad_port *p, unsigned index);
+
+/* Sends now; -ENODEV for a class that is not registered. 0 or negative errno. */
+int umad_port_send(struct mad_port *p, const struct mad_frame *frame);
 
 /* Readable (poll it, epoll it) when there is something to take. */
-int umad_port_event_fd(const struct smi_port *p);
+int umad_port_event_fd(const struct mad_port *p);
 
-/* Takes up to max received frames; clears the event. Returns how many, 0 if none. */
-size_t umad_port_take(struct smi_port *p, struct mad_frame *ret, size_t max);
+/* Takes up to max received frames (bytes, length, lid and sl of them); clears the event. Returns how many, 0 if none. */
+size_t umad_port_take(struct mad_port *p, struct mad_frame *ret, size_t max);

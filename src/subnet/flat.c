@@ -114,7 +114,7 @@ static bool is_consistent(const struct subnet *s)
 {
         for (uint32_t i = 0; i < s->n_ports; i++)
                 if (s->ports[i].node >= s->n_nodes || !is_index(s->ports[i].neighbour, s->n_ports) ||
-                    s->ports[i].route.hops > SMP_MAX_HOPS)
+                    s->ports[i].route.hops > MAD_MAX_HOPS)
                         return false;
         for (uint32_t i = 0; i < s->n_by_name; i++)
                 if (s->by_name[i] >= s->n_nodes)

@@ -21,8 +21,8 @@ struct observed_table {
         struct p_key *entries;    /* capacity entries, host byte order; NULL if the port is not managed */
         uint16_t capacity;
         enum table_source source;
-        enum smp_outcome failure; /* of a port that was not read: why; SMP_ANSWERED if there was no attempt */
-        uint16_t mad_status;      /* of SMP_REFUSED */
+        enum mad_outcome failure; /* of a port that was not read: why; MAD_ANSWERED if there was no attempt */
+        uint16_t mad_status;      /* of MAD_REFUSED */
         bool enforce_inbound, enforce_outbound; /* external ports: the bits of PortInfo as last known */
         /* Of TABLE_ASSUMED: bases that a write touched of which nobody knows whether it arrived. */
         uint16_t doubted[OBSERVED_MAX_DOUBTED];

@@ -52,8 +52,8 @@ struct subnet_port {
         struct lid lid;         /* base LID of the SMA that answers for this port; 0: none */
         uint8_t lmc;
         bool enforce_inbound, enforce_outbound; /* PortInfo, as seen at discovery; external ports only */
-        struct smp_route route; /* to the SMA that answers for this port */
-        uint32_t destination;   /* the SMA, for smp_request: equal for all ports of one switch */
+        struct mad_route route; /* to the SMA that answers for this port */
+        uint32_t destination;   /* the SMA, for mad_request: equal for all ports of one switch */
 };
 
 struct subnet {

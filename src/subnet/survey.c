@@ -50,7 +50,7 @@ static uint32_t ring_pop(struct survey *s)
 }
 
 /* Half a table is none. */
-static void give_up(struct survey *s, uint32_t port, enum smp_outcome failure, uint16_t mad_status)
+static void give_up(struct survey *s, uint32_t port, enum mad_outcome failure, uint16_t mad_status)
 {
         struct observed_table *t = &s->observed->tables[port];
 
@@ -77,10 +77,10 @@ static void take_port(struct survey *s, uint32_t port)
                 return;
         memset(t->entries, 0, t->capacity * sizeof(*t->entries));
         t->source = TABLE_UNKNOWN;
-        t->failure = SMP_ANSWERED;
+        t->failure = MAD_ANSWERED;
         t->mad_status = 0;
         if (t->capacity == 0) {
-                give_up(s, port, SMP_REFUSED, 0);
+                give_up(s, port, MAD_REFUSED, 0);
                 return;
         }
         s->ports[s->n_ports++] = port;
@@ -164,7 +164,7 @@ static uint64_t make_cookie(uint32_t port, uint16_t block)
         return (uint64_t) port << 16 | block;
 }
 
-static bool survey_next(void *state, struct smp_request *ret)
+static bool survey_next(void *state, struct mad_request *ret)
 {
         struct survey *s = state;
         const struct subnet_port *p;
@@ -177,21 +177,21 @@ static bool survey_next(void *state, struct smp_request *ret)
         c->waiting = true;
         port = s->ports[c->first];
         p = &s->observed->subnet->ports[port];
-        *ret = (struct smp_request) {
+        *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
                 .cookie = make_cookie(port, c->block),
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block),
-                .m_key = s->options.m_key,
+                .key = m_keys_get(s->options.m_keys, p->guid),
                 .retries = s->options.retries,
         };
         return true;
 }
 
 /* The current port of a conversation could not be read. */
-static void port_failed(struct survey *s, struct conversation *c, enum smp_outcome failure, uint16_t mad_status)
+static void port_failed(struct survey *s, struct conversation *c, enum mad_outcome failure, uint16_t mad_status)
 {
         uint32_t port = s->ports[c->first];
 
@@ -199,12 +199,12 @@ static void port_failed(struct survey *s, struct conversation *c, enum smp_outco
         give_up(s, port, failure, mad_status);
         c->first++;
         c->block = 0;
-        c->timeouts = failure == SMP_TIMED_OUT ? c->timeouts + 1 : 0;
+        c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
         if (c->timeouts < MAX_TIMEOUTS_IN_A_ROW)
                 return;
         for (; c->first < c->end; c->first++) {
                 s->blocks_done += observed_table_blocks(&s->observed->tables[s->ports[c->first]]);
-                give_up(s, s->ports[c->first], SMP_TIMED_OUT, 0);
+                give_up(s, s->ports[c->first], MAD_TIMED_OUT, 0);
         }
 }
 
@@ -237,7 +237,7 @@ static uint32_t find_conversation(const struct survey *s, uint64_t cookie)
         return i;
 }
 
-static void survey_result(void *state, const struct smp_result *result)
+static void survey_result(void *state, const struct mad_result *result)
 {
         struct survey *s = state;
         uint32_t i = find_conversation(s, result->cookie);
@@ -247,7 +247,7 @@ static void survey_result(void *state, const struct smp_result *result)
                 return;
         c = &s->conversations[i];
         c->waiting = false;
-        if (result->outcome == SMP_ANSWERED)
+        if (result->outcome == MAD_ANSWERED)
                 block_answered(s, c, result->data);
         else
                 port_failed(s, c, result->outcome, result->mad_status);
@@ -272,9 +272,9 @@ static void survey_progress(const void *state, uint64_t *ret_done, uint64_t *ret
         *ret_total = s->blocks_all;
 }
 
-struct smp_stage survey_stage(struct survey *s)
+struct mad_stage survey_stage(struct survey *s)
 {
-        return (struct smp_stage) {
+        return (struct mad_stage) {
                 .state = s,
                 .next = survey_next,
                 .result = survey_result,

@@ -8,16 +8,17 @@
  * in a row the SMA is not: a dead switch would cost minutes.
  *
  * A port whose table has no entries at all (a capacity of 0, which the standard does not allow) is not asked and counts
- * as SMP_REFUSED with status 0.
+ * as MAD_REFUSED with status 0.
  */
 
+#include "ib/m_keys.h"
 #include "subnet/observed.h"
 #include "subnet/stage.h"
 
 struct survey;
 
 struct survey_options {
-        uint64_t m_key;
+        const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;
@@ -25,6 +26,6 @@ struct survey_options {
 
 /* Lives in the arena; borrows observed, options->ports and the subnet behind observed. Returns 0 or -ENOMEM. */
 int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret);
-struct smp_stage survey_stage(struct survey *s);
+struct mad_stage survey_stage(struct survey *s);
 /* Ports that could not be read. */
 uint32_t survey_n_unreachable(const struct survey *s);

@@ -143,7 +143,7 @@ static void judge_right(struct look *k, struct record *r)
 
 static void judge_reach(struct look *k, struct record *r, const struct observed_table *t)
 {
-        bool unreachable = t->source != TABLE_READ && t->failure != SMP_ANSWERED;
+        bool unreachable = t->source != TABLE_READ && t->failure != MAD_ANSWERED;
         struct watch_event *event;
 
         k->report.n_unreachable += unreachable;

@@ -43,8 +43,8 @@ struct watch_event {
         struct guid node_guid, port_guid;
         struct lid lid;
         uint8_t number;
-        enum smp_outcome failure;  /* of WATCH_UNREACHABLE */
-        uint16_t mad_status;       /* of WATCH_UNREACHABLE with SMP_REFUSED */
+        enum mad_outcome failure;  /* of WATCH_UNREACHABLE */
+        uint16_t mad_status;       /* of WATCH_UNREACHABLE with MAD_REFUSED */
         const struct discrepancy *differs; /* of WATCH_DRIFTED and WATCH_DIFFERS; borrows the verification */
 };
 

@@ -291,7 +291,7 @@ static bool answer_pma(struct question *q, uint32_t attribute, unsigned *ret_sta
 static void turn_round(struct fabsim *f, uint8_t *mad)
 {
         unsigned hops = mad_get_field(mad, 0, IB_DRSMP_HOPCNT_F);
-        uint8_t path[SMP_MAX_HOPS + 1], back[SMP_MAX_HOPS + 1] = {};
+        uint8_t path[MAD_MAX_HOPS + 1], back[MAD_MAX_HOPS + 1] = {};
         struct fabsim_place at = f->self;
 
         mad_get_array(mad, 0, IB_DRSMP_PATH_F, path);

@@ -89,13 +89,13 @@ static void line_send(struct line *l, const struct mad_frame *frame)
         events_add(&l->events, l->free_at_ns + 2 * WAY * 1000, EVENT_DELIVER)->frame = answer;
 }
 
-static struct smp_request request_number(uint32_t i)
+static struct mad_request request_number(uint32_t i)
 {
-        return (struct smp_request) {
+        return (struct mad_request) {
                 .route.lid.v = (uint16_t) (2 + i % N_HOSTS),
                 .destination = i, /* as if there were as many hosts; they answer alike */
                 .cookie = i,
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .retries = TRIES - 1,
         };
@@ -115,8 +115,8 @@ static struct score run_engine(const struct bottleneck *b, const struct settings
 {
         struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout, .first_tid = 1 };
         struct mad_engine *e;
-        struct smp_request request;
-        struct smp_result result;
+        struct mad_request request;
+        struct mad_result result;
         struct mad_frame frame;
         uint64_t answered = 0;
         uint32_t next = 0;
@@ -133,7 +133,7 @@ static struct score run_engine(const struct bottleneck *b, const struct settings
                 while (mad_engine_next_send(e, line_now(&l), &frame))
                         line_send(&l, &frame);
                 while (mad_engine_next_result(e, &result))
-                        answered += result.outcome == SMP_ANSWERED;
+                        answered += result.outcome == MAD_ANSWERED;
                 if (line_now(&l) >= DURATION)
                         break;
                 if (l.events.n > 0 && events_next_at(&l.events) / 1000 <= mad_engine_deadline(e)) {
@@ -167,10 +167,10 @@ struct plain {
 
 static void plain_send(struct plain *p, uint32_t i)
 {
-        struct smp_request request = request_number(i);
+        struct mad_request request = request_number(i);
         struct mad_frame frame;
 
-        smp_encode(&request, i, &frame);
+        mad_request_encode(&request, i, &frame);
         p->queue[p->n_queued] = i;
         p->deadlines[p->n_queued++] = p->l.now_ns + p->timeout * 1000;
         p->tries[i]++;

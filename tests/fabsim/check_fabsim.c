@@ -33,32 +33,32 @@ static void setup_init(struct setup *s)
         s->f.self = s->f.sm = s->host[0];
 }
 
-static struct smp_request by_lid(uint16_t lid, enum smp_method method, enum smp_attribute attribute, uint32_t modifier)
+static struct mad_request by_lid(uint16_t lid, enum mad_method method, enum smp_attribute attribute, uint32_t modifier)
 {
-        return (struct smp_request) { .route.lid.v = lid, .method = method, .attribute = attribute, .modifier = modifier };
+        return (struct mad_request) { .route.lid.v = lid, .method = method, .attribute = attribute, .modifier = modifier };
 }
 
 /* 0 and the data in the request, or the status; -1: nobody answered. Checked as the engine checks answers. */
-static int ask(struct setup *s, struct smp_request *request, usec_t now)
+static int ask(struct setup *s, struct mad_request *request, usec_t now)
 {
         struct mad_frame frame, answer;
         struct fabsim_place at;
         unsigned hops;
         uint16_t status;
 
-        smp_encode(request, 77, &frame);
+        mad_request_encode(request, 77, &frame);
         if (!fabsim_route(&s->f, &frame, &at, &hops) || !fabsim_answer(&s->f, now, at, &frame, &answer))
                 return -1;
-        ck_assert_int_eq(smp_check_response(request, &answer, &status), 0);
+        ck_assert_int_eq(mad_check_response(request, &answer, &status), 0);
         ck_assert_uint_eq(mad_frame_tid(&answer), 77);
-        smp_get_data(&answer, request->data);
+        mad_frame_get_data(&answer, MAD_CLASS_SMP, request->data);
         return status;
 }
 
 START_TEST(test_routes)
 {
         struct setup s;
-        struct smp_request r = by_lid(12, SMP_GET, SMP_ATTR_NODE_INFO, 0);
+        struct mad_request r = by_lid(12, MAD_GET, SMP_ATTR_NODE_INFO, 0);
         struct node_info ni;
 
         setup_init(&s);
@@ -67,7 +67,7 @@ START_TEST(test_routes)
         ck_assert_uint_eq(ni.node_guid.v, s.f.nodes[s.host[2].node].guid.v);
         ck_assert_uint_eq(ni.partition_cap, 40);
         ck_assert_int_eq(fabsim_distance(&s.f, s.host[2]), 3);
-        r = by_lid(0, SMP_GET, SMP_ATTR_NODE_INFO, 0);
+        r = by_lid(0, MAD_GET, SMP_ATTR_NODE_INFO, 0);
         r.route.hops = 3;
         r.route.path[1] = 1;
         r.route.path[2] = 4;
@@ -78,9 +78,9 @@ START_TEST(test_routes)
         r.route.path[3] = 2; /* no cable there */
         ck_assert_int_eq(ask(&s, &r, 0), -1);
         fabsim_disconnect(&s.f, s.spine, 1);
-        r = by_lid(12, SMP_GET, SMP_ATTR_NODE_INFO, 0);
+        r = by_lid(12, MAD_GET, SMP_ATTR_NODE_INFO, 0);
         ck_assert_int_eq(ask(&s, &r, 0), -1);
-        r = by_lid(99, SMP_GET, SMP_ATTR_NODE_INFO, 0);
+        r = by_lid(99, MAD_GET, SMP_ATTR_NODE_INFO, 0);
         ck_assert_int_eq(ask(&s, &r, 0), -1);
 }
 END_TEST
@@ -88,7 +88,7 @@ END_TEST
 START_TEST(test_tables)
 {
         struct setup s;
-        struct smp_request r = by_lid(11, SMP_SET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(0, 1));
+        struct mad_request r = by_lid(11, MAD_SET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(0, 1));
         struct p_key block[P_KEY_BLOCK_ENTRIES] = { { 0x8010 }, { 0x0011 } };
 
         setup_init(&s);
@@ -99,18 +99,18 @@ START_TEST(test_tables)
         ck_assert_uint_eq(block[1].v, 0x0011);
         ck_assert_uint_eq(block[8].v, 0);
         ck_assert_uint_eq(fabsim_port_at(&s.f, s.host[1])->table[32].v, 0x8010);
-        r = by_lid(11, SMP_GET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(0, 2));
+        r = by_lid(11, MAD_GET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(0, 2));
         ck_assert_int_eq(ask(&s, &r, 0), 0x1c);
-        r = by_lid(20, SMP_SET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(2, 0));
+        r = by_lid(20, MAD_SET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(2, 0));
         p_key_block_encode(block, r.data);
         ck_assert_int_eq(ask(&s, &r, 0), 0);
         ck_assert_uint_eq(s.f.nodes[s.leaf].ports[2].table[0].v, 0x8010);
         ck_assert_uint_eq(s.f.nodes[s.leaf].ports[1].table[0].v, 0);
-        r = by_lid(20, SMP_GET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(5, 0));
+        r = by_lid(20, MAD_GET, SMP_ATTR_P_KEY_TABLE, p_key_table_modifier(5, 0));
         ck_assert_int_eq(ask(&s, &r, 0), 0x1c);
         fabsim_port_at(&s.f, s.host[1])->swallows.v = 0x0011;
         fabsim_port_at(&s.f, s.host[1])->lies = true;
-        r = by_lid(11, SMP_SET, SMP_ATTR_P_KEY_TABLE, 0);
+        r = by_lid(11, MAD_SET, SMP_ATTR_P_KEY_TABLE, 0);
         p_key_block_encode(block, r.data);
         ck_assert_int_eq(ask(&s, &r, 0), 0);
         ck_assert_uint_eq(r.data[3], 0x11);
@@ -121,7 +121,7 @@ END_TEST
 START_TEST(test_enforcement_bits)
 {
         struct setup s;
-        struct smp_request r = by_lid(20, SMP_GET, SMP_ATTR_PORT_INFO, 2);
+        struct mad_request r = by_lid(20, MAD_GET, SMP_ATTR_PORT_INFO, 2);
         struct port_info pi;
 
         setup_init(&s);
@@ -129,7 +129,7 @@ START_TEST(test_enforcement_bits)
         port_info_decode(r.data, &pi);
         ck_assert(!pi.enforce_inbound && !pi.enforce_outbound && pi.state == PORT_STATE_ACTIVE);
         port_info_set_enforcement(r.data, true, false);
-        r.method = SMP_SET;
+        r.method = MAD_SET;
         ck_assert_int_eq(ask(&s, &r, 0), 0);
         ck_assert(s.f.nodes[s.leaf].ports[2].enforce_inbound);
         ck_assert(!s.f.nodes[s.leaf].ports[2].enforce_outbound);
@@ -145,9 +145,9 @@ END_TEST
 START_TEST(test_m_key)
 {
         struct setup s;
-        struct smp_request get = by_lid(11, SMP_GET, SMP_ATTR_P_KEY_TABLE, 0);
-        struct smp_request set = by_lid(11, SMP_SET, SMP_ATTR_P_KEY_TABLE, 0);
-        struct smp_request info = by_lid(11, SMP_GET, SMP_ATTR_PORT_INFO, 0);
+        struct mad_request get = by_lid(11, MAD_GET, SMP_ATTR_P_KEY_TABLE, 0);
+        struct mad_request set = by_lid(11, MAD_SET, SMP_ATTR_P_KEY_TABLE, 0);
+        struct mad_request info = by_lid(11, MAD_GET, SMP_ATTR_PORT_INFO, 0);
         struct fabsim_port *p;
 
         setup_init(&s);
@@ -164,10 +164,10 @@ START_TEST(test_m_key)
         }
         ck_assert_uint_eq(p->m_key_violations, 4 + 2);
         p->m_key_protection = 3;
-        get.m_key = set.m_key = 0x1234;
+        get.key = set.key = 0x1234;
         ck_assert_int_eq(ask(&s, &get, 0), 0);
         ck_assert_int_eq(ask(&s, &set, 0), 0);
-        get.m_key = 0;
+        get.key = 0;
         p->m_key_lease = 10;
         ck_assert_int_eq(ask(&s, &get, 0), -1);
         ck_assert_int_eq(ask(&s, &get, 9 * USEC_PER_SEC), -1);

@@ -96,16 +96,16 @@ static void put_all(struct fake_fabric *f, enum membership m[][4], unsigned n_ba
 }
 
 /* Carried out, lost before or after, or refused. */
-static void answer(struct trial *t, const struct smp_request *request, struct smp_result *ret)
+static void answer(struct trial *t, const struct mad_request *request, struct mad_result *ret)
 {
         uint32_t port = fake_fabric_port_of(&t->f, request);
         bool strikes = false;
 
-        if (request->method == SMP_SET && (t->victim == SUBNET_NONE || port == t->victim))
+        if (request->method == MAD_SET && (t->victim == SUBNET_NONE || port == t->victim))
                 strikes = t->sets++ == t->which;
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         if (strikes && t->loss == REFUSED) {
-                ret->outcome = SMP_REFUSED;
+                ret->outcome = MAD_REFUSED;
                 ret->mad_status = 0x1c;
                 return;
         }
@@ -115,11 +115,11 @@ static void answer(struct trial *t, const struct smp_request *request, struct sm
                 t->dead = port;
                 if (t->loss == LOST_AFTER)
                         (void) fake_fabric_answer(&t->f, request, ret);
-                ret->outcome = SMP_TIMED_OUT;
+                ret->outcome = MAD_TIMED_OUT;
         } else {
                 (void) fake_fabric_answer(&t->f, request, ret);
         }
-        if (request->method == SMP_SET)
+        if (request->method == MAD_SET)
                 check_promises(t);
 }
 
@@ -127,9 +127,9 @@ static void answer(struct trial *t, const struct smp_request *request, struct sm
 static void carry_out(struct trial *t, struct arena *a, const struct plan *plan, struct observed *observed)
 {
         struct apply_options options = { .retries = 1 };
-        struct smp_request pending[MAX_PENDING], request;
-        struct smp_result result;
-        struct smp_stage stage;
+        struct mad_request pending[MAX_PENDING], request;
+        struct mad_result result;
+        struct mad_stage stage;
         struct apply *apply;
         unsigned n = 0, i;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Discovery: the fabric is asked by directed routes, SMP by SMP, as libibnetdisc does it, but at one instant and without
- * losses (libibnetdisc does its own I/O; it is not in the core). A node that does not answer is not in the picture.
+ * losses (libibnetdisc does its own I/O; it is not in the core), and with one M_Key for all. A node that does not answer is not in the picture.
  */
 
 #include "discover.h"
@@ -13,37 +13,38 @@ struct walk {
         struct sim *s;
         struct subnet_builder *builder;
         struct fabsim_place queue[FABSIM_MAX_NODES * 2];
-        struct smp_route routes[FABSIM_MAX_NODES * 2];
+        struct mad_route routes[FABSIM_MAX_NODES * 2];
         unsigned n;
         bool seen[FABSIM_MAX_NODES]; /* switches */
         bool answered[FABSIM_MAX_NODES];
 };
 
-static bool ask(struct sim *s, const struct smp_route *route, enum smp_attribute attribute, uint32_t modifier,
-                uint8_t ret[SMP_DATA_SIZE])
+static bool ask(struct sim *s, const struct mad_route *route, enum smp_attribute attribute, uint32_t modifier,
+                uint8_t ret[MAD_DATA_SIZE])
 {
-        struct smp_request request = {
-                .route = *route, .method = SMP_GET, .attribute = attribute, .modifier = modifier,
+        struct mad_request request = {
+                .route = *route, .method = MAD_GET, .attribute = attribute, .modifier = modifier,
+                .key = m_keys_common(s->m_keys),
         };
         struct mad_frame frame, answer;
         struct fabsim_place at;
         uint16_t status;
         unsigned hops;
 
-        smp_encode(&request, 1, &frame);
+        mad_request_encode(&request, 1, &frame);
         if (!fabsim_route(&s->f, &frame, &at, &hops) || !fabsim_answer(&s->f, s->now, at, &frame, &answer))
                 return false;
-        if (smp_check_response(&request, &answer, &status) < 0 || status != 0)
+        if (mad_check_response(&request, &answer, &status) < 0 || status != 0)
                 return false;
-        smp_get_data(&answer, ret);
+        mad_frame_get_data(&answer, MAD_CLASS_SMP, ret);
         return true;
 }
 
-static struct smp_route route_to(const struct walk *w, const struct smp_route *directed, struct lid lid)
+static struct mad_route route_to(const struct walk *w, const struct mad_route *directed, struct lid lid)
 {
         if (w->s->use_directed_routes || lid.v == 0)
                 return *directed;
-        return (struct smp_route) { .lid = lid };
+        return (struct mad_route) { .lid = lid };
 }
 
 static void add_endport(struct walk *w, unsigned i, const struct node_info *ni, uint8_t number)
@@ -51,7 +52,7 @@ static void add_endport(struct walk *w, unsigned i, const struct node_info *ni, 
         struct sim *s = w->s;
         struct census_entry *c = &s->daemon.census.entries[world_endport_at(s, w->queue[i])];
         struct subnet_port port = { .number = number, .guid = ni->port_guid };
-        uint8_t data[SMP_DATA_SIZE];
+        uint8_t data[MAD_DATA_SIZE];
         struct port_info pi;
 
         if (!ask(s, &w->routes[i], SMP_ATTR_PORT_INFO, number, data))
@@ -84,7 +85,7 @@ static void add_external_port(struct walk *w, unsigned i, uint8_t number, struct
         struct sim *s = w->s;
         struct subnet_port port = { .number = number };
         struct guid node_guid = s->f.nodes[w->queue[i].node].guid;
-        uint8_t data[SMP_DATA_SIZE];
+        uint8_t data[MAD_DATA_SIZE];
         struct port_info pi;
 
         if (!ask(s, &w->routes[i], SMP_ATTR_PORT_INFO, number, data))
@@ -100,7 +101,7 @@ static void add_external_port(struct walk *w, unsigned i, uint8_t number, struct
 static void go_on(struct walk *w, unsigned i, uint8_t exit)
 {
         struct fabsim_place from = w->queue[i], to;
-        struct smp_route *route = &w->routes[w->n];
+        struct mad_route *route = &w->routes[w->n];
 
         from.port = exit;
         if (!fabsim_neighbour(&w->s->f, from, &to))
@@ -125,7 +126,7 @@ static void visit(struct walk *w, unsigned i)
         struct subnet_node node;
         struct fabsim_place peer;
         struct node_info ni;
-        uint8_t data[SMP_DATA_SIZE], description[SMP_DATA_SIZE];
+        uint8_t data[MAD_DATA_SIZE], description[MAD_DATA_SIZE];
         bool answered = ask(s, &w->routes[i], SMP_ATTR_NODE_INFO, 0, data) &&
                         ask(s, &w->routes[i], SMP_ATTR_NODE_DESCRIPTION, 0, description);
 

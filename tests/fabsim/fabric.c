@@ -128,10 +128,10 @@ static bool find_lid(const struct fabsim *f, struct lid lid, struct fabsim_place
 static bool walk(const struct fabsim *f, const struct mad_frame *frame, struct fabsim_place *ret, unsigned *ret_hops)
 {
         unsigned hops = mad_get_field((void *) frame->mad, 0, IB_DRSMP_HOPCNT_F);
-        uint8_t path[SMP_MAX_HOPS + 1];
+        uint8_t path[MAD_MAX_HOPS + 1];
         struct fabsim_place at = f->self;
 
-        if (hops > SMP_MAX_HOPS || !f->nodes[at.node].is_up)
+        if (hops > MAD_MAX_HOPS || !f->nodes[at.node].is_up)
                 return false;
         mad_get_array((void *) frame->mad, 0, IB_DRSMP_PATH_F, path);
         for (unsigned i = 1; i <= hops; i++) {
@@ -158,7 +158,7 @@ bool fabsim_route(const struct fabsim *f, const struct mad_frame *frame, struct 
 
         if (mad_get_field((void *) frame->mad, 0, IB_MAD_MGMTCLASS_F) == IB_SMI_DIRECT_CLASS)
                 return walk(f, frame, ret, ret_hops);
-        if (!find_lid(f, frame->dlid, &at))
+        if (!find_lid(f, frame->lid, &at))
                 return false;
         distance = fabsim_distance(f, at);
         if (distance < 0)

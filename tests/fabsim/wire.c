@@ -93,7 +93,7 @@ void wire_send(struct sim *s, const struct mad_frame *frame)
         struct fabsim_place at = {};
         struct event *e;
         unsigned hops = 0;
-        bool is_set = frame->mad[3] == SMP_SET;
+        bool is_set = frame->mad[3] == MAD_SET;
 
         s->counters.frames++;
         if (!fabsim_route(&s->f, frame, &at, &hops)) {
@@ -103,6 +103,7 @@ void wire_send(struct sim *s, const struct mad_frame *frame)
         trace_frame(s, "send", frame, at);
         check_outstanding(s, frame, at);
         check_target(s, frame, at);
+        keys_check_frame(s, frame, at);
         if (is_set) {
                 s->counters.sets++;
                 /* what it wrote on may have changed since: it must look first */
@@ -150,7 +151,7 @@ static bool answer_only(struct sim *s, struct event *e, unsigned status)
 {
         struct mad_frame answer = e->frame;
 
-        answer.mad[3] = SMP_GET_RESP;
+        answer.mad[3] = MAD_GET_RESP;
         if (mad_get_field(answer.mad, 0, IB_MAD_MGMTCLASS_F) == IB_SMI_DIRECT_CLASS)
                 mad_set_field(answer.mad, 0, IB_DRSMP_DIRECTION_F, 1);
         set_status(&answer, status);
@@ -184,7 +185,7 @@ void wire_arrive(struct sim *s, struct event *e)
         struct mad_frame answer;
         struct p_key before[FABSIM_MAX_ENTRIES];
         uint32_t modifier = mad_get_field(e->frame.mad, 0, IB_MAD_ATTRMOD_F);
-        bool is_set = e->frame.mad[3] == SMP_SET;
+        bool is_set = e->frame.mad[3] == MAD_SET;
         bool is_table = mad_get_field(e->frame.mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_P_KEY_TABLE;
         struct fabsim_port *table = NULL;
         uint16_t block = 0;

@@ -16,6 +16,7 @@ OBSERVED = "src/subnet/observed.c"
 SURVEY = "src/subnet/survey.c"
 VERIFY = "src/verify/verify.c"
 SMP = "src/ib/smp.c"
+MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
 
 WRONGS = [
@@ -98,12 +99,12 @@ WRONGS = [
     Wrong("not-read-back-is-right", APPLY, "                if (w->kind == WRITE_BLOCK)\n                        call_unread(table_of(ap, w), result);\n", ""),
 
     # the engine and what is underneath
-    Wrong("wrong-modifier-accepted", SMP, " || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)", ")"),
+    Wrong("wrong-modifier-accepted", MAD, " || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)", ")"),
     Wrong("two-to-one-destination", TABLE, "return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;",
           "return x->state == TRANSACTION_READY || x->state == TRANSACTION_RESTING;"),
     Wrong("busy-is-an-answer", ENGINE, "        if (mad_status_is_busy(status))\n                return told_busy(e, slot);\n",
           "        (void) told_busy;\n"),
-    Wrong("status-ignored", ENGINE, "status == 0 ? SMP_ANSWERED : SMP_REFUSED", "SMP_ANSWERED"),
+    Wrong("status-ignored", ENGINE, "status == 0 ? MAD_ANSWERED : MAD_REFUSED", "MAD_ANSWERED"),
     Wrong("one-retry-too-many", ENGINE, "return x->tries <= x->request.retries;", "return x->tries <= x->request.retries + 1;"),
     Wrong("window-never-cut", WINDOW, "w->size = MAX(w->ceiling / 2, MIN(WINDOW_MINIMUM, w->maximum));", "w->size = w->ceiling;"),
     Wrong("window-cut-from-what-it-is-now", WINDOW, "w->ceiling = MIN(w->size, size_then);", "w->ceiling = w->size;"),

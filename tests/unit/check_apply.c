@@ -23,7 +23,7 @@
 struct run;
 
 /* May change how a request is answered: called before it is carried out. True: *ret is the answer, nothing else is done. */
-typedef bool (*fault_t)(struct run *r, const struct smp_request *request, struct smp_result *ret);
+typedef bool (*fault_t)(struct run *r, const struct mad_request *request, struct mad_result *ret);
 /* Called after every Set that reached a table. */
 typedef void (*watch_t)(struct run *r);
 
@@ -41,6 +41,7 @@ struct run {
         uint32_t fault_port;
         unsigned sets_by_port[2 * FAKE_MAX_HOSTS + 1];
         const void *userdata;
+        const struct m_keys *m_keys;
 };
 
 static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
@@ -54,18 +55,18 @@ static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitio
         REQUIRE(plan_compute(r->a, &r->d, r->o, NULL, &options, &findings, &r->plan) == 0);
 }
 
-static void answer(struct run *r, const struct smp_stage *stage, const struct smp_request *request)
+static void answer(struct run *r, const struct mad_stage *stage, const struct mad_request *request)
 {
-        struct smp_result result = { .cookie = request->cookie };
+        struct mad_result result = { .cookie = request->cookie };
         uint32_t port = fake_fabric_port_of(&r->f, request);
 
         REQUIRE(port != SUBNET_NONE);
-        if (request->method == SMP_SET)
+        if (request->method == MAD_SET)
                 r->sets_by_port[port]++;
         if (!r->fault || !r->fault(r, request, &result))
                 REQUIRE(fake_fabric_answer(&r->f, request, &result));
         result.cookie = request->cookie;
-        if (request->method == SMP_SET && r->watch)
+        if (request->method == MAD_SET && r->watch)
                 r->watch(r);
         stage->result(stage->state, &result);
 }
@@ -73,9 +74,9 @@ static void answer(struct run *r, const struct smp_stage *stage, const struct sm
 /* Runs the stage to its end, answering in an order that the seed chooses. */
 static void run_apply(struct run *r)
 {
-        struct apply_options options = { .retries = 2 };
-        struct smp_request pending[MAX_PENDING];
-        struct smp_stage stage;
+        struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
+        struct mad_request pending[MAX_PENDING];
+        struct mad_stage stage;
         unsigned n = 0, i;
 
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
@@ -88,7 +89,7 @@ static void run_apply(struct run *r)
                         break;
                 }
                 i = (unsigned) rand_r(&r->seed) % n;
-                struct smp_request request = pending[i];
+                struct mad_request request = pending[i];
 
                 pending[i] = pending[--n];
                 answer(r, &stage, &request);
@@ -173,17 +174,17 @@ START_TEST(test_clean)
 }
 END_TEST
 
-static bool on_fault_port(struct run *r, const struct smp_request *request, enum smp_method method)
+static bool on_fault_port(struct run *r, const struct mad_request *request, enum mad_method method)
 {
         return fake_fabric_port_of(&r->f, request) == r->fault_port && request->method == method;
 }
 
-static bool lose_first_set_answer(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_first_set_answer(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+        if (!on_fault_port(r, request, MAD_SET) || r->n_faults++ > 0)
                 return false;
         (void) fake_fabric_answer(&r->f, request, ret);
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return true;
 }
 
@@ -202,11 +203,11 @@ START_TEST(test_set_answer_lost)
 }
 END_TEST
 
-static bool lose_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_first_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET) || r->n_faults++ > 0)
+        if (!on_fault_port(r, request, MAD_SET) || r->n_faults++ > 0)
                 return false;
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return true;
 }
 
@@ -223,10 +224,10 @@ START_TEST(test_set_lost)
 }
 END_TEST
 
-static bool lose_all_sets(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lose_all_sets(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
-        return on_fault_port(r, request, SMP_SET);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET);
 }
 
 /* One port that cannot be written does not keep the others of its phase from being written. */
@@ -238,16 +239,113 @@ START_TEST(test_set_never_arrives)
         r.fault = lose_all_sets;
         run_apply(&r);
         expect(&r, 1, 1, 0, 4); /* 1 + 2 retries on one, 1 on the other */
-        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert_str_eq(apply_reason_to_string(APPLY_SET_UNANSWERED), "set-unanswered");
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted);
         ck_assert(has_entry(&r, r.f.host[1], 0x8011));
         run_done(&r);
 }
 END_TEST
 
-static bool refuse_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+/* A port with an M_Key that we have not got, at protection level 0 or 1. */
+static bool want_key(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_REFUSED, .mad_status = 0x1c };
-        return on_fault_port(r, request, SMP_SET);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (!on_fault_port(r, request, MAD_SET))
+                return false;
+        r->f.m_key_violations += r->f.m_key_violations < UINT16_MAX;
+        return true;
+}
+
+START_TEST(test_m_key_counted)
+{
+        static const uint16_t before[] = { 0, 7, UINT16_MAX };
+        struct run r;
+
+        for (size_t i = 0; i < ELEMENTS(before); i++) {
+                two_grants(&r);
+                r.fault = want_key;
+                r.f.m_key_violations = before[i];
+                run_apply(&r);
+                expect(&r, 1, 1, 0, 4);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+                /* a counter that stands still at its end proves nothing */
+                ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted == (before[i] < UINT16_MAX));
+                ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 1)->m_key_counted);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* The counter cannot be read: what is known without it is said all the same. */
+static bool want_key_silently(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET) || request->attribute == SMP_ATTR_PORT_INFO;
+}
+
+START_TEST(test_m_key_not_counted)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = want_key_silently;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 4);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted);
+        run_done(&r);
+}
+END_TEST
+
+/* Whose key it is: a host's port its own, a switch's ports that of its port 0; and whose violations are read. */
+static bool check_key(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        static const struct guid leaf = { 0x1000 };
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+        const struct m_keys *keys = r->userdata;
+        struct guid guid = request->route.lid.v == 1 ? leaf : (struct guid) { 0x2000u + request->route.lid.v - 10 };
+
+        ck_assert_uint_ne(m_keys_get(keys, guid), 0);
+        ck_assert_uint_eq(request->key, m_keys_get(keys, guid));
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (request->attribute == SMP_ATTR_PORT_INFO && request->method == MAD_GET && r->n_faults > 0)
+                ck_assert(request->route.lid.v == 1 ? request->modifier <= r->f.n_hosts : request->modifier == 1);
+        r->n_faults += request->method == MAD_SET;
+        return request->method == MAD_SET && port == r->fault_port;
+}
+
+START_TEST(test_m_keys)
+{
+        static const char text[] = "0x1000 0x5a\n\n0x2000 0x50\n\n0x2001 0x51\n";
+        _cleanup_findings_ struct findings findings;
+        _cleanup_(m_keys_free_p) struct m_keys *keys = NULL;
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        for (unsigned leaf = 0; leaf < 2; leaf++) {
+                run_init(&r, 2, true);
+                default_members(to);
+                to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                findings_init(&findings, r.a);
+                keys = m_keys_free(keys);
+                ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
+                r.userdata = keys;
+                r.m_keys = keys;
+                r.fault = check_key;
+                r.fault_port = leaf ? r.f.leaf[0] : r.f.host[0];
+                run_apply(&r);
+                ck_assert_uint_gt(r.sets_by_port[r.fault_port], 1);
+                run_done(&r);
+        }
+}
+END_TEST
+
+static bool refuse_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_REFUSED, .mad_status = 0x1c };
+        return on_fault_port(r, request, MAD_SET);
 }
 
 START_TEST(test_set_refused)
@@ -270,12 +368,12 @@ START_TEST(test_set_refused)
 END_TEST
 
 /* Carried out, and yet a status. */
-static bool refuse_but_do(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool refuse_but_do(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         (void) fake_fabric_answer(&r->f, request, ret);
-        ret->outcome = SMP_REFUSED;
+        ret->outcome = MAD_REFUSED;
         ret->mad_status = 0x1c;
         return true;
 }
@@ -294,11 +392,11 @@ START_TEST(test_refused_is_looked_at)
 END_TEST
 
 /* Arrives, and then nothing is heard of the port any more. */
-static bool do_and_die(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool do_and_die(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (on_fault_port(r, request, SMP_SET) && r->n_faults++ == 0)
+        if (on_fault_port(r, request, MAD_SET) && r->n_faults++ == 0)
                 (void) fake_fabric_answer(&r->f, request, ret);
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return r->n_faults > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -318,7 +416,7 @@ START_TEST(test_unconfirmed_is_doubted)
         first = r.o;
         t = &first->tables[r.f.host[0]];
         ck_assert_int_eq(t->source, TABLE_ASSUMED);
-        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
         ck_assert_uint_eq(t->n_doubted, 1);
         ck_assert_uint_eq(t->doubted[0], FAKE_BASE(1));
 
@@ -361,9 +459,9 @@ START_TEST(test_freed_index_is_noted_at_once)
 }
 END_TEST
 
-static bool dead_port(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool dead_port(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -409,16 +507,16 @@ START_TEST(test_there_already)
 END_TEST
 
 /* Says OK and gives back what it was sent, but with one entry less. */
-static bool answer_something_else(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool answer_something_else(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
 
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         p_key_block_decode(request->data, block);
         block[1].v = 0;
         p_key_block_encode(block, ret->data);
-        ret->outcome = SMP_ANSWERED;
+        ret->outcome = MAD_ANSWERED;
         return true;
 }
 
@@ -437,13 +535,13 @@ END_TEST
 
 /* Confirms the Set and does not do it: only reading back finds out. */
 /* Silent once its Set was confirmed. */
-static bool die_confirmed(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool die_confirmed(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (r->n_faults == 0) {
-                r->n_faults = on_fault_port(r, request, SMP_SET);
+                r->n_faults = on_fault_port(r, request, MAD_SET);
                 return false;
         }
-        *ret = (struct smp_result) { .outcome = SMP_TIMED_OUT };
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
@@ -459,18 +557,18 @@ START_TEST(test_not_read_back)
         expect(&r, 1, 1, 0, 2);
         t = &r.o->tables[r.fault_port];
         ck_assert_int_eq(t->source, TABLE_ASSUMED);
-        ck_assert_int_eq(t->failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
         ck_assert_uint_eq(t->n_doubted, 0); /* the Set itself was confirmed */
         run_done(&r);
 }
 END_TEST
 
-static bool lie(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool lie(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, SMP_SET))
+        if (!on_fault_port(r, request, MAD_SET))
                 return false;
         memcpy(ret->data, request->data, SMP_DATA_SIZE);
-        ret->outcome = SMP_ANSWERED;
+        ret->outcome = MAD_ANSWERED;
         return true;
 }
 
@@ -523,7 +621,7 @@ START_TEST(test_assumed_table_is_not_tried)
         to[1][1] = MEMBERSHIP_FULL;
         run_plan(&r, to, 2);
         r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
-        r.o->tables[r.f.host[0]].failure = SMP_TIMED_OUT;
+        r.o->tables[r.f.host[0]].failure = MAD_TIMED_OUT;
         run_apply(&r);
         expect(&r, 0, 1, 1, 0);
         o = *apply_outcome(r.apply, PHASE_REVOKE, 0);
@@ -533,7 +631,7 @@ START_TEST(test_assumed_table_is_not_tried)
 }
 END_TEST
 
-static bool abort_on_first(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool abort_on_first(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) request;
         (void) ret;
@@ -555,10 +653,10 @@ START_TEST(test_abort)
 }
 END_TEST
 
-static bool abort_on_first_set(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool abort_on_first_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) ret;
-        if (request->method == SMP_SET && r->n_faults++ == 0)
+        if (request->method == MAD_SET && r->n_faults++ == 0)
                 apply_abort(r->apply);
         return false;
 }
@@ -678,12 +776,12 @@ struct nth {
         bool struck;
 };
 
-static bool strike_nth(struct run *r, const struct smp_request *request, struct smp_result *ret)
+static bool strike_nth(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         struct nth *n = (struct nth *) r->userdata;
         uint32_t port = fake_fabric_port_of(&r->f, request);
 
-        if (!n->struck && request->method == SMP_SET && n->count++ == n->which) {
+        if (!n->struck && request->method == MAD_SET && n->count++ == n->which) {
                 n->struck = true;
                 n->port = port;
                 if (n->loss == LOST_AFTER)
@@ -691,8 +789,8 @@ static bool strike_nth(struct run *r, const struct smp_request *request, struct 
         }
         if (!n->struck || port != n->port)
                 return false;
-        *ret = (struct smp_result) { .outcome = n->loss == REFUSED ? SMP_REFUSED : SMP_TIMED_OUT, .mad_status = 0x1c };
-        return request->method == SMP_SET || n->loss != REFUSED;
+        *ret = (struct mad_result) { .outcome = n->loss == REFUSED ? MAD_REFUSED : MAD_TIMED_OUT, .mad_status = 0x1c };
+        return request->method == MAD_SET || n->loss != REFUSED;
 }
 
 static void put_members(struct fake_fabric *f, const unsigned level[3])
@@ -768,6 +866,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_answer_lost);
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
+        tcase_add_test(t, test_m_key_counted);
+        tcase_add_test(t, test_m_key_not_counted);
+        tcase_add_test(t, test_m_keys);
         tcase_add_test(t, test_set_refused);
         tcase_add_test(t, test_refused_is_looked_at);
         tcase_add_test(t, test_unconfirmed_is_doubted);

@@ -140,7 +140,7 @@ static const struct subnet_port *port(const ibnd_node_t *n, uint8_t number)
 
 static void assert_directed(const struct subnet_port *p, uint8_t hops, const uint8_t *path)
 {
-        ck_assert(smp_route_is_directed(&p->route));
+        ck_assert(mad_route_is_directed(&p->route));
         ck_assert_uint_eq(p->route.hops, hops);
         for (uint8_t i = 1; i <= hops; i++)
                 ck_assert_uint_eq(p->route.path[i], path[i - 1]);
@@ -320,7 +320,7 @@ START_TEST(lies)
         ck_assert_ptr_eq(&subnet->ports[subnet->self], port(a, 1));
         ck_assert_uint_eq(subnet_find_node(subnet, (struct guid) { 0x900 }), SUBNET_NONE);
         for (uint32_t i = 0; i < subnet->n_ports; i++)
-                ck_assert_uint_le(subnet->ports[i].route.hops, SMP_MAX_HOPS);
+                ck_assert_uint_le(subnet->ports[i].route.hops, MAD_MAX_HOPS);
 }
 END_TEST
 

@@ -47,7 +47,7 @@ START_TEST(words)
         ck_assert_str_eq(node_type_to_string(NODE_ROUTER), "router");
         ck_assert_str_eq(node_type_to_string((enum node_type) 77), "unknown");
         ck_assert_str_eq(port_state_to_string(PORT_STATE_ARMED), "ARMED");
-        ck_assert_str_eq(smp_outcome_to_string(SMP_TIMED_OUT), "timeout");
+        ck_assert_str_eq(mad_outcome_to_string(MAD_TIMED_OUT), "timeout");
         ck_assert_str_eq(mad_status_to_string(0), "ok");
         ck_assert_str_eq(mad_status_to_string(1), "busy");
         ck_assert_str_eq(mad_status_to_string(0x1c), "invalid attribute or modifier");
@@ -68,25 +68,25 @@ START_TEST(encode_lid_routed)
                 0x00, 0x05, 0x00, 0x02, /* AttributeModifier: port 5, block 2 */
                 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* M_Key */
         };
-        struct smp_request q = {
+        struct mad_request q = {
                 .route.lid.v = 0x0123,
-                .method = SMP_SET,
+                .method = MAD_SET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .modifier = p_key_table_modifier(5, 2),
-                .m_key = UINT64_C(0x1122334455667788),
+                .key = UINT64_C(0x1122334455667788),
         };
         uint8_t zeros[MAD_SIZE] = {};
         struct mad_frame f;
 
         for (size_t i = 0; i < SMP_DATA_SIZE; i++)
                 q.data[i] = (uint8_t) (i + 1);
-        smp_encode(&q, 0xcafebabe, &f);
+        mad_request_encode(&q, 0xcafebabe, &f);
         ck_assert_mem_eq(f.mad, header, sizeof(header));
         ck_assert_mem_eq(f.mad + 32, zeros, 32);
         ck_assert_mem_eq(f.mad + 64, q.data, SMP_DATA_SIZE);
         ck_assert_mem_eq(f.mad + 128, zeros, 128);
         ck_assert_uint_eq(f.length, MAD_SIZE);
-        ck_assert_uint_eq(f.dlid.v, 0x0123);
+        ck_assert_uint_eq(f.lid.v, 0x0123);
         ck_assert(!f.directed);
         ck_assert_uint_eq(mad_frame_tid(&f), 0xcafebabe);
 }
@@ -105,17 +105,17 @@ START_TEST(encode_directed)
                 0xff, 0xff, 0xff, 0xff, /* DrSLID, DrDLID */
         };
         static const uint8_t path[5] = { 0, 1, 17, 0, 0 };
-        struct smp_request q = {
+        struct mad_request q = {
                 .route = { .hops = 2, .path = { 0, 1, 17 } },
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
         };
         struct mad_frame f;
 
-        smp_encode(&q, 7, &f);
+        mad_request_encode(&q, 7, &f);
         ck_assert_mem_eq(f.mad, header, sizeof(header));
         ck_assert_mem_eq(f.mad + 128, path, sizeof(path));
-        ck_assert_uint_eq(f.dlid.v, 0xffff);
+        ck_assert_uint_eq(f.lid.v, 0xffff);
         ck_assert(f.directed);
 }
 END_TEST
@@ -123,11 +123,11 @@ END_TEST
 /* A transaction ID is ours to choose, 0 too: the same request gives the same bytes each time. */
 START_TEST(encode_is_pure)
 {
-        struct smp_request q = { .route.lid.v = 1, .method = SMP_GET, .attribute = SMP_ATTR_PORT_INFO };
+        struct mad_request q = { .route.lid.v = 1, .method = MAD_GET, .attribute = SMP_ATTR_PORT_INFO };
         struct mad_frame a, b;
 
-        smp_encode(&q, 0, &a);
-        smp_encode(&q, 0, &b);
+        mad_request_encode(&q, 0, &a);
+        mad_request_encode(&q, 0, &b);
         ck_assert_uint_eq(mad_frame_tid(&a), 0);
         ck_assert_mem_eq(a.mad, b.mad, MAD_SIZE);
 }
@@ -136,30 +136,30 @@ END_TEST
 /* A route longer than a MAD can hold must not become a write or read out of bounds. */
 START_TEST(encode_hops_bounded)
 {
-        struct smp_request q = { .route.hops = 255, .method = SMP_GET, .attribute = SMP_ATTR_NODE_INFO };
+        struct mad_request q = { .route.hops = 255, .method = MAD_GET, .attribute = SMP_ATTR_NODE_INFO };
         struct mad_frame f;
 
-        smp_encode(&q, 1, &f);
-        ck_assert_uint_eq(f.mad[7], SMP_MAX_HOPS);
+        mad_request_encode(&q, 1, &f);
+        ck_assert_uint_eq(f.mad[7], MAD_MAX_HOPS);
 }
 END_TEST
 
-static struct smp_request a_request(bool directed)
+static struct mad_request a_request(bool directed)
 {
-        return (struct smp_request) {
+        return (struct mad_request) {
                 .route = { .lid.v = directed ? 0 : 9, .hops = 1, .path = { 0, 1 } },
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .modifier = 3,
         };
 }
 
-static struct mad_frame an_answer(const struct smp_request *q)
+static struct mad_frame an_answer(const struct mad_request *q)
 {
         struct mad_frame f;
 
-        smp_encode(q, 5, &f);
-        f.mad[3] = SMP_GET_RESP;
+        mad_request_encode(q, 5, &f);
+        f.mad[3] = MAD_GET_RESP;
         if (f.directed)
                 f.mad[4] |= 0x80;
         return f;
@@ -175,56 +175,56 @@ START_TEST(check_response)
                 { 0, 2, -EPROTO },     /* base version */
                 { 1, 0x04, -EPROTO },  /* class */
                 { 2, 2, -EPROTO },     /* class version */
-                { 3, SMP_GET, -EPROTO },
-                { 3, SMP_SET, -EPROTO },
+                { 3, MAD_GET, -EPROTO },
+                { 3, MAD_SET, -EPROTO },
                 { 3, 0x85, -EPROTO },
                 { 17, 0x15, -EBADMSG }, /* attribute */
                 { 16, 0x01, -EBADMSG },
                 { 23, 4, -EBADMSG },    /* modifier */
                 { 20, 4, -EBADMSG },
         };
-        struct smp_request q = a_request(_i);
+        struct mad_request q = a_request(_i);
         struct mad_frame f = an_answer(&q);
         uint16_t status = 0xaaaa;
 
-        ck_assert_int_eq(smp_check_response(&q, &f, &status), 0);
+        ck_assert_int_eq(mad_check_response(&q, &f, &status), 0);
         ck_assert_uint_eq(status, 0);
         for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
                 struct mad_frame g = f;
 
                 g.mad[damages[i].byte] = damages[i].value;
                 status = 0xaaaa;
-                ck_assert_msg(smp_check_response(&q, &g, &status) == damages[i].r, "damage %zu", i);
+                ck_assert_msg(mad_check_response(&q, &g, &status) == damages[i].r, "damage %zu", i);
                 ck_assert_uint_eq(status, 0xaaaa);
         }
         for (f.length = 0; f.length < MAD_SIZE; f.length++)
-                ck_assert_int_eq(smp_check_response(&q, &f, &status), -EMSGSIZE);
+                ck_assert_int_eq(mad_check_response(&q, &f, &status), -EMSGSIZE);
 }
 END_TEST
 
 START_TEST(check_response_class)
 {
-        struct smp_request lid_routed = a_request(false), directed = a_request(true);
+        struct mad_request lid_routed = a_request(false), directed = a_request(true);
         struct mad_frame f = an_answer(&lid_routed), g = an_answer(&directed);
         uint16_t status;
 
-        ck_assert_int_eq(smp_check_response(&directed, &f, &status), -EPROTO);
-        ck_assert_int_eq(smp_check_response(&lid_routed, &g, &status), -EPROTO);
+        ck_assert_int_eq(mad_check_response(&directed, &f, &status), -EPROTO);
+        ck_assert_int_eq(mad_check_response(&lid_routed, &g, &status), -EPROTO);
 }
 END_TEST
 
 START_TEST(check_response_status)
 {
-        struct smp_request lid_routed = a_request(false), directed = a_request(true);
+        struct mad_request lid_routed = a_request(false), directed = a_request(true);
         struct mad_frame f = an_answer(&lid_routed), g = an_answer(&directed);
         uint16_t status;
 
         f.mad[4] = 0x81;
         f.mad[5] = 0x1c;
-        ck_assert_int_eq(smp_check_response(&lid_routed, &f, &status), 0);
+        ck_assert_int_eq(mad_check_response(&lid_routed, &f, &status), 0);
         ck_assert_uint_eq(status, 0x811c);
         g.mad[5] = 0x01;
-        ck_assert_int_eq(smp_check_response(&directed, &g, &status), 0);
+        ck_assert_int_eq(mad_check_response(&directed, &g, &status), 0);
         ck_assert_uint_eq(status, 0x0001); /* without the direction */
         ck_assert(mad_status_is_busy(status));
 }

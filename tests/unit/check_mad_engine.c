@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ib/smp.h"
 #include "mad_engine/mad_engine.h"
 
 #define TIMEOUT (500 * USEC_PER_MSEC)
@@ -21,13 +22,13 @@ static struct mad_engine *new_engine(unsigned window)
         return e;
 }
 
-static struct smp_request request(uint32_t id, uint32_t destination, uint8_t retries)
+static struct mad_request request(uint32_t id, uint32_t destination, uint8_t retries)
 {
-        return (struct smp_request) {
+        return (struct mad_request) {
                 .route.lid.v = (uint16_t) (destination + 1),
                 .destination = destination,
                 .cookie = UINT64_C(0x100000000) + id,
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .modifier = id,
                 .retries = retries,
@@ -36,7 +37,7 @@ static struct smp_request request(uint32_t id, uint32_t destination, uint8_t ret
 
 static void submit(struct mad_engine *e, uint32_t id, uint32_t destination, uint8_t retries)
 {
-        struct smp_request q = request(id, destination, retries);
+        struct mad_request q = request(id, destination, retries);
 
         ck_assert_int_eq(mad_engine_submit(e, &q), 0);
 }
@@ -50,7 +51,7 @@ static struct mad_frame answer(const struct mad_frame *f, uint16_t status)
 {
         struct mad_frame a = *f;
 
-        a.mad[3] = SMP_GET_RESP;
+        a.mad[3] = MAD_GET_RESP;
         a.mad[4] |= (uint8_t) (status >> 8);
         a.mad[5] = (uint8_t) status;
         a.mad[8] = 0x77; /* the kernel's half of the transaction ID */
@@ -86,20 +87,20 @@ static void expect_send(struct mad_engine *e, usec_t now, uint32_t id, struct ma
 
 static void expect_nothing(struct mad_engine *e, usec_t now)
 {
-        struct smp_result result;
+        struct mad_result result;
         struct mad_frame f;
 
         ck_assert(!mad_engine_next_send(e, now, &f));
         ck_assert(!mad_engine_next_result(e, &result));
 }
 
-static void expect_result(struct mad_engine *e, uint32_t id, enum smp_outcome outcome)
+static void expect_result(struct mad_engine *e, uint32_t id, enum mad_outcome outcome)
 {
-        struct smp_result result;
+        struct mad_result result;
 
         ck_assert(mad_engine_next_result(e, &result));
         ck_assert_uint_eq(result.cookie, UINT64_C(0x100000000) + id);
-        ck_assert_str_eq(smp_outcome_to_string(result.outcome), smp_outcome_to_string(outcome));
+        ck_assert_str_eq(mad_outcome_to_string(result.outcome), mad_outcome_to_string(outcome));
 }
 
 static void expect_answer_taken(struct mad_engine *e, usec_t now, const struct mad_frame *f)
@@ -107,7 +108,7 @@ static void expect_answer_taken(struct mad_engine *e, usec_t now, const struct m
         struct mad_frame a = answer(f, 0);
 
         ck_assert_int_eq(mad_engine_receive(e, now, &a), 1);
-        expect_result(e, frame_id(f), SMP_ANSWERED);
+        expect_result(e, frame_id(f), MAD_ANSWERED);
 }
 
 START_TEST(config)
@@ -128,7 +129,7 @@ END_TEST
 START_TEST(one_request)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
-        struct smp_result result;
+        struct mad_result result;
         struct mad_frame f, a;
 
         ck_assert(mad_engine_is_idle(e));
@@ -137,7 +138,7 @@ START_TEST(one_request)
         ck_assert(!mad_engine_is_idle(e));
         expect_send(e, START, 42, &f);
         ck_assert_uint_eq(mad_frame_tid(&f), 1000);
-        ck_assert_uint_eq(f.dlid.v, 4);
+        ck_assert_uint_eq(f.lid.v, 4);
         ck_assert_uint_eq(f.timeout, TIMEOUT);
         ck_assert(!mad_engine_next_result(e, &result));
 
@@ -145,7 +146,7 @@ START_TEST(one_request)
         ck_assert_int_eq(mad_engine_receive(e, START + 5, &a), 1);
         ck_assert(!mad_engine_is_idle(e));
         ck_assert(mad_engine_next_result(e, &result));
-        ck_assert_int_eq(result.outcome, SMP_ANSWERED);
+        ck_assert_int_eq(result.outcome, MAD_ANSWERED);
         ck_assert_uint_eq(result.cookie, UINT64_C(0x10000002a));
         ck_assert_mem_eq(result.data, a.mad + 64, SMP_DATA_SIZE);
         ck_assert(mad_engine_is_idle(e));
@@ -156,16 +157,16 @@ END_TEST
 START_TEST(directed_route)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
-        struct smp_request q = request(1, 1, 0);
+        struct mad_request q = request(1, 1, 0);
         struct mad_frame f, a;
 
-        q.route = (struct smp_route) { .hops = 2, .path = { 0, 1, 4 } };
+        q.route = (struct mad_route) { .hops = 2, .path = { 0, 1, 4 } };
         ck_assert_int_eq(mad_engine_submit(e, &q), 0);
         ck_assert(mad_engine_next_send(e, START, &f));
         ck_assert(f.directed);
         a = answer(&f, 0x8000);
         ck_assert_int_eq(mad_engine_receive(e, START, &a), 1);
-        expect_result(e, 1, SMP_ANSWERED);
+        expect_result(e, 1, MAD_ANSWERED);
 }
 END_TEST
 
@@ -237,7 +238,7 @@ START_TEST(retries_double)
                         expect_nothing(e, now - 1);
         }
         ck_assert(!mad_engine_next_send(e, now, &f));
-        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_result(e, 1, MAD_TIMED_OUT);
         ck_assert(mad_engine_is_idle(e));
         ck_assert_uint_eq(counters(e).sent, 5);
         ck_assert_uint_eq(counters(e).retried, 4);
@@ -253,7 +254,7 @@ START_TEST(no_retries)
         submit(e, 1, 1, 0);
         expect_send(e, START, 1, &f);
         ck_assert(!mad_engine_next_send(e, START + TIMEOUT, &f));
-        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_result(e, 1, MAD_TIMED_OUT);
         ck_assert(mad_engine_is_idle(e));
 }
 END_TEST
@@ -268,7 +269,7 @@ START_TEST(successor_after_timeout)
         submit(e, 2, 1, 0);
         expect_send(e, START, 1, &f);
         expect_send(e, START + TIMEOUT, 2, &f);
-        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_result(e, 1, MAD_TIMED_OUT);
         expect_answer_taken(e, START + TIMEOUT + 1, &f);
 }
 END_TEST
@@ -278,7 +279,7 @@ START_TEST(late_answer_counts_once)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
         struct mad_frame first, second, a;
-        struct smp_result result;
+        struct mad_result result;
 
         submit(e, 1, 1, 3);
         expect_send(e, START, 1, &first);
@@ -319,7 +320,7 @@ START_TEST(answer_after_the_end)
         submit(e, 1, 1, 0); /* asks the very same: only the transaction ID differs */
         expect_send(e, START, 1, &f);
         expect_send(e, START + TIMEOUT, 1, &g);
-        expect_result(e, 1, SMP_TIMED_OUT);
+        expect_result(e, 1, MAD_TIMED_OUT);
         a = answer(&f, 0);
         ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT, &a), 0);
         ck_assert(!mad_engine_is_idle(e));
@@ -333,11 +334,11 @@ START_TEST(malformed_goes_on_waiting)
                 unsigned byte;
                 uint8_t value;
         } damages[] = {
-                { 0, 2 }, { 1, 0x81 }, { 1, 0x04 }, { 2, 9 }, { 3, SMP_GET }, { 3, SMP_SET }, { 3, 0x01 }, { 17, 0x15 },
+                { 0, 2 }, { 1, 0x81 }, { 1, 0x04 }, { 2, 9 }, { 3, MAD_GET }, { 3, MAD_SET }, { 3, 0x01 }, { 17, 0x15 },
                 { 16, 1 }, { 23, 0x99 }, { 20, 0x99 },
         };
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
-        struct smp_result result;
+        struct mad_result result;
         struct mad_frame f, a;
 
         submit(e, 1, 1, 0);
@@ -380,7 +381,7 @@ END_TEST
 START_TEST(refused)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
-        struct smp_result result;
+        struct mad_result result;
         struct mad_frame f, a;
 
         submit(e, 1, 1, 5);
@@ -388,7 +389,7 @@ START_TEST(refused)
         a = answer(&f, 0x001c);
         ck_assert_int_eq(mad_engine_receive(e, START, &a), 1);
         ck_assert(mad_engine_next_result(e, &result));
-        ck_assert_int_eq(result.outcome, SMP_REFUSED);
+        ck_assert_int_eq(result.outcome, MAD_REFUSED);
         ck_assert_uint_eq(result.mad_status, 0x001c);
         ck_assert(mad_engine_is_idle(e));
 }
@@ -421,7 +422,7 @@ START_TEST(busy_waits)
         }
         expect_send(e, now, 1, &f);
         tell_busy(e, now, &f);
-        expect_result(e, 1, SMP_BUSY);
+        expect_result(e, 1, MAD_BUSY);
         expect_send(e, now, 2, &f);
         expect_answer_taken(e, now, &f);
         ck_assert_uint_eq(counters(e).busy, 4);
@@ -453,7 +454,7 @@ START_TEST(busy_without_retries)
         submit(e, 1, 1, 0);
         expect_send(e, START, 1, &f);
         tell_busy(e, START, &f);
-        expect_result(e, 1, SMP_BUSY);
+        expect_result(e, 1, MAD_BUSY);
         ck_assert(mad_engine_is_idle(e));
 }
 END_TEST
@@ -485,7 +486,7 @@ START_TEST(send_failed)
                 ck_assert_uint_lt(n++, 20);
         }
         ck_assert_uint_gt(n, 1);
-        expect_result(e, 2, SMP_UNSENT);
+        expect_result(e, 2, MAD_UNSENT);
         ck_assert(mad_engine_is_idle(e));
         mad_engine_send_failed(e, now, &f, ENOBUFS); /* of a request that is no more: nothing */
         ck_assert(mad_engine_is_idle(e));
@@ -501,7 +502,7 @@ START_TEST(send_failed_for_good)
         submit(e, 2, 1, 7);
         expect_send(e, START, 1, &f);
         mad_engine_send_failed(e, START, &f, -ENODEV);
-        expect_result(e, 1, SMP_UNSENT);
+        expect_result(e, 1, MAD_UNSENT);
         expect_send(e, START, 2, &f);
 }
 END_TEST
@@ -540,7 +541,7 @@ START_TEST(clock_jumps_back)
         expect_answer_taken(e, START + 10, &f);
         ck_assert_uint_eq(mad_engine_deadline(e), START + 100 + TIMEOUT);
         ck_assert(!mad_engine_next_send(e, START + 100 + TIMEOUT, &f));
-        expect_result(e, 2, SMP_TIMED_OUT);
+        expect_result(e, 2, MAD_TIMED_OUT);
         ck_assert_uint_eq(mad_engine_deadline(e), USEC_INFINITY);
 }
 END_TEST
@@ -627,7 +628,7 @@ START_TEST(dead_port_cuts_once)
         usec_t now = START;
         uint32_t id = 0;
         unsigned n, ended = 0;
-        struct smp_result result;
+        struct mad_result result;
 
         n = open_window(e, now, frames, &id);
         for (unsigned i = 0; i < n; i++)
@@ -645,7 +646,7 @@ START_TEST(dead_port_cuts_once)
         }
         ck_assert_uint_eq(send_all(e, now, frames), 0);
         while (mad_engine_next_result(e, &result)) {
-                ck_assert_int_eq(result.outcome, SMP_TIMED_OUT);
+                ck_assert_int_eq(result.outcome, MAD_TIMED_OUT);
                 ended++;
         }
         ck_assert_uint_eq(ended, 10);
@@ -742,7 +743,7 @@ static uint32_t model_oldest(struct model *m, uint32_t destination)
 
 static void model_results(struct model *m)
 {
-        struct smp_result result;
+        struct mad_result result;
 
         while (mad_engine_next_result(m->e, &result)) {
                 uint32_t id = (uint32_t) (result.cookie & UINT32_MAX);
@@ -753,15 +754,15 @@ static void model_results(struct model *m)
                 ck_assert_uint_eq(id, model_oldest(m, q->destination));
                 q->done = true;
                 m->n_done++;
-                ck_assert(q->answered == (result.outcome == SMP_ANSWERED || result.outcome == SMP_REFUSED));
-                if (result.outcome == SMP_ANSWERED)
+                ck_assert(q->answered == (result.outcome == MAD_ANSWERED || result.outcome == MAD_REFUSED));
+                if (result.outcome == MAD_ANSWERED)
                         ck_assert_uint_eq((uint32_t) result.data[0] << 24 | (uint32_t) result.data[1] << 16 |
                                                   (uint32_t) result.data[2] << 8 | result.data[3], id);
-                if (result.outcome == SMP_TIMED_OUT || result.outcome == SMP_BUSY)
+                if (result.outcome == MAD_TIMED_OUT || result.outcome == MAD_BUSY)
                         ck_assert_uint_eq(q->tries, q->retries + 1U);
-                if (result.outcome == SMP_BUSY)
+                if (result.outcome == MAD_BUSY)
                         ck_assert(q->told_busy);
-                if (result.outcome == SMP_UNSENT)
+                if (result.outcome == MAD_UNSENT)
                         ck_assert_uint_gt(q->failures, 0);
         }
 }

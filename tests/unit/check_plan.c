@@ -668,7 +668,7 @@ START_TEST(test_unread_port_is_left_out)
         findings_init(&findings, c.a);
         o = fake_fabric_observe(&c.f, c.a);
         o->tables[c.f.host[0]].source = TABLE_UNKNOWN;
-        o->tables[c.f.host[0]].failure = SMP_TIMED_OUT;
+        o->tables[c.f.host[0]].failure = MAD_TIMED_OUT;
         ck_assert_int_eq(plan_compute(c.a, &c.d, o, NULL, &c.options, &findings, &p), 0);
         ck_assert(plan_is_empty(p));
         ck_assert_ptr_null(p->final_tables[c.f.host[0]]);

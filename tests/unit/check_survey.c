@@ -14,7 +14,7 @@
  */
 static struct {
         struct p_key tables[MAX_PORTS][3 * P_KEY_BLOCK_ENTRIES];
-        enum smp_outcome outcome[MAX_PORTS]; /* from which block on ... */
+        enum mad_outcome outcome[MAX_PORTS]; /* from which block on ... */
         unsigned bad_from[MAX_PORTS];        /* ... (3: never) */
         unsigned asked[MAX_PORTS];
         bool outstanding[MAX_PORTS];         /* per destination */
@@ -23,6 +23,7 @@ static struct {
 static struct arena *arena;
 static struct subnet *subnet;
 static struct observed *observed;
+static struct m_keys *keys;
 
 static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
 {
@@ -65,6 +66,7 @@ static void setup(void)
         subnet = make_subnet();
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         memset(&fabric, 0, sizeof(fabric));
+        keys = NULL;
         for (unsigned p = 0; p < MAX_PORTS; p++) {
                 fabric.bad_from[p] = 3;
                 for (unsigned i = 0; i < CAPACITY; i++)
@@ -77,11 +79,12 @@ static void setup(void)
 
 static void teardown(void)
 {
+        (void) m_keys_free(keys);
         arena_free(arena);
 }
 
 /* Which port and block a request is about, from what would be on the wire. */
-static uint32_t request_port(const struct smp_request *r)
+static uint32_t request_port(const struct mad_request *r)
 {
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 if (subnet->ports[i].destination == r->destination &&
@@ -91,19 +94,21 @@ static uint32_t request_port(const struct smp_request *r)
         return 0;
 }
 
-static void answer(const struct smp_request *request, struct smp_result *ret)
+static void answer(const struct mad_request *request, struct mad_result *ret)
 {
         uint32_t port = request_port(request);
         unsigned block = request->modifier & 0xffff;
 
-        ck_assert_int_eq(request->method, SMP_GET);
+        ck_assert_int_eq(request->method, MAD_GET);
         ck_assert_int_eq(request->attribute, SMP_ATTR_P_KEY_TABLE);
         ck_assert_uint_lt(block, 3);
+        /* of a switch's ports that of its port 0, whose GUID is that of its node here; of a host's port its own */
+        ck_assert_uint_eq(request->key, keys ? subnet->nodes[subnet->ports[port].node].guid.v ^ 0x5555 : 0);
         fabric.asked[port]++;
-        *ret = (struct smp_result) { .cookie = request->cookie };
+        *ret = (struct mad_result) { .cookie = request->cookie };
         if (block >= fabric.bad_from[port]) {
                 ret->outcome = fabric.outcome[port];
-                ret->mad_status = ret->outcome == SMP_REFUSED ? 0x1c : 0;
+                ret->mad_status = ret->outcome == MAD_REFUSED ? 0x1c : 0;
                 memset(ret->data, 0xff, sizeof(ret->data));
         } else
                 p_key_block_encode(fabric.tables[port] + block * P_KEY_BLOCK_ENTRIES, ret->data);
@@ -112,13 +117,13 @@ static void answer(const struct smp_request *request, struct smp_result *ret)
 /* Takes all requests there are, then answers them, last first: no order of answers may matter. */
 static unsigned run(struct survey *survey)
 {
-        struct smp_stage stage = survey_stage(survey);
-        struct smp_request requests[MAX_PORTS];
+        struct mad_stage stage = survey_stage(survey);
+        struct mad_request requests[MAX_PORTS];
         uint64_t done, total;
         unsigned rounds = 0;
 
         while (!stage.done(stage.state)) {
-                struct smp_result result;
+                struct mad_result result;
                 unsigned n = 0;
 
                 while (stage.next(stage.state, &requests[n])) {
@@ -142,7 +147,7 @@ static unsigned run(struct survey *survey)
 
 static struct survey *start(const uint32_t *ports, uint32_t n)
 {
-        struct survey_options options = { .m_key = 0x1234, .retries = 3, .ports = ports, .n_ports = n };
+        struct survey_options options = { .m_keys = keys, .retries = 3, .ports = ports, .n_ports = n };
         struct survey *s;
 
         ck_assert_int_eq(survey_new(arena, observed, &options, &s), 0);
@@ -156,7 +161,7 @@ static void assert_read(uint32_t port)
                          0);
 }
 
-static void assert_unknown(uint32_t port, enum smp_outcome failure)
+static void assert_unknown(uint32_t port, enum mad_outcome failure)
 {
         const struct observed_table *t = &observed->tables[port];
 
@@ -166,19 +171,37 @@ static void assert_unknown(uint32_t port, enum smp_outcome failure)
                 ck_assert_uint_eq(t->entries[i].v, 0);
 }
 
+/* A key of its own for each SMA. */
+static void give_keys(void)
+{
+        static const uint64_t nodes[][2] = {
+                { 0x10, 0x10 }, { 0x100, 0x101 }, { 0x200, 0x201 }, { 0x300, 0x301 }, { 0x400, 0x401 },
+        };
+        _cleanup_findings_ struct findings findings;
+        const char *text = "";
+
+        for (size_t i = 0; i < ELEMENTS(nodes); i++)
+                text = arena_printf(arena, "%s0x%x 0x%x\n", text, (unsigned) nodes[i][1], (unsigned) nodes[i][0] ^ 0x5555);
+        findings_init(&findings, arena);
+        ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
+}
+
 START_TEST(reads_all)
 {
-        struct survey *s = start(NULL, 0);
-        struct smp_stage stage = survey_stage(s);
-        struct smp_request request;
-        struct smp_result result;
+        struct survey *s;
+        struct mad_stage stage;
+        struct mad_request request;
+        struct mad_result result;
         uint64_t done, total;
 
+        give_keys();
+        s = start(NULL, 0);
+        stage = survey_stage(s);
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_eq(done, 0);
         ck_assert_uint_eq(total, 27);
         ck_assert(stage.next(stage.state, &request));
-        ck_assert_uint_eq(request.m_key, 0x1234);
+        ck_assert_uint_ne(request.key, 0);
         ck_assert_uint_eq(request.retries, 3);
         answer(&request, &result);
         stage.result(stage.state, &result);
@@ -195,8 +218,8 @@ END_TEST
 START_TEST(keeps_all_smas_busy)
 {
         struct survey *s = start(NULL, 0);
-        struct smp_stage stage = survey_stage(s);
-        struct smp_request request;
+        struct mad_stage stage = survey_stage(s);
+        struct mad_request request;
         unsigned n = 0;
 
         while (stage.next(stage.state, &request))
@@ -216,7 +239,7 @@ START_TEST(chosen_ports)
                 ck_assert_uint_eq(fabric.asked[i], i == 7 || i == 2 ? 3 : 0);
         assert_read(2);
         assert_read(7);
-        assert_unknown(5, SMP_ANSWERED);
+        assert_unknown(5, MAD_ANSWERED);
 }
 END_TEST
 
@@ -234,10 +257,10 @@ START_TEST(half_a_table_is_none)
         struct survey *s;
 
         fabric.bad_from[6] = 1;
-        fabric.outcome[6] = SMP_TIMED_OUT;
+        fabric.outcome[6] = MAD_TIMED_OUT;
         s = start(NULL, 0);
         run(s);
-        assert_unknown(6, SMP_TIMED_OUT);
+        assert_unknown(6, MAD_TIMED_OUT);
         ck_assert_uint_eq(fabric.asked[6], 2); /* not asked for its third block */
         ck_assert_uint_eq(survey_n_unreachable(s), 1);
         assert_read(5);
@@ -250,10 +273,10 @@ START_TEST(refusal_is_told)
         struct survey *s;
 
         fabric.bad_from[2] = 2;
-        fabric.outcome[2] = SMP_REFUSED;
+        fabric.outcome[2] = MAD_REFUSED;
         s = start(NULL, 0);
         run(s);
-        assert_unknown(2, SMP_REFUSED);
+        assert_unknown(2, MAD_REFUSED);
         ck_assert_uint_eq(observed->tables[2].mad_status, 0x1c);
         /* the switch's other ports do not suffer */
         assert_read(1);
@@ -268,12 +291,12 @@ START_TEST(dead_switch_is_given_up)
 
         for (unsigned i = 0; i < 5; i++) {
                 fabric.bad_from[i] = 0;
-                fabric.outcome[i] = SMP_TIMED_OUT;
+                fabric.outcome[i] = MAD_TIMED_OUT;
         }
         s = start(NULL, 0);
         run(s);
         for (uint32_t i = 0; i < 5; i++) {
-                assert_unknown(i, SMP_TIMED_OUT);
+                assert_unknown(i, MAD_TIMED_OUT);
                 ck_assert_uint_eq(fabric.asked[i], i < 2 ? 1 : 0);
         }
         for (uint32_t i = 5; i < 9; i++)
@@ -288,7 +311,7 @@ START_TEST(one_lost_port_is_not_a_dead_switch)
 
         for (unsigned i = 0; i < 5; i += 2) {
                 fabric.bad_from[i] = 0;
-                fabric.outcome[i] = SMP_TIMED_OUT;
+                fabric.outcome[i] = MAD_TIMED_OUT;
         }
         s = start(NULL, 0);
         run(s);
@@ -301,9 +324,9 @@ END_TEST
 START_TEST(strange_results_are_ignored)
 {
         struct survey *s = start(NULL, 0);
-        struct smp_stage stage = survey_stage(s);
-        struct smp_result stray = { .outcome = SMP_TIMED_OUT };
-        struct smp_request request;
+        struct mad_stage stage = survey_stage(s);
+        struct mad_result stray = { .outcome = MAD_TIMED_OUT };
+        struct mad_request request;
 
         /* nobody asked yet; no such port; another block; a port that waits its turn */
         stage.result(stage.state, &stray);
@@ -332,14 +355,14 @@ START_TEST(again_after_a_failure)
         run(start(NULL, 0));
         assert_read(6);
         fabric.bad_from[6] = 2;
-        fabric.outcome[6] = SMP_BUSY;
+        fabric.outcome[6] = MAD_BUSY;
         ck_assert_uint_eq(survey_n_unreachable(start(&port, 1)), 0);
         run(start(&port, 1));
-        assert_unknown(6, SMP_BUSY);
+        assert_unknown(6, MAD_BUSY);
         fabric.bad_from[6] = 3;
         run(start(&port, 1));
         assert_read(6);
-        ck_assert_int_eq(observed->tables[6].failure, SMP_ANSWERED);
+        ck_assert_int_eq(observed->tables[6].failure, MAD_ANSWERED);
 }
 END_TEST
 
@@ -354,7 +377,7 @@ START_TEST(no_table_at_all)
         s = start(NULL, 0);
         run(s);
         ck_assert_uint_eq(survey_n_unreachable(s), 1);
-        assert_unknown(5, SMP_REFUSED);
+        assert_unknown(5, MAD_REFUSED);
         ck_assert_uint_eq(observed->tables[5].mad_status, 0);
         ck_assert_uint_eq(fabric.asked[5], 0);
         assert_read(6);
@@ -396,7 +419,7 @@ START_TEST(assume_from_older_picture)
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         for (uint32_t i = 5; i < 9; i++) {
                 fabric.bad_from[i] = 0;
-                fabric.outcome[i] = SMP_TIMED_OUT;
+                fabric.outcome[i] = MAD_TIMED_OUT;
         }
         s = start(NULL, 0);
         run(s);
@@ -404,7 +427,7 @@ START_TEST(assume_from_older_picture)
         observed_assume_from(observed, old);
         ck_assert_int_eq(observed->tables[1].source, TABLE_READ);
         ck_assert_int_eq(observed->tables[5].source, TABLE_ASSUMED);
-        ck_assert_int_eq(observed->tables[5].failure, SMP_TIMED_OUT);
+        ck_assert_int_eq(observed->tables[5].failure, MAD_TIMED_OUT);
         ck_assert_int_eq(memcmp(observed->tables[5].entries, fabric.tables[5], CAPACITY * sizeof(struct p_key)), 0);
         ck_assert_int_eq(observed->tables[6].source, TABLE_ASSUMED);
         ck_assert_int_eq(observed->tables[7].source, TABLE_UNKNOWN);

@@ -75,7 +75,7 @@ static void let_differ(struct fixture *f, uint32_t port, uint16_t missing)
         };
 }
 
-static void let_fail(struct fixture *f, uint32_t port, enum smp_outcome failure, uint16_t status)
+static void let_fail(struct fixture *f, uint32_t port, enum mad_outcome failure, uint16_t status)
 {
         f->observed->tables[port].source = TABLE_UNKNOWN;
         f->observed->tables[port].failure = failure;
@@ -201,10 +201,10 @@ START_TEST(unreachable_and_back)
         fixture_init(&f);
         take_picture(&f, 0xf);
         (void) look(&f, true, false);
-        let_fail(&f, 3, SMP_REFUSED, 0x1c);
+        let_fail(&f, 3, MAD_REFUSED, 0x1c);
         report = look(&f, true, true);
         e = assert_one(&report, WATCH_UNREACHABLE, 3);
-        ck_assert_uint_eq(e->failure, SMP_REFUSED);
+        ck_assert_uint_eq(e->failure, MAD_REFUSED);
         ck_assert_uint_eq(e->mad_status, 0x1c);
         ck_assert_uint_eq(report.n_unreachable, 1);
         ck_assert_uint_eq(report.n_right, HOSTS - 1);
@@ -227,7 +227,7 @@ START_TEST(judgement_outlasts_silence)
         fixture_init(&f);
         take_picture(&f, 0xf);
         (void) look(&f, true, false);
-        let_fail(&f, 0, SMP_TIMED_OUT, 0);
+        let_fail(&f, 0, MAD_TIMED_OUT, 0);
         (void) look(&f, true, true);
         take_picture(&f, 0xf);
         let_differ(&f, 0, 0x8010);

@@ -27,7 +27,7 @@ static int one_round(struct fabric *f, uint32_t *ret_ports, uint32_t *ret_unreac
         struct subnet *subnet = NULL;
         struct observed *observed;
         struct survey *survey;
-        struct smp_stage stage;
+        struct mad_stage stage;
         int r, told = 1;
 
         r = wait_for(f, fabric_discover(f, a, &subnet, on_done, &told));

@@ -2,6 +2,7 @@
 #include "fake_fabric.h"
 
 #include <check.h>
+#include <infiniband/mad.h>
 #include <string.h>
 
 #define LEAF_GUID UINT64_C(0x1000)
@@ -184,7 +185,7 @@ int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bo
         return at_leaf ? l : 0;
 }
 
-uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct smp_request *request)
+uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_request *request)
 {
         uint16_t lid = request->route.lid.v;
         unsigned n;
@@ -192,10 +193,12 @@ uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct smp_reque
         if (lid >= 10 && lid < 10 + f->n_hosts)
                 return f->host[lid - 10];
         n = request->attribute == SMP_ATTR_PORT_INFO ? request->modifier : request->modifier >> 16;
+        if (lid == 1 && n == 0 && request->attribute == SMP_ATTR_PORT_INFO && request->method == MAD_GET)
+                return f->leaf[0]; /* of port 0, which has no table here */
         return lid == 1 && n >= 1 && n <= f->n_hosts ? f->leaf[n - 1] : SUBNET_NONE;
 }
 
-bool fake_fabric_answer(struct fake_fabric *f, const struct smp_request *request, struct smp_result *ret)
+bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request, struct mad_result *ret)
 {
         uint32_t port = fake_fabric_port_of(f, request);
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -204,22 +207,23 @@ bool fake_fabric_answer(struct fake_fabric *f, const struct smp_request *request
 
         if (port == SUBNET_NONE)
                 return false;
-        *ret = (struct smp_result) { .cookie = request->cookie, .outcome = SMP_ANSWERED };
-        if (request->method == SMP_SET)
+        *ret = (struct mad_result) { .cookie = request->cookie, .outcome = MAD_ANSWERED };
+        if (request->method == MAD_SET)
                 f->sets++;
         else
                 f->gets++;
         if (request->attribute == SMP_ATTR_PORT_INFO) {
-                if (request->method == SMP_SET) {
+                if (request->method == MAD_SET) {
                         port_info_decode(request->data, &pi);
                         f->enforce_inbound[port] = pi.enforce_inbound;
                         f->enforce_outbound[port] = pi.enforce_outbound;
                 }
                 port_info_set_enforcement(ret->data, f->enforce_inbound[port], f->enforce_outbound[port]);
+                mad_set_field(ret->data, 0, IB_PORT_MKEY_VIOL_F, f->m_key_violations);
                 return true;
         }
         ck_assert_uint_lt(first, FAKE_CAPACITY);
-        if (request->method == SMP_SET) {
+        if (request->method == MAD_SET) {
                 p_key_block_decode(request->data, block);
                 memcpy(&f->tables[port][first], block, sizeof(block));
         }

@@ -22,6 +22,7 @@ struct fake_fabric {
         uint32_t host[FAKE_MAX_HOSTS], leaf[FAKE_MAX_HOSTS]; /* ports */
         struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: what the hardware holds */
         bool enforce_inbound[2 * FAKE_MAX_HOSTS + 1], enforce_outbound[2 * FAKE_MAX_HOSTS + 1];
+        uint16_t m_key_violations; /* of port 0 of the leaf, and of the hosts' ports, as PortInfo has it */
         unsigned sets, gets;
 };
 
@@ -44,6 +45,6 @@ struct observed *fake_fabric_observe(struct fake_fabric *f, struct arena *a);
 int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bool strict);
 
 /* Carries a request out and makes the result. False: no such port. */
-bool fake_fabric_answer(struct fake_fabric *f, const struct smp_request *request, struct smp_result *ret);
+bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request, struct mad_result *ret);
 /* The port a request is about. */
-uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct smp_request *request);
+uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_request *request);

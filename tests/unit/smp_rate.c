@@ -20,23 +20,23 @@ struct fabric_of_leaves {
 };
 
 /* The netfile gives leaf L the root's port L, its own port 36 to the root, and host H its port H; we are host 1 of leaf 1. */
-static struct smp_request question(const struct fabric_of_leaves *f, unsigned i)
+static struct mad_request question(const struct fabric_of_leaves *f, unsigned i)
 {
         unsigned leaf = 1 + i % f->leaves, host = 1 + i / f->leaves % f->hosts;
-        struct smp_request q = {
+        struct mad_request q = {
                 .destination = leaf * 64 + host,
                 .cookie = i,
-                .method = SMP_GET,
+                .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .retries = 2,
         };
 
         if (leaf == 1)
-                q.route = (struct smp_route) { .hops = 2, .path = { 0, 1, (uint8_t) host } };
+                q.route = (struct mad_route) { .hops = 2, .path = { 0, 1, (uint8_t) host } };
         else
-                q.route = (struct smp_route) { .hops = 4, .path = { 0, 1, 36, (uint8_t) leaf, (uint8_t) host } };
+                q.route = (struct mad_route) { .hops = 4, .path = { 0, 1, 36, (uint8_t) leaf, (uint8_t) host } };
         if (leaf == 1 && host == 1)
-                q.route = (struct smp_route) { .hops = 0 };
+                q.route = (struct mad_route) { .hops = 0 };
         return q;
 }
 
@@ -52,7 +52,7 @@ static bool is_as_expected(const uint8_t data[SMP_DATA_SIZE])
         return keys[0].v == 0xffff;
 }
 
-static bool next(void *state, struct smp_request *ret)
+static bool next(void *state, struct mad_request *ret)
 {
         struct fabric_of_leaves *f = state;
 
@@ -62,12 +62,12 @@ static bool next(void *state, struct smp_request *ret)
         return true;
 }
 
-static void take_result(void *state, const struct smp_result *result)
+static void take_result(void *state, const struct mad_result *result)
 {
         struct fabric_of_leaves *f = state;
 
         f->answered++;
-        if (result->outcome != SMP_ANSWERED || !is_as_expected(result->data))
+        if (result->outcome != MAD_ANSWERED || !is_as_expected(result->data))
                 f->wrong++;
 }
 
@@ -93,10 +93,10 @@ static void on_done(int r, void *userdata)
 
 static int run_pump(struct fabric_of_leaves *f, const struct local_port *lp, unsigned window)
 {
-        struct smp_stage stage = { .state = f, .next = next, .result = take_result, .done = is_done, .progress = progress };
+        struct mad_stage stage = { .state = f, .next = next, .result = take_result, .done = is_done, .progress = progress };
         struct mad_engine_config config = { .window = window, .timeout = USEC_PER_SEC / 2, .first_tid = 1 };
         _cleanup_(mad_engine_free_p) struct mad_engine *engine = NULL;
-        _cleanup_(umad_port_close_p) struct smi_port *port = NULL;
+        _cleanup_(umad_port_close_p) struct mad_port *port = NULL;
         _cleanup_(pump_free_p) struct pump *pump = NULL;
         struct mad_engine_counters c;
         sd_event *event = NULL;
@@ -123,14 +123,14 @@ static int run_bare(struct fabric_of_leaves *f, const struct local_port *lp, uns
         int fd = umad_open_port(lp->ca, (int) lp->port), agent, length, r = 0;
         _cleanup_free_ void *umad = umad_alloc(1, umad_size() + MAD_SIZE);
         struct mad_frame frame;
-        struct smp_request q;
+        struct mad_request q;
 
         agent = fd < 0 ? fd : umad_register(fd, IB_SMI_DIRECT_CLASS, 1, 0, NULL);
         if (agent < 0 || !umad)
                 return -EIO;
         while (f->answered < f->n && r >= 0) {
                 while (f->asked - f->answered < window && next(f, &q)) {
-                        smp_encode(&q, f->asked, &frame);
+                        mad_request_encode(&q, f->asked, &frame);
                         (void) umad_set_addr(umad, 0xffff, 0, 0, 0);
                         memcpy(umad_get_mad(umad), frame.mad, MAD_SIZE);
                         r = umad_send(fd, agent, umad, MAD_SIZE, 500, 0);

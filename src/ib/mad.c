@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ib/mad.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <infiniband/mad.h>
+#include <string.h>
+
+#define MAD_BASE_VERSION      1
+#define MAD_STATUS_CODE_MASK  0x1c
+#define MAD_STATUS_REDIRECT   0x02
+#define PERMISSIVE_LID        0xffff
+#define DR_STATUS_MASK        0x7fff /* IBA 1.5, 14.2.1.2: the high bit of Status is the direction */
+
+static_assert(IB_MAD_SIZE == MAD_SIZE && IB_SA_DATA_SIZE == MAD_DATA_SIZE, "libibmad and we speak of the same MAD");
+static_assert(IB_SUBNET_PATH_HOPS_MAX == MAD_MAX_HOPS + 1, "a directed route fits");
+
+/* What differs from class to class on the wire. */
+static const struct {
+        uint8_t number, version;
+        uint8_t data_offset, data_size;
+} classes[MAD_N_CLASSES] = {
+        [MAD_CLASS_SMP] = { IB_SMI_CLASS, 1, IB_SMP_DATA_OFFS, IB_SMP_DATA_SIZE },
+        [MAD_CLASS_PMA] = { IB_PERFORMANCE_CLASS, 1, IB_PC_DATA_OFFS, IB_PC_DATA_SZ },
+        [MAD_CLASS_SA] = { IB_SA_CLASS, 2, IB_SA_DATA_OFFS, IB_SA_DATA_SIZE },
+};
+
+/* libibmad reads through pointers that are not const. */
+static uint32_t field(const uint8_t *bytes, enum MAD_FIELDS f)
+{
+        return mad_get_field((void *) bytes, 0, f);
+}
+
+static uint32_t method(const uint8_t *mad)
+{
+        return field(mad, IB_MAD_METHOD_F) | field(mad, IB_MAD_RESPONSE_F) << 7;
+}
+
+static int class_on_wire(enum mad_class c, bool directed)
+{
+        return directed ? IB_SMI_DIRECT_CLASS : classes[c].number;
+}
+
+static bool is_directed(const struct mad_request *request)
+{
+        return request->mgmt_class == MAD_CLASS_SMP && mad_route_is_directed(&request->route);
+}
+
+void mad_request_encode(const struct mad_request *request, uint32_t tid, struct mad_frame *ret)
+{
+        const struct mad_route *route = &request->route;
+        bool directed = is_directed(request);
+        ib_dr_path_t path = {};
+        ib_rpc_t rpc = {
+                .mgtclass = class_on_wire(request->mgmt_class, directed),
+                .method = (int) request->method,
+                .attr = { .id = request->attribute, .mod = request->modifier },
+                .dataoffs = classes[request->mgmt_class].data_offset,
+                .datasz = classes[request->mgmt_class].data_size,
+                .mkey = request->mgmt_class == MAD_CLASS_SMP ? request->key : 0,
+                .mask = request->component_mask,
+                .trid = 1, /* for 0, libibmad would take a number of its own from a clock */
+        };
+
+        memset(ret, 0, sizeof(*ret));
+        if (directed) {
+                path.cnt = route->hops <= MAD_MAX_HOPS ? route->hops : MAD_MAX_HOPS;
+                memcpy(path.p, route->path, sizeof(path.p));
+        }
+        (void) mad_encode(ret->mad, &rpc, &path, (void *) request->data);
+        if (request->mgmt_class == MAD_CLASS_SA)
+                mad_set_field64(ret->mad, 0, IB_SA_MKEY_F, request->key);
+        mad_set_field64(ret->mad, 0, IB_MAD_TRID_F, tid);
+
+        ret->length = MAD_SIZE;
+        ret->mgmt_class = request->mgmt_class;
+        ret->directed = directed;
+        ret->lid.v = directed ? PERMISSIVE_LID : route->lid.v;
+        ret->sl = route->sl;
+}
+
+uint32_t mad_frame_tid(const struct mad_frame *frame)
+{
+        return (uint32_t) mad_get_field64((void *) frame->mad, 0, IB_MAD_TRID_F);
+}
+
+static bool is_of_class(const uint8_t *mad, enum mad_class c, bool directed)
+{
+        return field(mad, IB_MAD_BASEVER_F) == MAD_BASE_VERSION && field(mad, IB_MAD_CLASSVER_F) == classes[c].version &&
+               field(mad, IB_MAD_MGMTCLASS_F) == (uint32_t) class_on_wire(c, directed);
+}
+
+int mad_check_response(const struct mad_request *request, const struct mad_frame *frame, uint16_t *ret_status)
+{
+        bool directed = is_directed(request);
+        const uint8_t *mad = frame->mad;
+        uint16_t status;
+
+        /* 1. A MAD has one size only. */
+        if (frame->length < MAD_SIZE)
+                return -EMSGSIZE;
+
+        /* 2. A version that we know, the class we asked in, and an answer. */
+        if (!is_of_class(mad, request->mgmt_class, directed) || method(mad) != MAD_GET_RESP)
+                return -EPROTO;
+
+        /* 3. To this very question. */
+        if (field(mad, IB_MAD_ATTRID_F) != request->attribute || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)
+                return -EBADMSG;
+
+        status = (uint16_t) field(mad, IB_MAD_STATUS_F);
+        *ret_status = directed ? status & DR_STATUS_MASK : status;
+        return 0;
+}
+
+void mad_frame_get_data(const struct mad_frame *frame, enum mad_class mgmt_class, uint8_t ret[MAD_DATA_SIZE])
+{
+        size_t size = classes[mgmt_class].data_size;
+
+        memcpy(ret, frame->mad + classes[mgmt_class].data_offset, size);
+        memset(ret + size, 0, MAD_DATA_SIZE - size);
+}
+
+bool mad_frame_is_report(const struct mad_frame *frame)
+{
+        return frame->length >= MAD_SIZE && is_of_class(frame->mad, MAD_CLASS_SA, false) &&
+               method(frame->mad) == MAD_REPORT && field(frame->mad, IB_MAD_ATTRID_F) == IB_SA_ATTR_NOTICE;
+}
+
+void mad_frame_make_report_response(const struct mad_frame *report, struct mad_frame *ret)
+{
+        *ret = *report;
+        mad_set_field(ret->mad, 0, IB_MAD_RESPONSE_F, 1);
+        mad_set_field(ret->mad, 0, IB_MAD_STATUS_F, 0);
+        ret->mgmt_class = MAD_CLASS_SA;
+        ret->directed = false;
+        ret->length = MAD_SIZE;
+        ret->timeout = 0;
+}
+
+const char *mad_status_to_string(uint16_t status)
+{
+        /* IBA 1.5, 13.4.7: bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */
+        switch (status & MAD_STATUS_CODE_MASK) {
+        case 0x04:
+                return "bad version or class";
+        case 0x08:
+                return "method not supported";
+        case 0x0c:
+                return "method or attribute not supported";
+        case 0x1c:
+                return "invalid attribute or modifier";
+        case 0:
+                break;
+        default: /* a number from the wire, not an enum: two codes are reserved */
+                return "reserved status code";
+        }
+        if (mad_status_is_busy(status))
+                return "busy";
+        if (status & MAD_STATUS_REDIRECT)
+                return "redirect";
+        return status == 0 ? "ok" : "class specific status";
+}
+
+const char *mad_outcome_to_string(enum mad_outcome o)
+{
+        switch (o) {
+        case MAD_ANSWERED:
+                return "answered";
+        case MAD_TIMED_OUT:
+                return "timeout";
+        case MAD_REFUSED:
+                return "status";
+        case MAD_BUSY:
+                return "busy";
+        case MAD_UNSENT:
+                return "unsent";
+        }
+        return "unknown";
+}

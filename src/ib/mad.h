@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A MAD on its way: one request, one answer, whatever its management class.
+ *
+ * Subnet management packets (SMPs, to the SMA of a port) go to QP 0, by LID or by a directed route; performance management
+ * and subnet administration go to QP 1, by LID. What differs between them on the wire, and nothing else, is known here:
+ * the class, its version, where its data stands, whose key it carries. The attributes themselves stand in smp.h
+ * (P_KeyTable, PortInfo, ...), pma.h (counters) and sa.h (InformInfo, Notice).
+ *
+ * The layout of every field is libibmad's (mad_encode, mad_set_field, mad_get_field).
+ */
+
+#include "ib/types.h"
+
+#define MAD_SIZE      256
+#define MAD_DATA_SIZE 200 /* the most that a class has: SA */
+#define MAD_MAX_HOPS  63
+
+/* What kind of MAD; an SMP, unless something else is said. */
+enum mad_class {
+        MAD_CLASS_SMP, /* 64 bytes of data */
+        MAD_CLASS_PMA, /* 192 */
+        MAD_CLASS_SA,  /* 200 */
+        MAD_N_CLASSES,
+};
+
+enum mad_method {
+        MAD_GET = 0x01,
+        MAD_SET = 0x02,
+        MAD_REPORT = 0x06,      /* from the SA, unasked */
+        MAD_GET_RESP = 0x81,
+        MAD_REPORT_RESP = 0x86,
+};
+
+/* How a MAD gets there. LID-routed where the port has a LID (lid.v != 0, hops ignored), else the directed route:
+ * `hops` exits, path[1] the local port, path[0] unused, as libibmad's ib_dr_path_t has it. */
+struct mad_route {
+        struct lid lid;
+        uint8_t sl; /* of SA MADs: PortInfo:MasterSMSL; SMPs have none */
+        uint8_t hops;
+        uint8_t path[MAD_MAX_HOPS + 1];
+};
+
+static inline bool mad_route_is_directed(const struct mad_route *r)
+{
+        return r->lid.v == 0;
+}
+
+/* One question. `destination` names the SMA that answers (any number that is equal for equal SMAs): at most one request
+ * to a destination is outstanding. `cookie` comes back with the result. `retries` is how often the engine may send it
+ * again; 0: once only, the caller decides what a loss means (a write that rests on a read). */
+struct mad_request {
+        enum mad_class mgmt_class;
+        struct mad_route route;
+        uint32_t destination;
+        uint64_t cookie;
+        enum mad_method method;
+        uint16_t attribute;
+        uint32_t modifier;
+        uint64_t key;            /* the M_Key of an SMP, the SM_Key of an SA MAD; 0 else */
+        uint64_t component_mask; /* SA only */
+        uint8_t lane;            /* comes back with the result, as the cookie does; no meaning to the engine */
+        uint8_t retries;
+        uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; so much of it as the class has */
+};
+
+/* How a request ended. */
+enum mad_outcome {
+        MAD_ANSWERED,   /* status 0, data valid */
+        MAD_TIMED_OUT,  /* nobody answered, after all retries */
+        MAD_REFUSED,    /* answered with a MAD status other than 0 (and other than busy) */
+        MAD_BUSY,       /* still busy after all retries */
+        MAD_UNSENT,     /* this host's own stack refused to send it */
+};
+
+struct mad_result {
+        uint64_t cookie;
+        uint8_t lane;
+        enum mad_outcome outcome;
+        uint16_t mad_status; /* of MAD_REFUSED: the Status field */
+        uint8_t data[MAD_DATA_SIZE];
+};
+
+/* A MAD on its way, ready for the wire or as it came from there. */
+struct mad_frame {
+        uint8_t mad[MAD_SIZE];
+        size_t length;          /* bytes valid in mad, at most MAD_SIZE; what is received may be shorter */
+        struct lid lid;         /* to send: where to, 0xffff for a directed route; received: where from */
+        uint8_t sl;             /* likewise */
+        bool directed;          /* an SMP by a directed route: class 0x81 instead of 0x01 */
+        enum mad_class mgmt_class;
+        usec_t timeout;         /* to send: how long an answer is waited for; 0: there is none to come */
+};
+
+/* Writes the MAD of `request` with transaction ID `tid` to ret. Only the low 32 bits of a TID are ours: the kernel (and
+ * ibsim) use the others. */
+void mad_request_encode(const struct mad_request *request, uint32_t tid, struct mad_frame *ret);
+
+/* The low 32 bits of the transaction ID. The frame must hold at least 24 bytes (MAD header). */
+uint32_t mad_frame_tid(const struct mad_frame *frame);
+
+/* Why an answer is not one to this request. 0 if it is; else a negative errno: -EMSGSIZE (short), -EPROTO (base
+ * version, class, or not a GetResp), -EBADMSG (attribute or modifier differ). *ret_status is the MAD status without the
+ * direction bit; set only on success. */
+int mad_check_response(const struct mad_request *request, const struct mad_frame *frame, uint16_t *ret_status);
+
+/* The attribute's data in a frame of MAD_SIZE bytes and of that class; what the class does not have is 0. */
+void mad_frame_get_data(const struct mad_frame *frame, enum mad_class mgmt_class, uint8_t ret[MAD_DATA_SIZE]);
+
+/* True if the frame is a Report of an SA: whole, of that class and method. */
+bool mad_frame_is_report(const struct mad_frame *frame);
+
+/* The ReportResp that tells the SA that a Report came (IBA 1.5, 13.4.8.3, 15.4.3): the same, with the method of an answer
+ * and status 0, to whom it came from. */
+void mad_frame_make_report_response(const struct mad_frame *report, struct mad_frame *ret);
+
+/* MAD status bit 0: busy, come again. */
+static inline bool mad_status_is_busy(uint16_t status)
+{
+        return status & 1;
+}
+
+/* Words for a MAD status ("invalid attribute or modifier", ...); a static string. */
+const char *mad_status_to_string(uint16_t status);
+/* "timeout", "status", "busy", "unsent"; "answered"; a static string. */
+const char *mad_outcome_to_string(enum mad_outcome o);
