@@ -36,22 +36,24 @@ struct finding *partitions_conf_warn(struct reader *r, size_t position, enum fin
         return report_add(&r->report, FINDING_WARNING, code, &place, "%s", text);
 }
 
+/* A copy with one printable character for each byte, NULs too. */
+static char *printable(struct arena *a, const char *bytes, size_t n)
+{
+        char *text = arena_alloc_array(a, n + 1, 1);
+
+        for (size_t i = 0; text && i < n; i++)
+                text[i] = isprint((unsigned char) bytes[i]) ? bytes[i] : bytes[i] == '\t' ? ' ' : '?';
+        return text;
+}
+
 /* The line as it may be printed below a finding; none if it is too long to be of help. */
 static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 {
-        char *line;
-
         r->source_line = NULL;
         if (n > MAX_SOURCE_LINE)
                 return 0;
-        line = arena_strndup(r->arena, bytes, n);
-        if (!line)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (!isprint((unsigned char) bytes[i]))
-                        line[i] = bytes[i] == '\t' ? ' ' : '?';
-        r->source_line = line;
-        return 0;
+        r->source_line = printable(r->arena, bytes, n);
+        return r->source_line ? 0 : -ENOMEM;
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
@@ -429,7 +431,6 @@ static int add_comment(struct reader *r, const char *line, size_t n)
 {
         const char *hash = memchr(line, '#', n), *end = line + n;
         struct partitions_conf_comment *c;
-        char *text;
 
         if (!hash)
                 return 0;
@@ -444,13 +445,9 @@ static int add_comment(struct reader *r, const char *line, size_t n)
                 hash++;
         while (end > hash && isspace((unsigned char) end[-1]))
                 end--;
-        text = arena_strndup(r->arena, hash, (size_t) (end - hash));
-        if (!text)
+        c->text = printable(r->arena, hash, (size_t) (end - hash));
+        if (!c->text)
                 return -ENOMEM;
-        for (size_t i = 0; i < (size_t) (end - hash); i++)
-                if (!isprint((unsigned char) hash[i]))
-                        text[i] = '?';
-        c->text = text;
         *r->next_comment = c;
         r->next_comment = &c->next;
         return 0;
