@@ -55,7 +55,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
-        note_ipoib(policy, findings);
+        if (options->writer == WRITER_DIRECT)
+                note_ipoib(policy, findings);
 
         /* who is a member of what: policy x subnet */
         r = policy_resolve(a, policy, observed->subnet, findings, &out.memberships);
