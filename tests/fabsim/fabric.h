@@ -54,6 +54,8 @@ struct fabsim_node {
         bool inbound_cap, outbound_cap;
         char description[NODE_DESCRIPTION_SIZE];
         bool is_up;                     /* it answers and, if a switch, forwards */
+        bool has_wide_errors;           /* its PMA: PortCountersExtended with error counters, of 64 bits */
+        bool has_no_class_port_info;    /* its PMA refuses it */
         struct fabsim_port ports[FABSIM_MAX_PORTS + 1]; /* by number; [0]: port 0 of a switch */
 };
 
@@ -164,5 +166,7 @@ int fabsim_level(const struct fabsim_port *p, uint16_t base);
 bool fabsim_base_passes(const struct fabsim *f, struct fabsim_place a, struct fabsim_place b, uint16_t base, bool strict);
 /* The same of one packet with this very P_Key, lenient; a must have it in its table. */
 bool fabsim_may_pass(const struct fabsim *f, struct fabsim_place a, struct fabsim_place b, struct p_key key);
+/* A reboot that takes no time: counters are back at 0, tables stay. */
+void fabsim_reset_counters(struct fabsim *f, unsigned node);
 /* Sends it: what refuses it counts it and raises a notice. Returns fabsim_may_pass. */
 bool fabsim_send_packet(struct fabsim *f, struct fabsim_place a, struct fabsim_place b, struct p_key key);

@@ -16,6 +16,7 @@ OBSERVED = "src/subnet/observed.c"
 SURVEY = "src/subnet/survey.c"
 VERIFY = "src/verify/verify.c"
 SMP = "src/ib/smp.c"
+M_KEYS = "src/ib/m_keys.c"
 MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
 SA = "src/ib/sa.c"
@@ -114,6 +115,17 @@ WRONGS = [
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
 
+    # M_Keys
+    Wrong("m-key-of-others", SURVEY, ".key = m_keys_get(s->options.m_keys, p->guid),",
+          ".key = m_keys_common(s->options.m_keys),"),
+    Wrong("m-key-guessed", M_KEYS, "        if (most == k->n)\n                k->others = k->common;\n",
+          "        k->others = k->common;\n"),
+    Wrong("m-key-violations-of-no-port", APPLY, "ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;",
+          "ret->modifier = p->number;"),
+    Wrong("m-key-violations-of-old", APPLY, "if (t->counted && pi.m_key_violations > t->violations)", "if (pi.m_key_violations > t->violations)"),
+    Wrong("m-key-timeout-is-a-timeout", APPLY,
+          "return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);",
+          "return reason_of(t->last_set);"),
     # notices
     Wrong("notice-lids-swapped", SA, "#define DETAILS_LID1     (DETAILS + 2)\n#define DETAILS_LID2     (DETAILS + 4)",
           "#define DETAILS_LID1     (DETAILS + 4)\n#define DETAILS_LID2     (DETAILS + 2)"),
