@@ -539,8 +539,10 @@ START_TEST(random_histories)
         uint64_t in_sums = 0, told = 0, total = 0;
         unsigned n_ports = 1 + (unsigned) _i % PORTS, n_lines = 0;
         usec_t now = START, loud_until = START + 60 * INTERVAL, window = START;
+        uint64_t threshold = _i % 4 == 3 ? 30 : 1;
 
         rng_state = 88172645463325252u + (uint64_t) _i * 7919;
+        set_threshold(threshold);
         for (unsigned i = 0; i < n_ports; i++)
                 models[i].bits = (unsigned[]) { 8, 16, 32 }[rng(3)];
         while (now < loud_until + 30 * INTERVAL) {
@@ -572,7 +574,10 @@ START_TEST(random_histories)
                 ck_assert_uint_le(models[i].told, models[i].total);
         }
         ck_assert_uint_eq(violations_total(book, RCV), total);
-        ck_assert_uint_eq(told + in_sums, total);
+        if (threshold == 1)
+                ck_assert_uint_eq(told + in_sums, total);
+        ck_assert_uint_le(told + in_sums, total);
+        ck_assert_uint_gt(told + in_sums, 0);
         if (n_ports <= VIOLATIONS_STORM_PORTS / 2)
                 ck_assert_uint_eq(in_sums, 0);
         ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
