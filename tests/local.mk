@@ -24,6 +24,7 @@ include tests/unit/watch.mk
 include tests/unit/notices.mk
 include tests/unit/violations.mk
 include tests/unit/kernel.mk
+include tests/unit/violations_words.mk
 include tests/unit/shell.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk

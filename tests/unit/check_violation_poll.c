@@ -85,17 +85,24 @@ static struct subnet *make_subnet(unsigned mask)
         return s;
 }
 
+static struct m_keys *m_keys;
+
 static void set_config(bool clear_saturated)
 {
         violation_poll_set_config(poll, START, &(struct violation_poll_config) {
-                .interval = INTERVAL, .clear_saturated = clear_saturated, .m_key = M_KEY });
+                .interval = INTERVAL, .clear_saturated = clear_saturated, .m_keys = m_keys });
 }
 
 static void setup(void)
 {
-        struct violation_poll_config config = { .interval = INTERVAL, .m_key = M_KEY };
+        struct violation_poll_config config = { .interval = INTERVAL };
+        struct findings findings;
 
         arena = arena_new();
+        findings_init(&findings, arena);
+        ck_assert_int_eq(m_keys_parse("m_key", "0x4d4b", 6, &findings, &m_keys), 0);
+        findings_done(&findings);
+        config.m_keys = m_keys;
         subnet = make_subnet(0x1e);
         memset(nodes, 0, sizeof(nodes));
         n_asked = n_samples = n_cleared = 0;
@@ -108,6 +115,7 @@ static void setup(void)
 static void teardown(void)
 {
         violation_poll_free(poll);
+        m_keys = m_keys_free(m_keys);
         arena_free(arena);
 }
 
