@@ -398,6 +398,30 @@ START_TEST(a_storm_ends_with_one_line)
 }
 END_TEST
 
+/* Of those that were told of in a sum, too few become quiet at once for another one. */
+START_TEST(a_storm_that_ends_bit_by_bit)
+{
+        usec_t t = START + INTERVAL;
+        unsigned n_quiet = 0;
+
+        all_see(START, 20, 0);
+        for (unsigned i = 1; i < 20; i++, t += INTERVAL) {
+                /* the first 15 stop after a while */
+                for (unsigned n = i < 4 ? 1 : 16; n <= 20; n++)
+                        see(t, n, 64, i);
+                while (violations_next_report(book, t, &report)) {
+                        ck_assert_int_ne(report.kind, VIOLATION_ALL_QUIET);
+                        n_quiet += report.kind == VIOLATION_QUIET;
+                }
+        }
+        ck_assert_uint_eq(n_quiet, 15);
+        for (usec_t end = t + 20 * INTERVAL; t < end; t += USEC_PER_SEC)
+                while (violations_next_report(book, t, &report))
+                        n_quiet += report.kind == VIOLATION_QUIET;
+        ck_assert_uint_eq(n_quiet, 20);
+}
+END_TEST
+
 START_TEST(sixteen_are_no_storm)
 {
         usec_t t = START + INTERVAL;
@@ -605,6 +629,7 @@ int main(void)
         tcase_add_test(t, notices_by_key_and_ends);
         tcase_add_test(t, a_storm_is_summed_up);
         tcase_add_test(t, a_storm_ends_with_one_line);
+        tcase_add_test(t, a_storm_that_ends_bit_by_bit);
         tcase_add_test(t, sixteen_are_no_storm);
         tcase_add_test(t, a_storm_counts_ports);
         tcase_add_test(t, records_are_bounded);
