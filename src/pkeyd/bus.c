@@ -390,7 +390,7 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Reload", "", "sta" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Reload", "", "stsa" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL("Violation", "a{sv}", 0),
         SD_BUS_SIGNAL("ReloadEnded", "sts", 0),
