@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The daemon on a private bus: every method, property and signal with busctl, who may what, no bus, a bus that comes back."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from harness import (PATIENCE, SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level,
+                     wait_for)
+from oracle import Policy
+
+SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
+PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
+              "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u", "PortsRight": "u", "PortsDiffer": "u",
+              "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t", "ViolationsSince": "t"}
+# As strict as a system bus is: what no policy allows is refused.
+CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Introspectable"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Properties"/>
+  </policy>
+  <policy user="root">
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
+  </policy>
+  %s
+</busconfig>
+"""
+OPEN_POLICY = """<policy context="default"><allow own="org.pkeyd1"/><allow send_destination="org.pkeyd1"/></policy>"""
+
+
+class Bus:
+    """A bus of our own in the fabric's directory."""
+
+    def __init__(self, fabric, policy=None):
+        self.fabric, self.process = fabric, None
+        self.address = "unix:path=" + fabric.path("bus")
+        os.chmod(fabric.dir, 0o755)  # others may come as far as the socket
+        shipped = "<include>%s</include>" % os.path.join(SOURCE, "systemd", "org.pkeyd1.conf")
+        self.config = fabric.write("bus.conf", CONFIG % (fabric.path("bus"), policy or shipped))
+        os.chmod(self.config, 0o644)
+        self.start()
+
+    def start(self):
+        if os.path.exists(self.fabric.path("bus")):
+            os.unlink(self.fabric.path("bus"))
+        self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
+                                        stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
+        self.fabric.children.append(self.process)
+        wait_for(lambda: os.path.exists(self.fabric.path("bus")), "dbus-daemon to listen: " +
+                 read_file(self.fabric.path("bus.err")))
+
+    def stop(self):
+        end(self.process)
+
+    def environment(self):
+        return {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
+
+    def busctl(self, *arguments, user=None):
+        """One run of libsystemd's own client."""
+        as_user = ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
+        r = subprocess.run([*as_user, "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        return r
+
+    def call(self, member, *arguments, **how):
+        r = self.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member,
+                        *arguments, **how)
+        check_equal(r.returncode, 0, "busctl call %s: %s" % (member, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def start_call(self, member):
+        return subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "--timeout=%d" % PATIENCE, "call",
+                                 "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member], text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def property(self, name, **how):
+        r = self.busctl("--json=short", "get-property", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", name, **how)
+        check_equal(r.returncode, 0, "get-property %s: %s" % (name, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def wait_name(self):
+        wait_for(lambda: "org.pkeyd1" in self.busctl("list", "--acquired", "--no-legend").stdout, "pkeyd to come on the bus")
+
+    def monitor(self):
+        """A file in which everything that pkeyd sends comes, one JSON object per line."""
+        path = self.fabric.path("monitor-%d.json" % len(self.fabric.children))
+        child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
+                                 stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))
+        self.fabric.children.append(child)
+        wait_for(lambda: "Monitoring" in read_file(path + ".err"), "busctl monitor")
+        return path
+
+
+def signals(path, member):
+    found = []
+    for line in read_file(path).splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue  # half a line so far
+        if message.get("type") == "signal" and message.get("member") == member:
+            found.append(message["payload"]["data"])
+    return found
+
+
+def require():
+    for tool in ("dbus-daemon", "busctl", "setpriv"):
+        if not shutil.which(tool):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+    if os.geteuid() != 0:
+        raise Skip("a bus policy for root needs root")
+
+
+def policy_one():
+    return Policy().add("one", 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"})
+
+
+def policy_two():
+    return policy_one().add("two", 0x0011, {"ALL_CAS": "full"})
+
+
+def fabric_of():
+    require()
+    return Fabric(two_level(2, 2, 4))
+
+
+def start(fabric, bus, policy=None, settings=SETTINGS, **more):
+    fabric.settings(settings)
+    path = fabric.write("partitions.yaml", (policy or policy_one()).yaml())
+    daemon = Daemon(fabric, path, environment=bus.environment() if bus else None, **more)
+    if bus and more.get("wait", True):
+        bus.wait_name()
+    return daemon
+
+
+def stop(daemon):
+    check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
+
+
+def break_policy(fabric):
+    """Gives the line of the mistake."""
+    text = policy_one().yaml().replace("node[0005-0008]\": limited", "node[0005-0008]\": ful")
+    fabric.write("partitions.yaml", text)
+    return text[:text.index("[0005")].count("\n") + 1
+
+
+def plain(status):
+    return {key: value["data"] for key, value in status.items()}
+
+
+def test_introspection():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1")
+        members = {line.split()[0].lstrip("."): line.split()[1:3] for line in r.stdout.splitlines()}
+        wanted = {name: ["property", signature] for name, signature in PROPERTIES.items()}
+        wanted.update(Status=["method", "-"], Reload=["method", "-"], Violations=["method", "ts"],
+                      Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
+        check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
+        check("org.pkeyd1" in bus.busctl("tree", "org.pkeyd1").stdout.replace("/", "."), "the object is not in the tree")
+        stop(daemon)
+
+
+def test_status_and_properties():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        status = bus.call("Status")[0]
+        check_equal({key: value["type"] for key, value in status.items()}, PROPERTIES, "types of Status")
+        status = plain(status)
+        for name in PROPERTIES:
+            check_equal(bus.property(name), status[name], "property %s beside Status" % name)
+        n = len(fabric.tables())
+        check_equal([status[k] for k in ("Generation", "Mode", "State", "Partitions", "FileErrors", "Reloading")],
+                    [1, "enforce", "right", 2, 0, False], "status")
+        check(status["PortsManaged"] >= n and status["PortsRight"] == status["PortsManaged"], "ports:", status)
+        check(status["LastSuccess"] > 1e15, "LastSuccess is no time of day:", status["LastSuccess"])
+        check_equal(status["StatusText"], daemon.status(), "StatusText, and what systemd was told")
+        check_equal(status["PolicyFile"], fabric.path("partitions.yaml"), "PolicyFile")
+        # everybody may read
+        check_equal(plain(bus.call("Status", user="nobody")[0]), status, "Status for nobody")
+        check_equal(bus.property("Generation", user="nobody"), 1, "a property for nobody")
+        check_equal(bus.call("Violations", "ts", "0", "", user="nobody")[1:], [0, []], "violations for nobody")
+        stop(daemon)
+
+
+def test_reload():
+    """It answers when the reload has ended, and the signals say the same to everybody."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        monitor = bus.monitor()
+        fabric.write("partitions.yaml", policy_two().yaml())
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation, findings], ["carried-out", 2, []], "Reload")
+        check("verified" in text, "text:", text)
+        for guid, port in fabric.tables().items():
+            if port.type == "ca":
+                check(0x8011 in port.keys(), "not written when Reload answered:", port, port.keys())
+        wait_for(lambda: signals(monitor, "ReloadEnded"), "the signal ReloadEnded")
+        check_equal(signals(monitor, "ReloadEnded"), [["carried-out", 2, text]], "ReloadEnded")
+
+        def told():
+            seen = {}
+            for interface, changed, invalidated in signals(monitor, "PropertiesChanged"):
+                check_equal([interface, invalidated], ["org.pkeyd1", []], "PropertiesChanged")
+                seen.update(plain(changed))
+            return seen.get("Generation") == 2 and seen.get("Partitions") == 3 and seen.get("Reloading") is False and seen
+        check_equal(wait_for(told, "PropertiesChanged")["State"] if "State" in told() else "right", "right", "state")
+
+        check_equal(bus.call("Reload")[:2], ["unchanged", 2], "Reload of the same files")
+        # a warning comes with it
+        fabric.write("partitions.yaml", policy_two().add("three", 0x12, {"nobody99": "full"}).yaml())
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation], ["carried-out", 3], "Reload with a warning")
+        check(any(f[3] == "warning" and f[4] == "selector.no-match" and "nobody99" in f[5] for f in findings), findings)
+        # SIGHUP is told, too
+        fabric.write("partitions.yaml", policy_one().yaml())
+        daemon.reload()
+        wait_for(lambda: [s[:2] for s in signals(monitor, "ReloadEnded")][-1:] == [["carried-out", 4]], "ReloadEnded of SIGHUP")
+        stop(daemon)
+
+
+def test_refused_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        monitor = bus.monitor()
+        line = break_policy(fabric)
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation, text], ["refused", 1, "1 error; generation 1 stays in force"], "Reload")
+        check_equal([findings[0][0], findings[0][1], findings[0][3]], [fabric.path("partitions.yaml"), line, "error"], "finding")
+        check("ful" in findings[0][7] and "full" in findings[0][6], "source line and hint:", findings[0])
+        check_equal(bus.property("FileErrors"), 1, "FileErrors")
+        wait_for(lambda: signals(monitor, "ReloadEnded"), "the signal ReloadEnded")
+        # what only the fabric refuses: two lines that disagree about a port
+        fabric.write("partitions.yaml", policy_one().yaml() +
+                     "  three:\n    pkey: 0x0012\n    members:\n      node0001: full\n      node000[1-2]: limited\n      "
+                     "'node0001/*': full\n")
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation], ["refused", 1], "Reload that the fabric refuses: %s" % findings)
+        check(len(findings) > 0, "no findings")
+        fabric.write("partitions.yaml", policy_one().yaml())
+        check_equal(bus.call("Reload")[:2], ["unchanged", 1], "Reload of what is in force")
+        check_equal(bus.property("FileErrors"), 0, "FileErrors")
+        stop(daemon)
+
+
+def test_reload_waits_for_the_apply():
+    """Its answer comes behind the last write, however long that takes; two at once both get theirs."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus, settings="sweep_interval: 1h\ntimeout: 200ms\nwindow: 1\n")
+        fabric.lose("node0003", 60)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        calls = [bus.start_call("Reload") for _ in range(3)]
+        for call in calls:
+            out, err = call.communicate(timeout=PATIENCE)
+            check_equal(call.returncode, 0, "busctl: " + err)
+            outcome, generation, text, _ = json.loads(out)["data"]
+            check(outcome in ("carried-out", "partial", "unchanged") and generation == 2, "Reload:", out)
+            check_equal(bus.property("Generation"), 2, "Generation when Reload has answered")
+        stop(daemon)
+
+
+def test_too_many_callers():
+    """While a reload cannot end, for pkeyctl holds the lock, callers are taken up to a bound; reading goes on."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        holder = open(fabric.path("state/lock"), "r+")
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        calls = [bus.start_call("Reload") for _ in range(20)]
+        wait_for(lambda: sum(c.poll() is not None for c in calls) == 4, "the surplus to be refused")
+        for call in calls:
+            if call.poll() is not None:
+                check("wait for a reload already" in call.stderr.read(), "another error")
+        check_equal(bus.property("Reloading"), True, "Reloading")
+        check_equal(plain(bus.call("Status")[0])["Generation"], 1, "Generation while it waits")
+        holder.close()
+        for call in calls:
+            out, err = call.communicate(timeout=PATIENCE)
+            if "already" not in err:
+                check_equal(json.loads(out)["data"][1] if out else err, 2, "generation in the answer")
+        stop(daemon)
+
+
+def test_only_root_may_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload", user="nobody")
+        check(r.returncode != 0 and "denied" in r.stderr.lower(), "nobody reloads:", r)
+        stop(daemon)
+        check("generation 2" not in daemon.text(), "it was reloaded:", daemon.text())
+
+
+def test_only_root_may_reload_whatever_the_bus_says():
+    """A bus without the policy file, one that allows all: the daemon asks who it is."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric, policy=OPEN_POLICY)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload", user="nobody")
+        check(r.returncode != 0 and "only root may ask for a reload" in r.stderr, "nobody reloads:", r)
+        check_equal(bus.property("Generation", user="nobody"), 1, "Generation")
+        check_equal(bus.call("Reload")[:2], ["carried-out", 2], "Reload by root")
+        stop(daemon)
+
+
+def test_name_is_refused():
+    """A bus that does not let it have the name."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric, policy="<!-- nothing -->")
+        daemon = start(fabric, bus, wait=False)
+        daemon.wait_ready(1)
+        daemon.wait_text("not on the system bus")
+        stop(daemon)
+
+
+def test_no_bus():
+    with fabric_of() as fabric:
+        fabric.settings(SETTINGS)
+        path = fabric.write("partitions.yaml", policy_one().yaml())
+        daemon = Daemon(fabric, path, environment={"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=" + fabric.path("bus")})
+        daemon.wait_text("not on the system bus")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        daemon.reload()
+        check("generation 2" in daemon.text(), "the reload without a bus:", daemon.text())
+        bus = Bus(fabric)
+        bus.wait_name()
+        daemon.wait_text("on the system bus as org.pkeyd1")
+        check_equal(daemon.text().count("not on the system bus"), 1, "how often it said so")
+        check_equal(bus.property("Generation"), 2, "Generation")
+        stop(daemon)
+
+
+def test_bus_comes_back():
+    """Its end, in the middle of a reload, does not matter to the reload; the next one is found."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        call = bus.start_call("Reload")
+        daemon.wait_text("generation 2 is in force")
+        bus.stop()
+        call.communicate(timeout=PATIENCE)
+        daemon.wait_text("not on the system bus")
+        bus.start()
+        bus.wait_name()
+        check_equal(bus.property("Generation"), 2, "Generation")
+        check_equal(bus.call("Reload")[0], "unchanged", "Reload on the new bus")
+        stop(daemon)
+
+
+if __name__ == "__main__":
+    main()
