@@ -45,7 +45,7 @@ struct port_info {
         uint8_t lmc;
         enum port_state state;
         bool enforce_inbound, enforce_outbound;
-        uint16_t p_key_violations;
+        uint16_t p_key_violations, m_key_violations;
 };
 
 void node_info_decode(const uint8_t data[SMP_DATA_SIZE], struct node_info *ret);

@@ -85,6 +85,8 @@ struct output {
         int (*show_ports)(struct context *ctx, const struct ports_result *r);
         int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
         int (*show_port)(struct context *ctx, const struct ports_result *r);
+        /* a file that was made: to --output, or standard output */
+        int (*file)(struct context *ctx, const char *bytes, size_t n);
         int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
 };
 
@@ -94,14 +96,17 @@ const struct output *output_for(const struct options *options);
 
 /* What both kinds say in the same words. Texts are static or live in the context's arena; NULL: out of memory. */
 
+/* Writes the file that --output names, which must not be there. Returns 0, -EBADMSG (a finding says why). */
+int output_write_file(struct context *ctx, const char *bytes, size_t n);
+
 /* A node's name, or its description if it has none. */
 const char *output_node(const struct context *ctx, uint32_t port);
 /* The partition of a base: its name, or "" if the policy has none or there is no policy. */
 const char *output_partition(const struct context *ctx, uint16_t base);
 /* Why a port's table was not read. */
 const char *output_failure(struct context *ctx, uint32_t port);
-/* One sentence about an outcome of apply. */
-const char *output_reason(struct context *ctx, const struct apply_outcome *outcome);
+/* One sentence about an outcome of apply on that port. */
+const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome);
 /* What stands between two endports, or through what they talk, in words. */
 const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
                            bool by_policy);

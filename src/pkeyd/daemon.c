@@ -10,6 +10,7 @@
 #include "config.h"
 #include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
@@ -134,6 +135,7 @@ static bool same_port(const struct fabric_key *a, const struct fabric_key *b)
 
 static void close_fabric(struct daemon *d)
 {
+        metrics_file_keep_counters(d->metrics, d->fabric);
         d->fabric = fabric_free(d->fabric);
 }
 
@@ -243,6 +245,7 @@ static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
         kind = choose_kind(d, now);
         d->reload_due = false;
         if (!find_port(d)) {
+                metrics_file_write(d->metrics);
                 tell_ready(d, PASS_WAIT);
                 arm(d);
                 return 0;
@@ -289,6 +292,7 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
                 wait_for_port(d);
         if (result == PASS_ENDED && !d->stopping)
                 d->reload_due = true;
+        metrics_file_write(d->metrics);
         if (d->stopping) {
                 (void) sd_event_exit(d->event, 0);
                 return;
@@ -381,6 +385,7 @@ static void say_refused(struct daemon *d, const struct findings *findings, char 
         journal_event(&d->journal, EVENT_RELOAD_REFUSED, &about, "%s", ret_line);
         d->n_file_errors = MAX(n, (size_t) 1);
         daemon_set_status(d, "%s", in_force);
+        metrics_file_write(d->metrics);
 }
 
 void daemon_refuse(struct daemon *d, const struct findings *findings)
@@ -633,6 +638,8 @@ int daemon_init(struct daemon *d, const struct options *options)
         if (r == 0)
                 r = kernel_new(d, &d->kernel);
         if (r == 0)
+                r = metrics_file_new(d, &d->metrics);
+        if (r == 0)
                 r = bus_new(d, &d->bus);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
@@ -678,6 +685,7 @@ void daemon_done(struct daemon *d)
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
         d->kernel = kernel_free(d->kernel);
+        d->metrics = metrics_file_free(d->metrics);
         d->bus = bus_free(d->bus);
         watch_free(d->watch);
         picture_free(d->picture);

@@ -11,6 +11,7 @@
  *     picture      the fabric as it is known
  *     kernel       this host's own ports through libibverbs: second witness, and events
  *     state        what outlives a run
+ *     metrics_file numbers for Prometheus
  *     bus          the same daemon on D-Bus: its state, its reload, the violations it saw
  *     say          results of stages -> journal entries
  *     journal      the only place that logs; notify: the only place that talks to the service manager
@@ -35,6 +36,7 @@
 
 struct bus;
 struct kernel;
+struct metrics_file;
 struct pass;
 
 enum pass_kind {
@@ -98,6 +100,7 @@ struct daemon {
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
         struct kernel *kernel;         /* what it says of the ports of this host */
+        struct metrics_file *metrics;
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */
 

@@ -8,6 +8,7 @@
 #include "desired/assume.h"
 #include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
 #include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
@@ -26,8 +27,10 @@ enum pass_step {
 
 struct pass {
         struct daemon *d;
+        struct m_keys *m_keys;        /* of what was wanted when it began; a reload may put others in force meanwhile */
         enum pass_kind kind;
         enum pass_step step;
+        usec_t began;
         struct own_port own_port;
         struct arena *arena;          /* of all that lives no longer than the pass */
         struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
@@ -51,6 +54,7 @@ struct pass *pass_free(struct pass *p)
         state_unlock(&p->d->state);
         sd_event_source_disable_unref(p->lock_timer);
         picture_free(p->new_picture);
+        (void) m_keys_free(p->m_keys);
         arena_free(p->arena);
         free(p);
         return NULL;
@@ -59,6 +63,7 @@ struct pass *pass_free(struct pass *p)
 /* Always the last thing that is done in a pass: p is gone afterwards. */
 static void pass_end(struct pass *p, enum pass_result result)
 {
+        metrics_file_passed(p->d->metrics, result, p->kind == PASS_FULL, clock_now() - p->began);
         daemon_pass_ended(p->d, result);
 }
 
@@ -107,6 +112,7 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         r = watch_look(d->watch, p->arena, d->picture->observed, v, same_policy, ret);
         if (r < 0)
                 return r;
+        metrics_file_looked(d->metrics, ret, judge);
         count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
@@ -168,8 +174,11 @@ static void on_applied(int r, void *userdata)
 {
         struct pass *p = userdata;
         struct daemon *d = p->d;
+        struct apply_summary summary;
 
         state_save_memory(&d->state);
+        apply_get_summary(p->apply, &summary);
+        metrics_file_applied(d->metrics, clock_now() - p->apply_began, r < 0 || p->ended, &summary);
         if (r < 0) {
                 pass_fail(p, "writing was cut short", r);
                 return;
@@ -187,7 +196,7 @@ static void on_applied(int r, void *userdata)
 
 static void apply(struct pass *p)
 {
-        struct apply_options options = { .retries = STAGE_RETRIES };
+        struct apply_options options = { .m_keys = p->generation->m_keys, .retries = STAGE_RETRIES };
         struct daemon *d = p->d;
         struct mad_stage stage;
         int r;
@@ -250,11 +259,13 @@ static int decide(struct pass *p, struct findings *findings)
 {
         struct daemon *d = p->d;
         bool is_candidate = p->generation == d->candidate;
+        usec_t began = clock_now();
         int r;
 
         plan_options_from_settings(p->generation->settings, &p->options);
         r = reconcile(p->arena, p->generation->policy, d->picture->observed, d->state.memory, &p->options, findings,
                       &p->decision);
+        metrics_file_planned(d->metrics, clock_now() - began);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         if (r == 0 && is_candidate)
@@ -430,7 +441,7 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 
 static void survey(struct pass *p)
 {
-        struct survey_options options = { .retries = STAGE_RETRIES };
+        struct survey_options options = { .m_keys = p->m_keys, .retries = STAGE_RETRIES };
         struct mad_stage stage;
         int r;
 
@@ -473,6 +484,7 @@ static void discover(struct pass *p)
         int r;
 
         p->step = STEP_DISCOVER;
+        fabric_set_m_key(p->d->fabric, m_keys_common(p->m_keys));
         p->new_picture = picture_new();
         r = p->new_picture ? fabric_discover(p->d->fabric, p->new_picture->arena, &p->new_picture->subnet,
                                              on_discovered, p)
@@ -504,7 +516,8 @@ static void on_own_port(int r, void *userdata)
 
 static void ask_own_port(struct pass *p)
 {
-        struct mad_stage stage = own_port_stage(&p->own_port);
+        uint64_t m_key = m_keys_get(p->m_keys, fabric_local_port(p->d->fabric)->port_guid);
+        struct mad_stage stage = own_port_stage(&p->own_port, m_key);
         int r;
 
         p->step = STEP_OWN_PORT;
@@ -521,11 +534,12 @@ int pass_start(struct daemon *d, enum pass_kind kind)
 
         if (!p)
                 return -ENOMEM;
-        *p = (struct pass) { .d = d, .kind = kind, .arena = arena_new() };
+        *p = (struct pass) { .d = d, .kind = kind, .began = clock_now(), .arena = arena_new() };
         if (!p->arena) {
                 free(p);
                 return -ENOMEM;
         }
+        p->m_keys = m_keys_ref(daemon_wanted(d)->m_keys);
         d->pass = p;
         switch (kind) {
         case PASS_FULL:

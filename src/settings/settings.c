@@ -10,6 +10,7 @@
 #define MEMBER(name) offsetof(struct settings, name), sizeof(((struct settings *) NULL)->name)
 #define NO_MEMBER    0, 0
 #define NAME_MAX_LENGTH 63
+#define PATH_MAX_LENGTH 4095
 
 static const char *const modes[] = { "enforce", "audit", NULL };
 static const char *const writers[] = { "direct", "opensm", NULL };
@@ -35,11 +36,19 @@ const struct settings_key settings_schema[] = {
         { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL, 0,
           "500ms" },
         { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, 0, "128" },
+        { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
+        { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
         { "opensm", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "violations", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "metrics", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "m_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
-        { "sa_key_file", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
+          "1s to 24h", NULL, 0, "60s" },
+        { "violations.threshold", SETTINGS_NUMBER, MEMBER(violations_threshold), 1, 1000000000, "1 to 1000000000", NULL,
+          0, "1" },
+        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false", NULL, 0,
+          "false" },
+        { "metrics", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "metrics.textfile", SETTINGS_PATH, MEMBER(metrics_textfile), 0, 0,
+          "an absolute path, as in /var/lib/prometheus/node-exporter/pkeyd.prom" },
 };
 const size_t settings_n_keys = ELEMENTS(settings_schema);
 
@@ -74,12 +83,12 @@ static void read_name(struct reader *r, const struct settings_key *key, const st
                 memcpy(member(r, key), &name, sizeof(name));
 }
 
-/* Digits only, up to 9 of them; *ret_end: what follows. */
+/* Digits only, up to 10 of them; *ret_end: what follows. */
 static bool parse_number(const char *text, uint64_t *ret, const char **ret_end)
 {
         size_t n = strspn(text, "0123456789");
 
-        if (n == 0 || n > 9)
+        if (n == 0 || n > 10)
                 return false;
         *ret = strtoull(text, NULL, 10);
         *ret_end = text + n;
@@ -128,7 +137,7 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
                             "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
                 return;
         }
-        v *= units[i].usec;
+        v = v > key->max / units[i].usec ? UINT64_MAX : v * units[i].usec;
         if (v < key->min || v > key->max)
                 (void) refuse(r, node, key, "is out of range");
         else
@@ -167,12 +176,53 @@ static void refuse_later(struct reader *r, const struct settings_key *key, const
                                "(accepted: %s)", key->name, key->accepted);
 }
 
+static bool is_path(const char *text)
+{
+        size_t n = strlen(text);
+
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char) text[i] < ' ' || text[i] == 0x7f)
+                        return false;
+        return text[0] == '/' && text[1] != '\0' && n <= PATH_MAX_LENGTH;
+}
+
+/* Who writes the key itself where its file should stand must not find it in a log. */
+static void read_secret(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *path = node->text;
+        struct finding *item;
+
+        if (node->kind == YAML_TREE_SCALAR && is_path(path)) {
+                memcpy(member(r, key), &path, sizeof(path));
+                return;
+        }
+        item = yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: what stands here is not shown, and is not the "
+                               "name of a file (accepted: %s)", key->name, key->accepted);
+        if (item)
+                item->source_line = NULL;
+        report_hint(&r->report, item, "the key stands in a file of its own, which only root may read");
+}
+
+static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *path = node->text;
+
+        if (!is_path(path) || path[strlen(path) - 1] == '/')
+                (void) refuse(r, node, key, "is not the absolute path of a file");
+        else
+                memcpy(member(r, key), &path, sizeof(path));
+}
+
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         bool value;
 
         if (key->type == SETTINGS_LATER) {
                 refuse_later(r, key, node);
+                return;
+        }
+        if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR) {
+                read_secret(r, key, node);
                 return;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
@@ -199,28 +249,75 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         case SETTINGS_WORD:
                 read_word(r, key, node);
                 return;
+        case SETTINGS_SECRET:
+                read_secret(r, key, node);
+                return;
+        case SETTINGS_PATH:
+                read_path(r, key, node);
+                return;
+        case SETTINGS_MAP:
         case SETTINGS_LATER:
                 return;
         }
 }
 
-static void read_settings(struct reader *r)
+/* What a key is called in the map `path` ("" is the file); NULL: it does not stand in that map. */
+static const char *name_in(const struct settings_key *key, const char *path)
+{
+        const char *name = key->name;
+        size_t n = strlen(path);
+
+        if (n > 0) {
+                if (strncmp(name, path, n) != 0 || name[n] != '.')
+                        return NULL;
+                name += n + 1;
+        }
+        return strchr(name, '.') ? NULL : name;
+}
+
+static void check_names(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
-        const struct yaml_tree_node *node;
-        size_t n_supported = 0, i;
+        size_t n = 0, n_supported = 0, i;
+        int later;
+
+        for (later = 0; later <= 1; later++) {
+                for (i = 0; i < settings_n_keys; i++)
+                        if ((settings_schema[i].type == SETTINGS_LATER) == later && name_in(&settings_schema[i], path))
+                                names[n++] = name_in(&settings_schema[i], path);
+                if (!later)
+                        n_supported = n;
+        }
+        yaml_tree_check_keys(&r->tree, map, path, names, n, n_supported);
+}
+
+/* Maps are read in the order of the table, in which a map comes before what is in it. */
+static void read_settings(struct reader *r)
+{
+        const struct yaml_tree_node *map = r->tree.root, *node;
+        const char *path = "", *name;
+        size_t i;
 
         if (!r->tree.root)
                 return;
+        check_names(r, map, path);
         for (i = 0; i < settings_n_keys; i++) {
-                names[i] = settings_schema[i].name;
-                n_supported += settings_schema[i].type != SETTINGS_LATER;
-        }
-        yaml_tree_check_keys(&r->tree, r->tree.root, "", names, settings_n_keys, n_supported);
-        for (i = 0; i < settings_n_keys; i++) {
-                node = yaml_tree_get(r->tree.root, names[i]);
-                if (node)
-                        read_key(r, &settings_schema[i], node);
+                const struct settings_key *key = &settings_schema[i];
+
+                if (!strchr(key->name, '.')) {
+                        map = r->tree.root;
+                        path = "";
+                }
+                name = name_in(key, path);
+                node = name ? yaml_tree_get(map, name) : NULL;
+                if (key->type == SETTINGS_MAP) {
+                        path = key->name;
+                        map = node && yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path) ? node : NULL;
+                        if (map)
+                                check_names(r, map, path);
+                } else if (node) {
+                        read_key(r, key, node);
+                }
         }
 }
 
@@ -234,6 +331,8 @@ void settings_default(struct settings *ret)
                 .sweep_interval = 60 * USEC_PER_SEC,
                 .timeout = 500 * USEC_PER_MSEC,
                 .window = 128,
+                .violations_interval = 60 * USEC_PER_SEC,
+                .violations_threshold = 1,
         };
 }
 

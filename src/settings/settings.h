@@ -30,6 +30,12 @@ struct settings {
         usec_t sweep_interval;
         usec_t timeout;                   /* for one MAD */
         unsigned window;                  /* upper bound of MADs in flight */
+        const char *m_key_file;           /* absolute path; NULL: none. What stands in it: ib/m_keys.h */
+        const char *sa_key_file;          /* absolute path of a file with the SM_Key for MADs to the SA; NULL: none */
+        usec_t violations_interval;       /* how often each counter is looked at */
+        unsigned violations_threshold;    /* of violations in an interval, below which nothing is told */
+        bool violations_clear_saturated;
+        const char *metrics_textfile;     /* absolute path; NULL: none is written */
 };
 
 /* What a value looks like. */
@@ -39,12 +45,16 @@ enum settings_type {
         SETTINGS_DURATION, /* number and unit */
         SETTINGS_BOOL,
         SETTINGS_WORD,     /* one of `words` */
+        SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, for it may be the secret
+                              itself, put there by mistake */
+        SETTINGS_PATH,     /* the absolute path of a file */
+        SETTINGS_MAP,      /* a map: the keys in it are the lines that follow, whose names begin with its own and a dot */
         SETTINGS_LATER,    /* known, and refused: this version does not act on it */
 };
 
 /* A line of the schema. */
 struct settings_key {
-        const char *name;
+        const char *name;              /* as messages have it: violations.interval is `interval` in the map `violations` */
         enum settings_type type;
         size_t offset, size;           /* of the member of struct settings; size 0: there is none */
         uint64_t min, max;             /* of numbers; of durations in microseconds */
@@ -61,7 +71,7 @@ extern const size_t settings_n_keys;
 void settings_default(struct settings *ret);
 
 /* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm, role:
- * follow-sm, violations, metrics, m_key_file, ...) are refused with a message that says so, unless their value is the
+ * follow-sm, opensm) are refused with a message that says so, unless their value is the
  * default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);

@@ -39,11 +39,14 @@ struct fabric {
         unsigned port_number;
         unsigned max_smps;
         usec_t timeout;
+        uint64_t m_key;     /* of discoveries */
         struct local_port lp;
         struct mad_engine *engine;
         struct mad_port *port; /* open from the first stage after a discovery on */
         struct pump *pump;
         unsigned p_key_index;
+        bool use_gsi, listen;
+        int sa_error, pma_error; /* of the last registration */
         const struct mad_side_stage *sides;
         size_t n_sides;
 
@@ -154,6 +157,7 @@ struct fabric *fabric_free(struct fabric *f)
                 (void) close(f->discovery.event_fd);
         (void) mad_engine_free(f->engine);
         free(f->ca);
+        explicit_bzero(f, sizeof(*f)); /* M_Keys */
         free(f);
         return NULL;
 }
@@ -198,6 +202,11 @@ static void *discover(void *argument)
         return NULL;
 }
 
+void fabric_set_m_key(struct fabric *f, uint64_t m_key)
+{
+        f->m_key = m_key;
+}
+
 void fabric_discover_apart(struct fabric *f)
 {
         f->discovery.apart = true;
@@ -212,7 +221,8 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
         if (!f->discovery.apart)
                 close_port(f);
         f->discovery.lp = f->lp;
-        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout };
+        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout,
+                                                            .m_key = f->m_key };
         f->discovery.arena = arena;
         f->discovery.subnet = NULL;
         r = thread_start(&f->thread, discover, &f->discovery);
@@ -230,6 +240,15 @@ static void on_stage_done(int r, void *userdata)
         finish_job(userdata, r);
 }
 
+static void register_gsi(struct fabric *f)
+{
+        umad_port_set_p_key_index(f->port, f->p_key_index);
+        if (!f->use_gsi)
+                return;
+        f->pma_error = umad_port_use_pma(f->port);
+        f->sa_error = umad_port_use_sa(f->port, f->listen);
+}
+
 static int open_port(struct fabric *f)
 {
         int r;
@@ -239,7 +258,7 @@ static int open_port(struct fabric *f)
         r = umad_port_open(&f->lp, &f->port);
         if (r < 0)
                 return r;
-        umad_port_set_p_key_index(f->port, f->p_key_index);
+        register_gsi(f);
         r = pump_new(f->event, f->port, f->engine, &f->pump);
         if (r == 0 && f->n_sides > 0)
                 r = pump_set_sides(f->pump, f->sides, f->n_sides);
@@ -248,13 +267,20 @@ static int open_port(struct fabric *f)
         return r;
 }
 
-int fabric_open_port(struct fabric *f, struct mad_port **ret)
+int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa)
 {
-        int r = open_port(f);
+        bool is_open = f->port;
+        int r;
 
-        if (r == 0)
-                *ret = f->port;
-        return r;
+        f->use_gsi = true;
+        f->listen = listen;
+        r = open_port(f);
+        if (r < 0)
+                return r;
+        if (is_open)
+                register_gsi(f);
+        *ret_sa = f->sa_error;
+        return f->pma_error;
 }
 
 void fabric_set_p_key_index(struct fabric *f, unsigned index)

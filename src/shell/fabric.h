@@ -36,6 +36,9 @@ int fabric_refresh_port(struct fabric *f);
 int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done,
                     void *userdata);
 
+/* The M_Key of what discoveries ask, see m_keys_common: libibnetdisc knows only one. 0 until it is set. */
+void fabric_set_m_key(struct fabric *f, uint64_t m_key);
+
 /* From now on discoveries run in a process of their own (see discovery_process.h, which main() must heed). For a program
  * that discovers again and again. */
 void fabric_discover_apart(struct fabric *f);
@@ -50,10 +53,12 @@ int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_
 /* A side stage has something new to send. */
 void fabric_wake_sides(struct fabric *f);
 
-/* What is sent to QP 1 needs this; 0 until it is set. */
+/* From now on the port is registered for performance management and subnet administration too, whenever it is open; with
+ * `listen` Reports come to it. It is opened now if it is not. *ret_sa is 0, or why there is no subnet administration or no
+ * Report (-EINVAL, -EBUSY: another process takes them). Returns 0, or why the port or performance management cannot be used. */
+int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa);
+/* What is sent to QP 1 goes out with the P_Key at this index of the port's table; 0 until it is set. */
 void fabric_set_p_key_index(struct fabric *f, unsigned index);
-/* The port, opened if need be, for umad_port_use_pma and umad_port_use_sa. Borrowed; void after the next job begins. */
-int fabric_open_port(struct fabric *f, struct mad_port **ret);
 
 bool fabric_is_busy(const struct fabric *f);
 

@@ -7,6 +7,7 @@
  *     clock        monotonic time, for everybody who needs a `now`
  *     thread       a thread in which signals are blocked
  *     file         bounded reading, atomic writing
+ *     secret       files and credentials that nobody else may read
  *     state_dir    what pkeyd remembers between runs: index memory, the last policy in force
  *     umad_port    one InfiniBand port through libibumad: send, and a thread that receives
  *     pump         carries requests of a stage to the MAD engine, frames to the wire, results back (sd-event)

@@ -13,7 +13,7 @@ golden=$top_builddir/golden
 for page in "accepted partitions.yaml.5" "settings pkeyd.yaml.5"; do
         kind=${page% *}
         keys=$("$golden" -k "$kind" | sort)
-        documented=$(sed -n 's/^\.It Ic \([a-z0-9_]*\).*/\1/p' "$top_srcdir/man/${page#* }" | sort)
+        documented=$(sed -n 's/^\.It Ic \([a-z0-9_.]*\).*/\1/p' "$top_srcdir/man/${page#* }" | sort)
         if [ "$keys" != "$documented" ]; then
                 echo "${page#* } documents" $documented ", the parser knows" $keys >&2
                 exit 1

@@ -64,6 +64,10 @@ START_TEST(defaults)
         ck_assert_uint_eq(s->sweep_interval, 60 * USEC_PER_SEC);
         ck_assert_uint_eq(s->timeout, 500 * USEC_PER_MSEC);
         ck_assert_uint_eq(s->window, 128);
+        ck_assert_uint_eq(s->violations_interval, 60 * USEC_PER_SEC);
+        ck_assert_uint_eq(s->violations_threshold, 1);
+        ck_assert(!s->violations_clear_saturated);
+        ck_assert_ptr_null(s->metrics_textfile);
 }
 END_TEST
 
@@ -71,7 +75,10 @@ START_TEST(all_keys)
 {
         const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: always\nunmanaged: keep\n"
                                           "enforcement: out\nenforcement_overflow: disable\nrepair_index0: true\n"
-                                          "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n");
+                                          "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n"
+                                          "m_key_file: /etc/pkeyd/m_key\nsa_key_file: '/run/sa key'\n"
+                                          "violations: {interval: 1s, threshold: 1000000000, clear_saturated: true}\n"
+                                          "metrics:\n  textfile: /run/metrics/pkeyd.prom\n");
 
         ck_assert_str_eq(s->ca, "mlx5_1");
         ck_assert_uint_eq(s->port, 2);
@@ -83,8 +90,34 @@ START_TEST(all_keys)
         ck_assert_uint_eq(s->sweep_interval, 120 * USEC_PER_SEC);
         ck_assert_uint_eq(s->timeout, 250 * USEC_PER_MSEC);
         ck_assert_uint_eq(s->window, 4096);
+        ck_assert_str_eq(s->m_key_file, "/etc/pkeyd/m_key");
+        ck_assert_str_eq(s->sa_key_file, "/run/sa key");
+        ck_assert_uint_eq(s->violations_interval, USEC_PER_SEC);
+        ck_assert_uint_eq(s->violations_threshold, 1000000000);
+        ck_assert(s->violations_clear_saturated);
+        ck_assert_str_eq(s->metrics_textfile, "/run/metrics/pkeyd.prom");
 }
 END_TEST
+
+/* A key where its file should stand shows up nowhere. */
+START_TEST(no_secret_is_shown)
+{
+        refuse("m_key_file: 0x5ec4e75ec4e7", "m_key_file: what stands here is not shown");
+        refuse("sa_key_file: \"5ec4e75ec4e7\"", "sa_key_file: what stands here is not shown");
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_ptr_null(strstr(finding_format(arena, &findings.items[i]), "5ec4e7"));
+}
+END_TEST
+
+/* A line of the schema as one would write it. */
+static const char *write_default(const struct settings_key *key)
+{
+        const char *dot = strchr(key->name, '.');
+
+        if (!dot)
+                return arena_printf(arena, "%s: %s\n", key->name, key->standard);
+        return arena_printf(arena, "%.*s: {%s: %s}\n", (int) (dot - key->name), key->name, dot + 1, key->standard);
+}
 
 /* What the schema says the default is, is the default. */
 START_TEST(schema_tells_the_defaults)
@@ -96,7 +129,7 @@ START_TEST(schema_tells_the_defaults)
         for (i = 0; i < settings_n_keys; i++) {
                 if (!settings_schema[i].standard)
                         continue;
-                s = accept(arena_printf(arena, "%s: %s\n", settings_schema[i].name, settings_schema[i].standard));
+                s = accept(write_default(&settings_schema[i]));
                 ck_assert_msg(memcmp(s, &expected, sizeof(expected)) == 0, "%s", settings_schema[i].name);
         }
 }
@@ -124,6 +157,7 @@ static const struct {
         { "sweep_interval: 999ms", "'999ms' is out of range (accepted: 1s to 24h)" },
         { "sweep_interval: 25h", "'25h' is out of range" },
         { "sweep_interval: 999999999h", "out of range" },
+        { "sweep_interval: 9999999999h", "out of range" },
         { "sweep_interval: 18446744073709551616s", "is not a duration" },
         { "timeout: 9ms", "timeout: '9ms' is out of range (accepted: 10ms to 60s)" },
         { "timeout: 1us", "'1us' has an unknown unit" },
@@ -134,11 +168,33 @@ static const struct {
         { "mode: observe", "mode: 'observe' is not known (accepted: enforce, audit)" },
         { "writer: opensm", "writer: 'opensm' is not supported by this version (accepted: direct)" },
         { "role: follow-sm", "role: 'follow-sm' is not supported by this version (accepted: always)" },
-        { "violations: {interval: 60s}", "violations: is not supported by this version" },
-        { "metrics: {textfile: /tmp/x}", "metrics: is not supported by this version" },
+        { "violations: {interval: 60}", "violations.interval: '60' has no unit (accepted: 1s to 24h)" },
+        { "violations: {interval: 999ms}", "violations.interval: '999ms' is out of range" },
+        { "violations: {interval: 86401s}", "violations.interval: '86401s' is out of range" },
+        { "violations: {interval: 9999999999h}", "violations.interval: '9999999999h' is out of range" },
+        { "violations: {threshold: 0}", "violations.threshold: '0' is out of range (accepted: 1 to 1000000000)" },
+        { "violations: {threshold: 1000000001}", "violations.threshold: '1000000001' is out of range" },
+        { "violations: {threshold: 4294967297}", "violations.threshold: '4294967297' is out of range" },
+        { "violations: {treshold: 2}", "violations: unknown key 'treshold' (accepted: interval, threshold, "
+          "clear_saturated)" },
+        { "violations: {threshold: 1, threshold: 1}", "'threshold' stands here twice" },
+        { "violations: {window: 1}", "violations: unknown key 'window'" },
+        { "violations: 60s", "violations: is a single value (accepted: a map)" },
+        { "violations:", "violations: nothing follows (accepted: a map)" },
+        { "violations.interval: 60s", "unknown key 'violations.interval'" },
+        { "interval: 60s", "unknown key 'interval'" },
+        { "violations: {clear_saturated: 1}", "violations.clear_saturated: '1' is not a truth value" },
+        { "metrics: {textfile: x.prom}", "metrics.textfile: 'x.prom' is not the absolute path of a file" },
+        { "metrics: {textfile: /run/}", "metrics.textfile: '/run/' is not the absolute path of a file" },
+        { "metrics: {textfile: \"/run\\n/x\"}", "is not the absolute path of a file" },
+        { "metrics: {textfile: }", "metrics.textfile: nothing follows (accepted: an absolute path" },
+        { "metrics: {textfile: [/x]}", "metrics.textfile: is a list (accepted: a single value)" },
+        { "metrics: [textfile]", "metrics: is a list (accepted: a map)" },
         { "opensm: {}", "opensm: is not supported by this version" },
-        { "m_key_file: /etc/pkeyd/m_key", "m_key_file: is not supported by this version" },
-        { "sa_key_file: /etc/pkeyd/sa_key", "sa_key_file: is not supported by this version" },
+        { "m_key_file: m_key", "m_key_file: what stands here is not shown, and is not the name of a file" },
+        { "sa_key_file: /", "sa_key_file: what stands here is not shown" },
+        { "m_key_file: \"/etc/\\t\"", "m_key_file: what stands here is not shown" },
+        { "m_key_file:", "m_key_file: nothing follows (accepted: an absolute path" },
         { "repair_index0: 1", "repair_index0: '1' is not a truth value (accepted: true, false)" },
         { "sweepinterval: 1s", "unknown key 'sweepinterval'" },
         { "mode: audit\nmode: audit", "'mode' stands here twice" },
@@ -181,6 +237,7 @@ int main(void)
         tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
         tcase_add_test(c, all_or_nothing);
+        tcase_add_test(c, no_secret_is_shown);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+void secret_done(struct secret *s)
+{
+        if (s->bytes)
+                explicit_bzero(s->bytes, s->n);
+        free(s->bytes);
+        free(s->path);
+        *s = (struct secret) {};
+}
+
+static void close_p(int *fd)
+{
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+static int complain(struct findings *findings, const char *path, enum finding_code code, const char *text,
+                    const char *hint)
+{
+        struct location where = { .file = arena_strdup(findings->arena, path) };
+        struct finding *item;
+
+        if (!where.file)
+                return -ENOMEM;
+        item = findings_add(findings, FINDING_ERROR, code, &where, "%s", text);
+        if (item && hint)
+                finding_set_hint(findings, item, "%s", hint);
+        return findings->out_of_memory ? -ENOMEM : -EBADMSG;
+}
+
+static int complain_errno(struct findings *findings, const char *path, int error)
+{
+        const char *text = arena_printf(findings->arena, "cannot be read: %s", strerror(error));
+
+        return text ? complain(findings, path, FINDING_FILE_UNREADABLE, text, NULL) : -ENOMEM;
+}
+
+/* Who else could read it, or could have written it? */
+static int check_access(const struct stat *st, bool is_credential, const char *path, struct findings *findings)
+{
+        static const char hint[] = "chown root and chmod 600 it, or leave that to systemd: LoadCredential= in pkeyd.service, "
+                                   "see pkeyd.yaml(5), SECRETS";
+        const mode_t others = is_credential ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+
+        if (!S_ISREG(st->st_mode))
+                return complain(findings, path, FINDING_FILE_UNREADABLE, "not a regular file", NULL);
+        if (st->st_uid != 0 && st->st_uid != geteuid())
+                return complain(findings, path, FINDING_SECRET_EXPOSED,
+                                "holds a secret and belongs to another user than root; refused", hint);
+        if (st->st_mode & others)
+                return complain(findings, path, FINDING_SECRET_EXPOSED,
+                                "holds a secret and may be read or written by others than its owner; refused", hint);
+        return 0;
+}
+
+/* As many bytes as the file had when it was opened; it must not have grown meanwhile. */
+static int read_bytes(int fd, size_t size, struct secret *ret)
+{
+        /* one byte more than it should have, to see whether it has; one for the NUL */
+        ret->bytes = calloc(1, size + 2);
+        if (!ret->bytes)
+                return -ENOMEM;
+        while (ret->n <= size) {
+                ssize_t k = read(fd, ret->bytes + ret->n, size + 1 - ret->n);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        return 0;
+                ret->n += (size_t) k;
+        }
+        return -EAGAIN;
+}
+
+static int read_file(int fd, bool is_credential, size_t max, struct findings *findings, struct secret *ret)
+{
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return complain_errno(findings, ret->path, errno);
+        r = check_access(&st, is_credential, ret->path, findings);
+        if (r < 0)
+                return r;
+        if ((uintmax_t) st.st_size > max)
+                return complain(findings, ret->path, FINDING_FILE_TOO_LARGE, "the file is larger than what is read", NULL);
+        r = read_bytes(fd, (size_t) st.st_size, ret);
+        if (r < 0 && r != -ENOMEM)
+                return complain_errno(findings, ret->path, -r);
+        return r;
+}
+
+/* A descriptor of the credential (with its path), or -ENOENT if there is none, or another negative errno. */
+static int open_credential(const char *name, char **ret_path)
+{
+        const char *directory = getenv("CREDENTIALS_DIRECTORY");
+        int fd;
+
+        if (!name || !directory || directory[0] != '/')
+                return -ENOENT;
+        if (asprintf(ret_path, "%s/%s", directory, name) < 0) {
+                *ret_path = NULL;
+                return -ENOMEM;
+        }
+        fd = open(*ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_named(const char *path, char **ret_path)
+{
+        int fd;
+
+        free(*ret_path);
+        *ret_path = strdup(path);
+        if (!*ret_path)
+                return -ENOMEM;
+        /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return fd < 0 ? -errno : fd;
+}
+
+int secret_read(const char *path, const char *credential, size_t max, struct findings *findings, struct secret *ret)
+{
+        _cleanup_(close_p) int fd = -1;
+        bool is_credential = true;
+
+        *ret = (struct secret) {};
+        fd = open_credential(credential, &ret->path);
+        if (fd == -ENOENT) {
+                if (!path)
+                        return 0;
+                is_credential = false;
+                fd = open_named(path, &ret->path);
+        }
+        if (fd == -ENOMEM)
+                return -ENOMEM;
+        if (fd < 0)
+                return complain_errno(findings, ret->path, -fd);
+        return read_file(fd, is_credential, max, findings, ret);
+}
+
+int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)
+{
+        _cleanup_secret_ struct secret secret;
+        int r = secret_read(settings->m_key_file, "m_key", M_KEYS_MAX_FILE_SIZE, findings, &secret);
+
+        *ret = NULL;
+        if (r < 0 || !secret.bytes)
+                return r;
+        return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+}

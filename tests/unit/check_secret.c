@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shell/file.h"
+#include "shell/secret.h"
+#include "util/cleanup.h"
+
+#define CONTENT "0x5ec4e75ec4e75ec4\n"
+
+static char directory[64];
+static struct arena *arena;
+static struct findings findings;
+static struct secret secret;
+
+static void setup(void)
+{
+        strcpy(directory, "/tmp/check_secret.XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(directory));
+        ck_assert_int_eq(chdir(directory), 0);
+        ck_assert_int_eq(unsetenv("CREDENTIALS_DIRECTORY"), 0);
+        arena = arena_new();
+        ck_assert_ptr_nonnull(arena);
+        findings_init(&findings, arena);
+}
+
+/* Whatever went wrong: no message has anything of the content. */
+static void teardown(void)
+{
+        static const char *const left[] = { "a", "link", "fifo", "credentials/m_key" };
+
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_ptr_null(strstr(finding_format(arena, &findings.items[i]), "5ec4e7"));
+        secret_done(&secret);
+        ck_assert_ptr_null(secret.bytes);
+        for (size_t i = 0; i < ELEMENTS(left); i++)
+                (void) unlink(left[i]);
+        (void) rmdir("credentials");
+        ck_assert_int_eq(chdir("/"), 0);
+        ck_assert_int_eq(rmdir(directory), 0);
+        findings_done(&findings);
+        arena_free(arena);
+}
+
+static void write_file(const char *path, mode_t mode)
+{
+        ck_assert_int_eq(file_write_atomic(path, CONTENT, strlen(CONTENT)), 0);
+        ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+static int read_it(const char *path, size_t max)
+{
+        secret_done(&secret);
+        return secret_read(path, "m_key", max, &findings, &secret);
+}
+
+static void accept(const char *path)
+{
+        ck_assert_int_eq(read_it(path, 4096), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        ck_assert_uint_eq(secret.n, strlen(CONTENT));
+        ck_assert_str_eq(secret.bytes, CONTENT);
+}
+
+static void refuse(const char *path, size_t max, enum finding_code code)
+{
+        size_t before = findings.n;
+
+        ck_assert_int_eq(read_it(path, max), -EBADMSG);
+        ck_assert_uint_eq(findings.n, before + 1);
+        ck_assert_int_eq(findings.items[before].code, code);
+        ck_assert_int_eq(findings.items[before].severity, FINDING_ERROR);
+}
+
+static void make_credential(mode_t mode)
+{
+        ck_assert_int_eq(mkdir("credentials", 0700), 0);
+        write_file("credentials/m_key", mode);
+        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", arena_printf(arena, "%s/credentials", directory), 1), 0);
+}
+
+START_TEST(nothing_named)
+{
+        ck_assert_int_eq(read_it(NULL, 4096), 0);
+        ck_assert_ptr_null(secret.bytes);
+        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", directory, 1), 0); /* has others, not this one */
+        ck_assert_int_eq(read_it(NULL, 4096), 0);
+        ck_assert_ptr_null(secret.bytes);
+}
+END_TEST
+
+START_TEST(owners_only)
+{
+        static const mode_t fine[] = { 0600, 0400 };
+
+        for (size_t i = 0; i < ELEMENTS(fine); i++) {
+                write_file("a", fine[i]);
+                accept("a");
+                ck_assert_str_eq(secret.path, "a");
+        }
+        ck_assert_int_eq(symlink("a", "link"), 0);
+        accept("link");
+        for (mode_t bit = 1; bit <= 040; bit <<= 1) {
+                write_file("a", 0600 | bit);
+                refuse("a", 4096, FINDING_SECRET_EXPOSED);
+                refuse("link", 4096, FINDING_SECRET_EXPOSED);
+        }
+}
+END_TEST
+
+/* Only root can give a file away; anybody else finds one of another user in /proc, and may not open it. */
+START_TEST(owner)
+{
+        if (geteuid() == 0) {
+                write_file("a", 0600);
+                ck_assert_int_eq(chown("a", 65534, 65534), 0);
+                refuse("a", 4096, FINDING_SECRET_EXPOSED);
+                ck_assert_ptr_nonnull(strstr(findings.items[0].text, "belongs to another user"));
+        } else {
+                refuse("/proc/1/environ", 4096, FINDING_FILE_UNREADABLE);
+        }
+}
+END_TEST
+
+START_TEST(unreadable)
+{
+        refuse("absent", 4096, FINDING_FILE_UNREADABLE);
+        refuse(directory, 4096, FINDING_FILE_UNREADABLE);
+        ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+        refuse("fifo", 4096, FINDING_FILE_UNREADABLE);
+        refuse("/proc/self/environ", 4096, FINDING_FILE_UNREADABLE); /* more than its size says */
+        write_file("a", 0600);
+        refuse("a", strlen(CONTENT) - 1, FINDING_FILE_TOO_LARGE);
+        findings.n = 0;
+        ck_assert_int_eq(read_it("a", strlen(CONTENT)), 0);
+}
+END_TEST
+
+START_TEST(empty)
+{
+        ck_assert_int_eq(file_write_atomic("a", "", 0), 0);
+        ck_assert_int_eq(read_it("a", 4096), 0);
+        ck_assert_ptr_nonnull(secret.bytes);
+        ck_assert_uint_eq(secret.n, 0);
+}
+END_TEST
+
+/* A credential goes before a file, whether that is readable or not. */
+START_TEST(credential)
+{
+        make_credential(0400);
+        accept(NULL);
+        accept("absent");
+        ck_assert_ptr_nonnull(strstr(secret.path, "/credentials/m_key"));
+        write_file("credentials/m_key", 0440); /* what an ACL looks like */
+        accept(NULL);
+        write_file("credentials/m_key", 0404);
+        refuse(NULL, 4096, FINDING_SECRET_EXPOSED);
+        write_file("credentials/m_key", 0420);
+        refuse(NULL, 4096, FINDING_SECRET_EXPOSED);
+        write_file("a", 0600);
+        refuse("a", 4096, FINDING_SECRET_EXPOSED);
+}
+END_TEST
+
+/* A directory of credentials that is no absolute path is none. */
+START_TEST(relative_credentials)
+{
+        make_credential(0400);
+        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", "credentials", 1), 0);
+        ck_assert_int_eq(read_it(NULL, 4096), 0);
+        ck_assert_ptr_null(secret.bytes);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("secret");
+        TCase *c = tcase_create("secret");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, nothing_named);
+        tcase_add_test(c, owners_only);
+        tcase_add_test(c, owner);
+        tcase_add_test(c, unreadable);
+        tcase_add_test(c, empty);
+        tcase_add_test(c, credential);
+        tcase_add_test(c, relative_credentials);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
