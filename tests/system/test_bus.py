@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 
+import madtrace
 from harness import (PATIENCE, SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level,
                      wait_for)
 from oracle import Policy
@@ -375,6 +376,206 @@ def test_bus_comes_back():
         check_equal(bus.property("Generation"), 2, "Generation")
         check_equal(bus.call("Reload")[0], "unchanged", "Reload on the new bus")
         stop(daemon)
+
+
+# --- pkeyctl ------------------------------------------------------------------------------------------------------------
+
+
+def pkeyctl(fabric, bus, *arguments, **how):
+    return fabric.pkeyctl(*arguments, **bus.environment(), **how)
+
+
+def test_pkeyctl_status():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        status = plain(bus.call("Status")[0])
+        r = pkeyctl(fabric, bus, "status").expect(0)
+        check("generation 1, 2 partitions, mode enforce" in r.out and daemon.status() in r.out, r)
+        check("%d managed: %d right, 0 differ, 0 unreachable" % (status["PortsManaged"], status["PortsRight"]) in r.out, r)
+        j = pkeyctl(fabric, bus, "status", "--json").expect(0).json()
+        check_equal([j[k] for k in ("schema", "ok", "command", "findings", "generation", "mode", "state", "ports_managed",
+                                    "ports_right", "file_errors", "reloading", "text", "violations_total")],
+                    [1, True, "status", [], 1, "enforce", "right", status["PortsManaged"], status["PortsRight"], 0, False,
+                     status["StatusText"], 0], "status --json")
+        check(j["last_success"].endswith("Z") and j["last_success"].startswith("20"), "last_success:", j["last_success"])
+        check_equal(pkeyctl(fabric, bus, "status", "-q").expect(0).out, "", "status -q")
+        break_policy(fabric)
+        daemon.reload()
+        r = pkeyctl(fabric, bus, "status").expect(2)
+        check("refused" in r.out and "1 error" in r.out, r)
+        fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.settings("mode: audit\n" + SETTINGS)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        port = fabric.tables()[fabric.topology.port_guid("node0003")]
+        fabric.set_p_key(port, i1=0x8123)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        wait_for(lambda: bus.property("PortsDiffer") == 1, "the port that differs")
+        r = pkeyctl(fabric, bus, "status").expect(2)
+        check("mode audit" in r.out and " 1 differ" in r.out, r)
+        stop(daemon)
+
+
+def test_pkeyctl_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = pkeyctl(fabric, bus, "reload").expect(0)
+        check("carried out: generation 2" in r.out and "verified" in r.out, r)
+        for port in fabric.tables().values():
+            check(port.type != "ca" or 0x8011 in port.keys(), "not written when pkeyctl reload ended:", port)
+        r = pkeyctl(fabric, bus, "reload").expect(0)
+        check("as they were" in r.out, r)
+
+        line = break_policy(fabric)
+        r = pkeyctl(fabric, bus, "reload").expect(1)
+        place = "%s:%d:" % (fabric.path("partitions.yaml"), line)
+        check(place in r.err and "did you mean 'full'" in r.err and "^" in r.err, r)
+        check(r.err.rstrip().endswith("1 error; generation 2 stays in force"), r)
+        # as pkeyctl check shows it
+        shown = fabric.pkeyctl("check", fabric.path("partitions.yaml")).expect(1).err
+        check_equal(r.err.splitlines()[:-1], shown.splitlines()[:-1], "findings of reload and of check")
+        j = pkeyctl(fabric, bus, "reload", "--json").expect(1).json()
+        check_equal([j["ok"], j["outcome"], j["generation"], j["findings"][0]["line"], j["findings"][0]["severity"]],
+                    [False, "refused", 2, line, "error"], "reload --json")
+
+        # a port that does not answer: in part
+        fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.lose("node0003", 100, attribute=0)
+        r = pkeyctl(fabric, bus, "reload", seconds=90).expect(3)
+        check("in part" in r.out, r)
+        r = pkeyctl(fabric, bus, "status").expect(2, 3)
+        check("partial" in r.out, r)
+        stop(daemon)
+
+
+def test_pkeyctl_without_a_daemon():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        nowhere = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=" + fabric.path("nowhere")}
+        for command in ("status", "reload", "watch", "violations"):
+            for environment in (nowhere, bus.environment()):
+                r = fabric.pkeyctl(command, **environment).expect(1)
+                check("systemctl status pkeyd" in r.err and "need no daemon" in r.err, r)
+                j = fabric.pkeyctl(command, "--json", **environment).expect(1).json()
+                check_equal([j["ok"], j["findings"][0]["code"]], [False, "daemon.absent"], command + " --json")
+
+
+def test_pkeyctl_and_a_daemon_that_dies():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        with open(fabric.path("state/lock"), "r+") as holder:
+            fcntl.flock(holder, fcntl.LOCK_EX)
+            child = fabric.start(fabric.pkeyctl_arguments("reload", "--json"), "reload.out", **bus.environment())
+            wait_for(lambda: bus.property("Reloading"), "the reload to begin")
+            daemon.process.kill()
+            check_equal(child.wait(timeout=PATIENCE), 1, "exit status of pkeyctl reload")
+        check_equal(json.loads(read_file(fabric.path("reload.out")))["findings"][0]["code"], "daemon.failed", "finding")
+
+
+def test_pkeyctl_as_nobody():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        # its own copy, for nobody may not look into the build directory
+        copy = fabric.path("pkeyctl")
+        shutil.copy(program("pkeyctl"), copy)
+        os.chmod(copy, 0o755)
+
+        def run(command):
+            environment = dict(fabric.environment(), **bus.environment())
+            return subprocess.run(["setpriv", "--reuid", "nobody", "--regid", "65534", "--clear-groups", copy, command, "--json"],
+                                  env=environment, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=PATIENCE)
+        r = run("status")
+        check_equal([r.returncode, json.loads(r.stdout)["generation"]], [0, 1], "status as nobody: " + r.stderr)
+        r = run("reload")
+        check_equal([r.returncode, json.loads(r.stdout)["findings"][0]["code"]], [1, "host.no-permission"], "reload as nobody")
+        stop(daemon)
+
+
+def test_pkeyctl_watch():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        watches = [fabric.start(fabric.pkeyctl_arguments("watch", *more), log, **bus.environment())
+                   for more, log in (((), "watch.out"), (("--json",), "watch.json"))]
+        text, lines = (lambda: read_file(fabric.path("watch.out"))), (lambda: read_file(fabric.path("watch.json")))
+        wait_for(lambda: "generation=1" in text() and '"status"' in lines(), "the first line")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        daemon.reload()
+        wait_for(lambda: "reload carried-out: generation 2" in text() and '"carried-out"' in lines(), "the reload's end")
+        check("generation=2" in text(), "the change is not shown:", text())
+        stop(daemon)
+        wait_for(lambda: "pkeyd is gone" in text() and '"gone"' in lines(), "pkeyd to be gone")
+        daemon = start(fabric, bus, policy_two())
+        wait_for(lambda: "pkeyd is gone" not in text().splitlines()[-1], "pkeyd to be back")
+        for watch in watches:
+            watch.send_signal(signal.SIGINT)
+            check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch after ^C")
+        events = [json.loads(line) for line in lines().splitlines()]
+        check_equal(set(e["schema"] for e in events), {1}, "schema")
+        check_equal(events[0]["event"], "status", "the first event")
+        check_equal(events[0]["status"]["generation"], 1, "generation in the first event")
+        check_equal([e["reload"]["generation"] for e in events if e["event"] == "reload"], [2], "reloads")
+        check(any(e["event"] == "change" and e["status"].get("generation") == 2 for e in events), "no change:", events)
+
+        # a bus that goes away ends it
+        watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch2.json", **bus.environment())
+        wait_for(lambda: read_file(fabric.path("watch2.json")), "the first line")
+        bus.stop()
+        check_equal(watch.wait(timeout=PATIENCE), 1, "exit status of watch without a bus")
+        check_equal(json.loads(read_file(fabric.path("watch2.json")).splitlines()[-1])["findings"][0]["code"], "daemon.failed",
+                    "the last line")
+        stop(daemon)
+
+
+def test_pkeyctl_violations():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        for options in ((), ("--since", "10m"), ("--since", "2026-01-31T08:00", "--node", "node0001")):
+            r = pkeyctl(fabric, bus, "violations", *options).expect(0)
+            check("violations" in r.out, r)
+            j = pkeyctl(fabric, bus, "violations", "--json", *options).expect(0).json()
+            check_equal([j["ok"], j["violations"], j["records"]], [True, [], 0], "violations --json")
+        for options in (("--since", "soon"), ("--since", "10x"), ("--interval", "0s"), ("--once", "--since", "1h"),
+                        ("--interval", "5s")):
+            check_equal(pkeyctl(fabric, bus, "violations", "--json", *options).expect(1).json()["findings"][0]["code"], "usage",
+                        str(options))
+        check_equal(fabric.pkeyctl("status", "--once", "--json").expect(1).json()["findings"][0]["code"], "usage", "status --once")
+        stop(daemon)
+
+
+def was_looked_at(fabric, lid):
+    """A counter block of this endport was answered: PortCounters or PortCountersExtended."""
+    return any(not m.sent and m.lid == lid and m.attribute in (0x12, 0x1D) for m in madtrace.read(fabric.path("once")))
+
+
+def test_violations_once():
+    """Without a daemon: what moved between the two looks, and nothing else."""
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.apply(path).expect(0)
+        # there before the first look: no violation
+        fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=7')
+        r = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path).expect(0)
+        check("no violations within 1 s" in r.out, r)
+        j = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path, "--json").expect(0).json()
+        check_equal([j["ok"], j["violations"], j["ports_silent"]], [True, [], 0], "violations --once --json")
+        lid = fabric.tables()[fabric.topology.port_guid("node0002")].lid
+        child = fabric.start(fabric.pkeyctl_arguments("violations", "--once", "--interval", "6s", "--policy", path, "--json"),
+                             "once.json", trace="once")
+        wait_for(lambda: was_looked_at(fabric, lid), "the first look")
+        fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=12')
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + read_file(fabric.path("once.json")))
+        j = json.loads(read_file(fabric.path("once.json")))
+        check_equal([[v["node"].split()[0], v["source"], v["total"]] for v in j["violations"]],
+                    [["node0002", "port_rcv_constraint_errors", 5]], "violations --once")
+        check("node0002" in j["violations"][0]["text"], "text:", j["violations"][0])
 
 
 if __name__ == "__main__":
