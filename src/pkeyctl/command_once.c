@@ -162,7 +162,7 @@ static enum exit_status status_of(const struct violations_result *result)
 static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,
                       struct violations_result *result)
 {
-        const struct violation_poll_config config = { .interval = result->interval, .m_key = m_keys_common(ctx->m_keys) };
+        const struct violation_poll_config config = { .interval = result->interval, .m_keys = ctx->m_keys };
         int r;
 
         violation_poll_set_config(poll, clock_now(), &config);
@@ -172,6 +172,10 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
         if (r < 0)
                 return r;
         result->counted_since = clock_wall();
+        count_polled(poll, result);
+        if (ctx->options->verbose > 0)
+                fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", result->n_polled,
+                        (double) result->interval / (double) USEC_PER_SEC);
         wait_between(ctx, result->interval);
         r = look(ctx, poll, book);
         if (r < 0)

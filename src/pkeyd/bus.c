@@ -324,7 +324,7 @@ static int compare_last(const void *pa, const void *pb)
 }
 
 /* The records that are asked for, the latest first. */
-static int collect(const struct violation_view *list, struct arena *a, usec_t since, const char *node,
+static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
                    struct violation_item **ret, uint32_t *ret_n)
 {
         struct violation_item *items = NULL;

@@ -124,7 +124,7 @@ struct daemon {
         char status[256];
 
         struct bus *bus;
-        struct violation_view violations; /* what the bus shows of them */
+        struct violation_list violations; /* what the bus shows of them */
         struct port_counts ports;
         enum pass_result last_result;
         usec_t last_success;           /* CLOCK_REALTIME; 0: none yet */

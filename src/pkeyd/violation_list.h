@@ -3,7 +3,7 @@
 
 /*
  * Violations as they are shown outside of the daemon: one record of the book, or one report of it, with all that is known
- * in words. Whoever keeps the book fills a struct violation_view; the bus asks it and knows nothing else of violations. One
+ * in words. Whoever keeps the book fills a struct violation_list; the bus asks it and knows nothing else of violations. One
  * that is all zero belongs to a daemon that counts nothing.
  */
 
@@ -30,7 +30,7 @@ struct violation_item {
         const char *text;        /* the sentence */
 };
 
-struct violation_view {
+struct violation_list {
         void *userdata;
         /* All records, in any order, allocated from the arena. Returns 0 or -ENOMEM. */
         int (*records)(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n);
