@@ -309,51 +309,36 @@ static bool label_is_of(const char *label, const char *node)
         return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
 }
 
-static bool is_asked_for(const struct violation_item *item, usec_t since, const char *node)
-{
-        if (item->last < since)
-                return false;
-        return *node == '\0' || label_is_of(item->node, node) || label_is_of(item->switch_name, node);
-}
-
-static int compare_last(const void *pa, const void *pb)
-{
-        const struct violation_item *a = pa, *b = pb;
-
-        return (a->last < b->last) - (a->last > b->last);
-}
-
-/* The records that are asked for, the latest first. */
+/* The records that are asked for. Of a node: among the latest of all. */
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
-                   struct violation_item **ret, uint32_t *ret_n)
+                   struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
 {
         struct violation_item *items = NULL;
-        uint32_t n = 0, kept = 0;
+        uint32_t n = 0, all = 0, kept = 0;
         int r;
 
         if (list->records) {
-                r = list->records(list->userdata, a, &items, &n);
+                r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
                 if (r < 0)
                         return r;
         }
-        for (uint32_t i = 0; i < n; i++)
-                if (is_asked_for(&items[i], since, node))
+        for (uint32_t i = 0; i < n && *node != '\0'; i++)
+                if (label_is_of(items[i].node, node) || label_is_of(items[i].switch_name, node))
                         items[kept++] = items[i];
-        if (kept > 0)
-                qsort(items, kept, sizeof(*items), compare_last);
         *ret = items;
-        *ret_n = kept;
+        *ret_n = *node == '\0' ? n : kept;
+        *ret_all = *node == '\0' ? all : kept;
         return 0;
 }
 
-static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n)
+static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n, uint32_t all)
 {
         int r;
 
-        r = sd_bus_message_append(m, "tu", since, n);
+        r = sd_bus_message_append(m, "tu", since, all);
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "a{sv}");
-        for (uint32_t i = 0; r >= 0 && i < n && i < BUS_MAX_RECORDS; i++)
+        for (uint32_t i = 0; r >= 0 && i < n; i++)
                 r = bus_append_violation(m, &items[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -365,8 +350,8 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         struct violation_item *items;
         struct bus *b = userdata;
         const char *node;
+        uint32_t n, all;
         uint64_t since;
-        uint32_t n;
         int r;
 
         if (is_jammed(b))
@@ -374,12 +359,12 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         r = sd_bus_message_read(call, "ts", &since, &node);
         if (r < 0)
                 return r;
-        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n) : -ENOMEM;
+        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n, &all) : -ENOMEM;
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_violations(reply, b->daemon->violations.since, items, n);
+                r = append_violations(reply, b->daemon->violations.since, items, n, all);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         sd_bus_message_unref(reply);

@@ -32,8 +32,10 @@ struct violation_item {
 
 struct violation_list {
         void *userdata;
-        /* All records, in any order, allocated from the arena. Returns 0 or -ENOMEM. */
-        int (*records)(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n);
+        /* Records that counted something since `since` (CLOCK_REALTIME), the latest first, `max` at most: putting them into
+         * words takes time, and anybody may ask. Allocated from the arena. *ret_all: how many there are. Returns 0 or -ENOMEM. */
+        int (*records)(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
+                       uint32_t *ret_n, uint32_t *ret_all);
         /* Of all sources and ports. */
         uint64_t (*total)(void *userdata);
         usec_t since;            /* CLOCK_REALTIME, when counting began; 0: nothing is counted */
