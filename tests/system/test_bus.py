@@ -284,6 +284,27 @@ def test_reload_waits_for_the_apply():
         stop(daemon)
 
 
+def test_reload_while_there_is_no_fabric():
+    """Without a subnet manager the files are taken, and carried out when there is one."""
+    require()
+    with Fabric(two_level(2, 2, 4), opensm=False) as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        check_equal([bus.property("State"), bus.property("Generation")], ["waiting", 0], "state without an SM")
+        check_equal(pkeyctl(fabric, bus, "status").status, 2, "pkeyctl status")
+        check_equal(bus.call("Reload")[:2], ["waits", 0], "Reload of the same files")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = pkeyctl(fabric, bus, "reload").expect(3)
+        check("not carried out yet" in r.out, r)
+        # somebody who does not want an answer
+        check_equal(bus.busctl("--expect-reply=no", "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload").returncode, 0,
+                    "a call without an answer")
+        fabric.start_opensm()
+        wait_for(lambda: bus.property("State") == "right" and bus.property("Partitions") == 3, "the policy to be carried out")
+        check(bus.property("LastSuccess") > 0 and not bus.property("Reloading"), "status", bus.call("Status"))
+        stop(daemon)
+
+
 def test_too_many_callers():
     """While a reload cannot end, for pkeyctl holds the lock, callers are taken up to a bound; reading goes on."""
     with fabric_of() as fabric:
