@@ -102,7 +102,8 @@ int bus_client_open(struct context *ctx, sd_bus **ret)
 
 static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
 {
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
                 return complain(ctx, FINDING_DAEMON_ABSENT, "pkeyd does not run, or is not on the system bus", NULL,
                                 hint_absent);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))

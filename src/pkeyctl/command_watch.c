@@ -15,8 +15,8 @@ static int fail(struct context *ctx, int r)
 }
 
 /* Each line has an arena of its own: a watch may last for weeks. */
-static int show(struct context *ctx, struct watched *what, int (*fill)(struct context *ctx, sd_bus_message *m, struct watched *what),
-                sd_bus_message *m)
+static int show(struct context *ctx, struct watched *what,
+                int (*fill)(struct context *ctx, sd_bus_message *m, struct watched *what), sd_bus_message *m)
 {
         struct arena *all = ctx->arena;
         int r = 0;

@@ -165,7 +165,8 @@ void bus_answer_reload(struct bus *b, const struct reload_end *end)
 
 /* --- signals ---------------------------------------------------------------------------------------------------- */
 
-static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what), const void *what)
+static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what),
+                        const void *what)
 {
         sd_bus_message *m = NULL;
         int r;
@@ -267,7 +268,8 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
         (void) error;
         if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
             (user != 0 && user != geteuid())) {
-                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED, "only root may ask for a reload");
+                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED,
+                                                  "only root may ask for a reload");
                 waiter_remove(w->bus, w);
         } else if (w->bus->daemon->stopping) {
                 (void) sd_bus_reply_method_errorf(w->call, ERROR_STOPPING, "pkeyd is stopping");
@@ -286,14 +288,15 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
-                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already", BUS_MAX_WAITERS);
+                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already",
+                                         BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "who asks is not known");
         r = waiter_new(b, call, &w);
         if (r < 0)
                 return r;
-        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                     "GetConnectionUnixUser", on_sender_user, w, "s", sender);
+        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, w, "s", sender);
         if (r < 0) {
                 waiter_remove(b, w);
                 return r;
@@ -331,7 +334,8 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
         return 0;
 }
 
-static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n, uint32_t all)
+static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
+                             uint32_t all)
 {
         int r;
 
