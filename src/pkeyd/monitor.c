@@ -407,27 +407,59 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */
 
-static int list_records(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n)
+static int compare_last(const void *pa, const void *pb)
 {
-        struct attribution_context context;
-        struct monitor *m = userdata;
-        const struct violation_record *records;
-        struct violation_item *items;
-        uint32_t n;
+        const struct violation_record *a = *(const struct violation_record *const *) pa;
+        const struct violation_record *b = *(const struct violation_record *const *) pb;
+
+        return (a->last < b->last) - (a->last > b->last);
+}
+
+/* The records that counted something since then, the latest first. */
+static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
+                          uint32_t *ret_n)
+{
+        usec_t age = clock_wall() - MIN(since, clock_wall()), now = clock_now();
+        const struct violation_record *records, **chosen;
+        uint32_t n, kept = 0;
 
         records = violations_records(m->book, &n);
-        items = arena_new_array(a, struct violation_item, n);
-        if (!items && n > 0)
+        chosen = arena_new_array(a, const struct violation_record *, n);
+        if (!chosen)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                if (now - MIN(now, records[i].last) <= age)
+                        chosen[kept++] = &records[i];
+        if (kept > 0)
+                qsort(chosen, kept, sizeof(*chosen), compare_last);
+        *ret = chosen;
+        *ret_n = kept;
+        return 0;
+}
+
+static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
+                        uint32_t *ret_n, uint32_t *ret_all)
+{
+        const struct violation_record **records;
+        struct attribution_context context;
+        struct violation_item *items;
+        struct monitor *m = userdata;
+        int r;
+
+        r = choose_records(m, a, since, &records, ret_all);
+        if (r < 0)
+                return r;
+        *ret_n = MIN(*ret_all, max);
+        items = arena_new_array(a, struct violation_item, *ret_n);
+        if (!items)
                 return -ENOMEM;
         monitor_context(m, &context);
-        for (uint32_t i = 0; i < n; i++) {
-                int r = violation_item_of_record(a, &records[i], &context, &items[i]);
-
+        for (uint32_t i = 0; i < *ret_n; i++) {
+                r = violation_item_of_record(a, records[i], &context, &items[i]);
                 if (r < 0)
                         return r;
         }
         *ret = items;
-        *ret_n = n;
         return 0;
 }
 
