@@ -22,6 +22,28 @@ static int look_for_sm(const struct policy *policy, const struct subnet *s, stru
         return -EBADMSG;
 }
 
+/* Who writes P_Keys with MADs makes no multicast groups: that is the SM's part of an IPoIB partition. */
+static void note_ipoib(const struct policy *policy, struct findings *findings)
+{
+        const struct policy_partition *first = NULL;
+        struct finding *item;
+        uint32_t i, n = 0;
+
+        for (i = 0; i < policy->n_partitions; i++) {
+                if (!policy->partitions[i].ipoib)
+                        continue;
+                n++;
+                first = first ?: &policy->partitions[i];
+        }
+        if (n == 0)
+                return;
+        item = findings_add(findings, FINDING_NOTE, FINDING_OPENSM_IPOIB, &first->where,
+                            "ipoib (of %s%s): only P_Keys are written here; multicast groups are made by the SM, as its own "
+                            "configuration says", first->name, n > 1 ? " and others" : "");
+        if (item)
+                finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
+}
+
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
@@ -32,6 +54,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         r = look_for_sm(policy, observed->subnet, findings);
         if (r < 0)
                 return r;
+
+        note_ipoib(policy, findings);
 
         /* who is a member of what: policy x subnet */
         r = policy_resolve(a, policy, observed->subnet, findings, &out.memberships);

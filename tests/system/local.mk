@@ -5,6 +5,7 @@ SYSTEM_TESTS = \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
 	tests/system/test_harness.py \
+	tests/system/test_import.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
 	tests/system/test_m_keys.py \

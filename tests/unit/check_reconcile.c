@@ -28,7 +28,7 @@ struct scene {
         struct reconciled decision;
 };
 
-static int decide(struct scene *s, uint32_t sm, uint16_t sm_lid)
+static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t sm_lid)
 {
         struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
         struct policy *policy;
@@ -41,8 +41,13 @@ static int decide(struct scene *s, uint32_t sm, uint16_t sm_lid)
         s->f.subnet->sm = sm == SUBNET_NONE ? SUBNET_NONE : s->f.host[sm];
         s->f.subnet->sm_lid.v = sm_lid;
         findings_init(&s->findings, s->a);
-        ck_assert_int_eq(policy_parse(s->a, "p.yaml", policy_text, strlen(policy_text), &s->findings, &policy), 0);
+        ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &policy), 0);
         return reconcile(s->a, policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+}
+
+static int decide(struct scene *s, uint32_t sm, uint16_t sm_lid)
+{
+        return decide_text(s, policy_text, sm, sm_lid);
 }
 
 static void done(struct scene *s)
@@ -79,6 +84,24 @@ START_TEST(test_policy_to_plan)
 }
 END_TEST
 
+/* Worth a note, not more: the tables are the same with and without. */
+START_TEST(test_ipoib_is_the_sm_s)
+{
+        struct scene s;
+        char *text;
+
+        ck_assert_int_gt(asprintf(&text, "%s    ipoib: {mtu: 4096}\n", policy_text), 0);
+        ck_assert_int_eq(decide_text(&s, text, 1, 11), 0);
+        ck_assert_uint_eq(s.findings.n, 1);
+        ck_assert_int_eq(s.findings.items[0].severity, FINDING_NOTE);
+        ck_assert_int_eq(s.findings.items[0].code, FINDING_OPENSM_IPOIB);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "made by the SM"));
+        ck_assert_uint_eq(s.decision.plan->steps[PHASE_GRANT].n_writes, 3);
+        done(&s);
+        free(text);
+}
+END_TEST
+
 /* There is a master SM, and its port is not in the picture: it would be lowered with all others. */
 START_TEST(test_sm_port_missing)
 {
@@ -111,6 +134,7 @@ int main(void)
         int failed;
 
         tcase_add_test(t, test_policy_to_plan);
+        tcase_add_test(t, test_ipoib_is_the_sm_s);
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
         suite_add_tcase(s, t);
