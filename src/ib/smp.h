@@ -42,6 +42,7 @@ struct switch_info {
 
 struct port_info {
         struct lid lid, sm_lid;
+        uint8_t sm_sl;
         uint8_t lmc;
         enum port_state state;
         bool link_up; /* PortPhysicalState LinkUp */

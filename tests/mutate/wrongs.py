@@ -19,6 +19,8 @@ SMP = "src/ib/smp.c"
 M_KEYS = "src/ib/m_keys.c"
 MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
+SA = "src/ib/sa.c"
+NOTICES = "src/notices/notices.c"
 
 WRONGS = [
     # the order of phases
@@ -124,6 +126,18 @@ WRONGS = [
     Wrong("m-key-timeout-is-a-timeout", APPLY,
           "return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);",
           "return reason_of(t->last_set);"),
+    # notices
+    Wrong("notice-lids-swapped", SA, "#define DETAILS_LID1     (DETAILS + 2)\n#define DETAILS_LID2     (DETAILS + 4)",
+          "#define DETAILS_LID1     (DETAILS + 4)\n#define DETAILS_LID2     (DETAILS + 2)"),
+    Wrong("invalid-is-taken", SA, "return valid ? valid : VALID_ALL;", "return valid | VALID_ALL;"),
+    Wrong("any-sender-of-reports", NOTICES, "if (frame->lid.v != n->sa.lid.v) {", "if (false && frame->lid.v != n->sa.lid.v) {"),
+    Wrong("repeated-comes-twice", NOTICES, "                remember(n, now, frame);\n", ""),
+    Wrong("never-again", NOTICES, "begin_round(n, now + REFRESH, n->wanted);", "begin_round(n, USEC_INFINITY, n->wanted);"),
+    Wrong("no-patience", NOTICES, "n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);", "n->wait = FIRST_WAIT;"),
+    Wrong("by-number-and-by-type", NOTICES, "if (n->held[k].is && !(n->wanted & BIT(k)))", "if (false && !(n->wanted & BIT(k)))"),
+    Wrong("left-with-another-key", NOTICES, "return n->held[kind].key;", "return n->sa.sm_key;"),
+    Wrong("late-answer-counts", NOTICES, "        if (n->expected != n->cookie)\n", "        if (false && n->expected != n->cookie)\n"),
+    Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
     # verify
     Wrong("unexpected-not-seen", "src/verify/table.c", "unexpected[n_unexpected++] = entries[i];",
