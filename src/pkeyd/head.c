@@ -132,7 +132,10 @@ static bool guard_next(void *state, struct mad_request *ret)
         struct head_guard *g = state;
         usec_t now = clock_now();
 
-        if (g->asking || now < g->asked_at + ROLE_ASK || g->inner.done(g->inner.state))
+        /* after a long wait for a port that does not answer, too, nothing is sent before it is known */
+        if (g->asking)
+                return false;
+        if (now < g->asked_at + ROLE_ASK || g->inner.done(g->inner.state))
                 return g->inner.next(g->inner.state, ret);
         g->ask = own_port_stage(&g->question, g->m_key);
         g->asking = true;

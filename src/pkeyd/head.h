@@ -47,8 +47,8 @@ void head_doubt(struct daemon *d);
  * from the picture. */
 void head_compare(struct daemon *d, const struct generation *g, const struct verification *v);
 
-/* A stage around `inner` that ends it (`end`) when the master SM is not on this host, or the port does not say. Borrows all;
- * seen_at: when that was last looked at. */
+/* A stage around `inner` that ends it (`end`) when the master SM is not on this host, or the port does not say: no request
+ * leaves it later than ROLE_ASK after the last answer that the SM is here (asked_at, to begin with). Borrows all. */
 struct head_guard {
         struct daemon *d;
         struct mad_stage inner;

@@ -2,6 +2,7 @@
 """A pair of head nodes: an OpenSM and a pkeyd (role: follow-sm) on each. Only the one that the master SM is on writes; after a
 hand-over it is the other one, and no entry is lost or at another place."""
 
+import signal
 import time
 
 from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, sets, two_level, wait_for
@@ -48,6 +49,9 @@ class Pair:
 
     def wrong(self):
         tables = self.fabric.tables()
+        unread = [p for p in tables.values() if p.table is None]
+        if unread:
+            return unread
         # SELF is the head that writes; both are full members by the policy, so it does not matter which
         return differences(Oracle(tables, self.fabric.topology.port_guid(HEADS[0])).tables(self.policy), tables)
 
@@ -169,6 +173,42 @@ def test_pair():
         pair.reload()
         check_equal(pair.n_sets()[second], n[second], "SubnSets of the second one, who stands by again")
         check_equal(pair.index("node0002", 0x0014), [4], "index of the entry that the first one added")
+        for host in HEADS:
+            check_equal(pair.daemons[host].stop(), 0, "exit status of pkeyd")
+
+
+def test_hand_over_while_writing():
+    """The first one is still writing when its SM is not the master any more. It stops; what is left to do the other one does."""
+    with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
+        first, second = HEADS
+        pair = pair_of(fabric)
+        a, b = (pair.daemons[h] for h in HEADS)
+        pair.wait_right()
+        pair.export_to_opensm()
+        before, n = pair.tables(), pair.n_sets()
+
+        # node0005 does not answer, so that the first phase (who leaves "one") takes seconds; the last one lets many in
+        fabric.lose("node0005", 100)
+        pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("two", 0x0011, {"ALL_CAS": "full"})
+        pair.write_policy()
+        seen_a, seen_b = len(a.text()), len(b.text())
+        for daemon in (b, a):
+            daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: pair.n_sets()[first] > n[first], "the first one to begin")
+        pair.sms[first].kill()
+        a.wait_text(STANDS_BY, after=seen_a)
+        stopped = pair.n_sets()[first]
+        check_equal([key for table in pair.tables().values() for key in table or [] if key & 0x7FFF == 0x0011], [],
+                    "entries of the last phase, from before the first one stopped")
+        fabric.lose("node0005", 0)
+        b.wait_text(WRITES, after=seen_b)
+        pair.wait_right()
+        check(pair.n_sets()[second] > 0, "the second one has not written")
+        check_equal(pair.n_sets()[first], stopped, "SubnSets of the first one after it stood by")
+        after = pair.tables()
+        moved = [(hex(guid), i) for guid, table in before.items() for i, key in enumerate(table or [])
+                 if key & 0x7FFF and after[guid][i] & 0x7FFF not in (0, key & 0x7FFF)]
+        check_equal(moved, [], "indexes that another partition has now")
         for host in HEADS:
             check_equal(pair.daemons[host].stop(), 0, "exit status of pkeyd")
 

@@ -692,6 +692,7 @@ static bool abort_and_lose_sets(struct run *r, const struct mad_request *request
 
 START_TEST(test_abort_sets_nothing_again)
 {
+        unsigned n_unanswered = 0;
         struct run r;
 
         two_grants(&r);
@@ -699,7 +700,9 @@ START_TEST(test_abort_sets_nothing_again)
         run_apply(&r);
         expect(&r, 0, 2, 0, r.n_faults);
         ck_assert_uint_le(r.n_faults, 2); /* one for each port that was begun already */
-        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        for (uint32_t i = 0; i < 2; i++)
+                n_unanswered += apply_outcome(r.apply, PHASE_GRANT, i)->reason == APPLY_SET_UNANSWERED;
+        ck_assert_uint_eq(n_unanswered, r.n_faults);
         run_done(&r);
 }
 END_TEST
