@@ -1,6 +1,7 @@
 # tests/system/: whole programs on a simulated fabric (ibsim, OpenSM), each scenario a Python file; see harness.py.
 SYSTEM_TESTS = \
 	tests/system/test_apply.py \
+	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
 	tests/system/test_harness.py \
