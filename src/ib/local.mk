@@ -2,6 +2,7 @@
 libpkeyd_core_la_SOURCES += \
 	src/ib/mad.c \
 	src/ib/mad.h \
+	src/ib/sa.c \
 	src/ib/sa.h \
 	src/ib/smp.c \
 	src/ib/smp.h \

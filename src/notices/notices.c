@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "notices/notices.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REFRESH          (600 * USEC_PER_SEC)
+#define FIRST_WAIT       (5 * USEC_PER_SEC)
+#define LONGEST_WAIT     REFRESH
+#define RETRIES_TO_LEAVE 2   /* of what is taken back: if that is lost, notices come twice until the SA forgets us */
+#define RECENT           256 /* Reports that are remembered, to know them again ... */
+#define RECENT_FOR       (30 * USEC_PER_SEC) /* ... for so long: an SA gives up after some tries, a second or so apart */
+
+/* What can be subscribed. */
+enum kind {
+        KIND_P_KEY,
+        KIND_Q_KEY,
+        KIND_SWITCH_P_KEY,
+        KIND_SECURITY,
+        N_KINDS,
+};
+
+#define BIT(kind) (1U << (kind))
+#define BY_NUMBER (BIT(KIND_P_KEY) | BIT(KIND_Q_KEY) | BIT(KIND_SWITCH_P_KEY))
+#define BY_TYPE   BIT(KIND_SECURITY)
+
+static const struct inform_info kinds[N_KINDS] = {
+        [KIND_P_KEY] = { NOTICE_P_KEY, INFORM_ANY, true },
+        [KIND_Q_KEY] = { NOTICE_Q_KEY, INFORM_ANY, true },
+        [KIND_SWITCH_P_KEY] = { NOTICE_SWITCH_P_KEY, INFORM_ANY, true },
+        [KIND_SECURITY] = { INFORM_ANY, INFORM_TYPE_SECURITY, true },
+};
+
+struct recent {
+        struct mad_frame frame;
+        usec_t when;
+};
+
+struct notices {
+        struct notices_sa sa;
+        struct notices_status status;
+
+        /* A round: all that is wanted, then what is not wanted any more. */
+        unsigned wanted;      /* kinds: BY_NUMBER or BY_TYPE */
+        unsigned settled;     /* kinds that this round is done with */
+        unsigned held;        /* kinds that the SA has, or may have, for us */
+        usec_t next_at, wait;
+
+        /* The request under way. */
+        bool in_flight;
+        uint64_t cookie;      /* of the last request; 0 in `expected`: its answer is of no interest any more */
+        uint64_t expected;
+        enum kind kind;
+        struct inform_info asked;
+        bool was_held;
+
+        struct recent recent[RECENT]; /* a ring */
+        unsigned n_recent;            /* ever */
+        struct notice queue[NOTICES_MAX_QUEUED]; /* a ring */
+        unsigned first, n_queued;
+};
+
+struct notices *notices_new(void)
+{
+        struct notices *n = calloc(1, sizeof(*n));
+
+        if (n)
+                n->next_at = USEC_INFINITY;
+        return n;
+}
+
+struct notices *notices_free(struct notices *n)
+{
+        free(n);
+        return NULL;
+}
+
+/* --- the subscription ------------------------------------------------------------------------------------------------ */
+
+static void begin_round(struct notices *n, usec_t when, unsigned wanted)
+{
+        n->wanted = wanted;
+        n->settled = 0;
+        n->next_at = when;
+}
+
+void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, bool again)
+{
+        bool is_there = sa->lid.v != 0 && sa->lid.v <= LID_MAX_UNICAST;
+        bool moved = sa->lid.v != n->sa.lid.v;
+
+        if (!moved && sa->sl == n->sa.sl && sa->sm_key == n->sa.sm_key && !again)
+                return;
+        n->sa = *sa;
+        n->expected = 0;
+        n->wait = 0;
+        if (moved)
+                n->held = 0;
+        n->status.mad_status = 0;
+        n->status.key_unanswered = false;
+        n->status.state = is_there ? NOTICES_SUBSCRIBING : NOTICES_OFF;
+        begin_round(n, is_there ? now : USEC_INFINITY, BY_NUMBER);
+}
+
+/* What to do next in this round; N_KINDS: it is over. */
+static enum kind next_kind(const struct notices *n, bool *ret_subscribe)
+{
+        unsigned want = n->wanted & ~n->settled;
+        unsigned todo = want ? want : n->held & ~n->wanted & ~n->settled;
+
+        *ret_subscribe = want != 0;
+        for (enum kind k = 0; k < N_KINDS; k++)
+                if (todo & BIT(k))
+                        return k;
+        return N_KINDS;
+}
+
+static bool next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct notices *n = state;
+        bool subscribe;
+        uint64_t key;
+        enum kind kind;
+
+        if (n->in_flight || now < n->next_at)
+                return false;
+        kind = next_kind(n, &subscribe);
+        if (kind == N_KINDS)
+                return false;
+        n->kind = kind;
+        n->asked = kinds[kind];
+        n->asked.subscribe = subscribe;
+        n->was_held = n->held & BIT(kind);
+        n->held |= BIT(kind);
+        /* what is taken back was asked for with the key */
+        key = subscribe && n->status.key_unanswered ? 0 : n->sa.sm_key;
+        inform_info_request(&n->asked, n->sa.lid, n->sa.sl, key, ret);
+        ret->cookie = n->expected = ++n->cookie;
+        ret->retries = subscribe ? STAGE_RETRIES : RETRIES_TO_LEAVE;
+        n->in_flight = true;
+        return true;
+}
+
+static usec_t due(const void *state)
+{
+        const struct notices *n = state;
+
+        return n->in_flight ? USEC_INFINITY : n->next_at;
+}
+
+static void fail(struct notices *n, usec_t now, enum notices_state state, uint16_t mad_status)
+{
+        n->status.state = state;
+        n->status.mad_status = mad_status;
+        n->status.key_unanswered = false;
+        n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);
+        begin_round(n, now + n->wait, BY_NUMBER);
+}
+
+/* One kind is done with, for good or bad: on, or the round is over. */
+static void settle(struct notices *n, usec_t now)
+{
+        bool ignored;
+
+        n->settled |= BIT(n->kind);
+        if ((n->wanted & ~n->settled) == 0) {
+                n->status.state = NOTICES_SUBSCRIBED;
+                n->status.mad_status = 0;
+                n->wait = 0;
+        }
+        if (next_kind(n, &ignored) == N_KINDS)
+                begin_round(n, now + REFRESH, n->wanted);
+}
+
+static void refused(struct notices *n, usec_t now, uint16_t mad_status)
+{
+        if (!n->was_held)
+                n->held &= ~BIT(n->kind);
+        if (n->wanted == BY_NUMBER)
+                begin_round(n, now, BY_TYPE);
+        else
+                fail(n, now, NOTICES_REFUSED, mad_status);
+}
+
+static void unanswered(struct notices *n, usec_t now, bool silence)
+{
+        if (silence && n->wanted == BY_NUMBER && n->sa.sm_key != 0) {
+                n->status.key_unanswered = true;
+                begin_round(n, now, BY_TYPE);
+        } else {
+                fail(n, now, NOTICES_UNANSWERED, 0);
+        }
+}
+
+static void subscribe_ended(struct notices *n, usec_t now, const struct mad_result *result)
+{
+        switch (result->outcome) {
+        case MAD_ANSWERED:
+                if (inform_info_is_taken(&n->asked, result->data))
+                        settle(n, now);
+                else
+                        refused(n, now, 0);
+                break;
+        case MAD_REFUSED:
+                refused(n, now, result->mad_status);
+                break;
+        case MAD_TIMED_OUT:
+        case MAD_BUSY:
+        case MAD_UNSENT:
+                unanswered(n, now, result->outcome == MAD_TIMED_OUT);
+                break;
+        }
+}
+
+/* Refused: the SA had forgotten it. Unanswered: next time, but if our SM_Key is wrong it never took anything. */
+static void leave_ended(struct notices *n, usec_t now, const struct mad_result *result)
+{
+        if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED || n->status.key_unanswered)
+                n->held &= ~BIT(n->kind);
+        settle(n, now);
+}
+
+static void result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct notices *n = state;
+
+        if (!n->in_flight || result->cookie != n->cookie)
+                return;
+        n->in_flight = false;
+        if (n->expected != n->cookie)
+                return; /* the SA is another one since, or may have forgotten us: all begins anew */
+        n->expected = 0;
+        if (n->asked.subscribe)
+                subscribe_ended(n, now, result);
+        else
+                leave_ended(n, now, result);
+}
+
+static void reset(void *state, usec_t now)
+{
+        struct notices *n = state;
+
+        if (n->in_flight && n->next_at != USEC_INFINITY)
+                n->next_at = now;
+        n->in_flight = false;
+        n->expected = 0;
+}
+
+/* --- Reports --------------------------------------------------------------------------------------------------------- */
+
+/* The SA sends the very same MAD again, transaction ID and all. */
+static bool is_repeated(const struct notices *n, usec_t now, const struct mad_frame *frame)
+{
+        for (unsigned i = 0; i < MIN(n->n_recent, (unsigned) RECENT); i++) {
+                const struct recent *r = &n->recent[i];
+
+                if (now - r->when < RECENT_FOR && r->frame.lid.v == frame->lid.v &&
+                    memcmp(r->frame.mad, frame->mad, MAD_SIZE) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void remember(struct notices *n, usec_t now, const struct mad_frame *frame)
+{
+        struct recent *r = &n->recent[n->n_recent % RECENT];
+
+        r->frame = *frame;
+        r->when = now;
+        /* which of the two halves of its range the number is in does not matter, but it must not come back to 0 */
+        n->n_recent = n->n_recent + 1 < 2 * RECENT ? n->n_recent + 1 : RECENT;
+}
+
+static void deliver(struct notices *n, const struct notice *notice)
+{
+        n->status.n_reports++;
+        if (n->n_queued == NOTICES_MAX_QUEUED) {
+                n->status.n_lost++;
+                return;
+        }
+        n->queue[(n->first + n->n_queued++) % NOTICES_MAX_QUEUED] = *notice;
+}
+
+static bool report(void *state, usec_t now, const struct mad_frame *frame)
+{
+        struct notices *n = state;
+        uint8_t data[MAD_DATA_SIZE];
+        struct notice notice;
+
+        if (n->status.state == NOTICES_OFF || !mad_frame_is_report(frame))
+                return false;
+        if (frame->lid.v != n->sa.lid.v) {
+                n->status.n_foreign++;
+                return false;
+        }
+        if (is_repeated(n, now, frame)) {
+                n->status.n_repeated++;
+                return true;
+        }
+        mad_frame_get_data(frame, MAD_CLASS_SA, data);
+        switch (notice_decode(data, &notice)) {
+        case 0:
+                remember(n, now, frame);
+                deliver(n, &notice);
+                break;
+        case -ENOMSG:
+                n->status.n_others++;
+                break;
+        default:
+                n->status.n_malformed++;
+                break;
+        }
+        return true;
+}
+
+bool notices_next(struct notices *n, struct notice *ret)
+{
+        if (n->n_queued == 0)
+                return false;
+        *ret = n->queue[n->first];
+        n->first = (n->first + 1) % NOTICES_MAX_QUEUED;
+        n->n_queued--;
+        return true;
+}
+
+struct mad_side_stage notices_stage(struct notices *n)
+{
+        return (struct mad_side_stage) {
+                .state = n,
+                .next = next,
+                .result = result,
+                .due = due,
+                .report = report,
+                .reset = reset,
+        };
+}
+
+void notices_get_status(const struct notices *n, struct notices_status *ret)
+{
+        *ret = n->status;
+        ret->by_type = n->wanted == BY_TYPE;
+}
