@@ -14,6 +14,7 @@ FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
+FLOW["doctor"] = FLOW["verify"] | {"verify"}
 FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["notices"] = {"util", "ib", "subnet"}
