@@ -20,6 +20,7 @@ include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
 include tests/unit/watch.mk
+include tests/unit/notices.mk
 include tests/unit/kernel.mk
 include tests/unit/shell.mk
 include tests/unit/m_key.mk

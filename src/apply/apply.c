@@ -15,6 +15,7 @@ enum task_step {
         TASK_READING, /* the block as it is now, before it is written */
         TASK_SET,     /* read, and as expected: to be set */
         TASK_SETTING,
+        TASK_COUNTING, /* a Set was not answered: the port's M_KeyViolations */
         TASK_ENDED,
 };
 
@@ -23,6 +24,8 @@ struct task {
         enum task_step step;
         uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
         enum mad_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        bool counted;                         /* violations are known */
+        uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
 };
@@ -183,6 +186,12 @@ static enum apply_reason reason_of(enum mad_outcome outcome)
         return APPLY_OK;
 }
 
+/* A task whose port was read once more, and holds what it held before its last Set. */
+static enum apply_reason reason_of_set(const struct task *t)
+{
+        return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
+}
+
 static void doubt(struct observed_table *t, struct p_key key)
 {
         uint16_t i;
@@ -295,7 +304,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         } else if (!blocks_equal(ap, w, entries, t->before)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
         } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
                 t->step = TASK_SET;
                 task_ready(ap, i);
@@ -341,7 +350,7 @@ static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SM
         } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
         } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of(t->last_set));
+                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
                 memcpy(t->port_info, data, SMP_DATA_SIZE);
                 port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
@@ -516,7 +525,7 @@ static void address(struct apply *ap, const struct plan_write *w, struct mad_req
         *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
-                .key = ap->options.m_key,
+                .key = m_keys_get(ap->options.m_keys, p->guid),
                 .method = MAD_GET,
                 .retries = ap->options.retries,
         };
@@ -559,6 +568,15 @@ static void make_set(struct apply *ap, const struct plan_write *w, struct task *
         ap->sets_sent++;
 }
 
+/* The port whose M_Key it is: of a switch's ports that is port 0. */
+static void make_count(const struct apply *ap, const struct plan_write *w, struct mad_request *ret)
+{
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
+
+        ret->attribute = SMP_ATTR_PORT_INFO;
+        ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;
+}
+
 static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
         uint32_t i;
@@ -576,6 +594,8 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 ret->cookie = make_cookie(COOKIE_TASK, i);
                 if (ap->tasks[i].step == TASK_SET)
                         make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
+                else if (ap->tasks[i].step == TASK_COUNTING)
+                        make_count(ap, write_of(ap, i), ret);
                 return true;
         }
         return false;
@@ -599,36 +619,64 @@ static bool apply_next(void *state, struct mad_request *ret)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+/* Nobody but us writes with our key: a counter that moved from one Set of ours to the next was moved by that. */
+static void count_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
-        const struct plan_write *w = write_of(ap, i);
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
-        bool setting = t->step == TASK_SETTING;
+        struct port_info pi;
 
-        if (result->outcome != MAD_ANSWERED) {
-                if (!setting) {
-                        task_fail_unanswered(ap, i, result);
-                } else {
-                        /* it may have been carried out all the same; what was refused is not sent again */
-                        if (result->outcome == MAD_REFUSED)
-                                t->rounds = UINT8_MAX;
-                        t->last_set = result->outcome;
-                        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
-                        t->step = TASK_READING;
-                        task_ready(ap, i);
-                }
-        } else if (w->kind == WRITE_BLOCK) {
-                p_key_block_decode(result->data, entries);
-                if (setting)
-                        block_set(ap, i, entries);
-                else
-                        block_read(ap, i, entries);
-        } else if (setting) {
-                enforcement_set(ap, i, result->data);
-        } else {
-                enforcement_read(ap, i, result->data);
+        if (result->outcome == MAD_ANSWERED) {
+                port_info_decode(result->data, &pi);
+                if (t->counted && pi.m_key_violations > t->violations)
+                        ap->outcomes[ap->phase][i].m_key_counted = true;
+                t->counted = true;
+                t->violations = pi.m_key_violations;
         }
+        t->step = TASK_READING;
+        task_ready(ap, i);
+}
+
+/* It may have been carried out all the same; what was refused is not sent again. */
+static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        struct task *t = &ap->tasks[i];
+
+        if (result->outcome == MAD_REFUSED)
+                t->rounds = UINT8_MAX;
+        t->last_set = result->outcome;
+        ap->outcomes[ap->phase][i].mad_status = result->mad_status;
+        t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;
+        task_ready(ap, i);
+}
+
+static void block_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool setting)
+{
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        p_key_block_decode(result->data, entries);
+        if (setting)
+                block_set(ap, i, entries);
+        else
+                block_read(ap, i, entries);
+}
+
+static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        enum task_step step = ap->tasks[i].step;
+        bool setting = step == TASK_SETTING;
+
+        if (step == TASK_COUNTING)
+                count_result(ap, i, result);
+        else if (result->outcome != MAD_ANSWERED && setting)
+                set_unanswered(ap, i, result);
+        else if (result->outcome != MAD_ANSWERED)
+                task_fail_unanswered(ap, i, result);
+        else if (write_of(ap, i)->kind == WRITE_BLOCK)
+                block_result(ap, i, result, setting);
+        else if (setting)
+                enforcement_set(ap, i, result->data);
+        else
+                enforcement_read(ap, i, result->data);
 }
 
 static void fail_read_back(struct apply *ap, const struct touched *t, enum apply_reason reason, uint16_t mad_status)
@@ -816,6 +864,8 @@ const char *apply_reason_to_string(enum apply_reason r)
                 return "ok";
         case APPLY_TIMEOUT:
                 return "timeout";
+        case APPLY_SET_UNANSWERED:
+                return "set-unanswered";
         case APPLY_STATUS:
                 return "status";
         case APPLY_BUSY:

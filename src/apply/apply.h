@@ -6,8 +6,9 @@
  *
  * A stage (subnet/stage.h) over the plan's phases. Each write is: read the block; if it is not what the plan rests on,
  * do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again: the
- * block is read, and what is there decides. The next phase begins when every write of this one has ended. When all phases
- * are through, every touched block is read back once more.
+ * block is read, and what is there decides. Before that the port's M_KeyViolations are read: a port that answers reads, and
+ * counts what it does not carry out, was sent the wrong M_Key. The next phase begins when every write of this one has
+ * ended. When all phases are through, every touched block is read back once more.
  *
  * If a write of a phase cannot be confirmed, the bases that it touched are held back from all later phases, on all ports:
  * a grant must not follow a revoke that may not have happened. The rest goes on. What was held back is named.
@@ -17,6 +18,7 @@
  * This folder refuses to know why the plan is as it is.
  */
 
+#include "ib/m_keys.h"
 #include "plan/plan.h"
 #include "subnet/stage.h"
 
@@ -33,6 +35,7 @@ enum apply_state {
 enum apply_reason {
         APPLY_OK,
         APPLY_TIMEOUT,       /* no answer */
+        APPLY_SET_UNANSWERED, /* answers reads, before and after each Set, but no Set: most likely a wrong M_Key */
         APPLY_STATUS,        /* refused: MAD status */
         APPLY_BUSY,
         APPLY_UNSENT,
@@ -48,10 +51,11 @@ struct apply_outcome {
         enum apply_reason reason;
         uint16_t mad_status; /* of APPLY_STATUS */
         bool partly_held;    /* written, but without the bases that were held back */
+        bool m_key_counted;  /* of APPLY_SET_UNANSWERED: the port's M_KeyViolations moved from one Set to the next */
 };
 
 struct apply_options {
-        uint64_t m_key;
+        const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;     /* of reads, in the engine; and of read-and-set rounds */
 };
 

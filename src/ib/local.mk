@@ -1,5 +1,7 @@
 # ib/
 libpkeyd_core_la_SOURCES += \
+	src/ib/m_keys.c \
+	src/ib/m_keys.h \
 	src/ib/mad.c \
 	src/ib/mad.h \
 	src/ib/sa.c \

@@ -78,6 +78,7 @@ void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
                 .enforce_inbound = field(data, IB_PORT_PART_EN_INB_F),
                 .enforce_outbound = field(data, IB_PORT_PART_EN_OUTB_F),
                 .p_key_violations = (uint16_t) field(data, IB_PORT_PKEY_VIOL_F),
+                .m_key_violations = (uint16_t) field(data, IB_PORT_MKEY_VIOL_F),
         };
 }
 

@@ -46,7 +46,7 @@ struct port_info {
         uint8_t lmc;
         enum port_state state;
         bool enforce_inbound, enforce_outbound;
-        uint16_t p_key_violations;
+        uint16_t p_key_violations, m_key_violations;
 };
 
 /* How a port is protected, and whether a subnet manager is behind it. Of PortInfo, too; apart, for only who asks for it needs

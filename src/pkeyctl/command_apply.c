@@ -117,7 +117,7 @@ static void save_memory(struct context *ctx)
 
 static int write_tables(struct context *ctx, struct run *run, struct apply_result *result)
 {
-        const struct apply_options options = { .retries = STAGE_RETRIES };
+        const struct apply_options options = { .m_keys = ctx->m_keys, .retries = STAGE_RETRIES };
         struct mad_stage stage;
         int r;
 

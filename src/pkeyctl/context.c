@@ -17,6 +17,7 @@ int context_init(struct context *ctx, const struct options *options)
 void context_done(struct context *ctx)
 {
         (void) fabric_free(ctx->fabric);
+        (void) m_keys_free(ctx->m_keys);
         (void) sd_event_unref(ctx->event);
         (void) state_dir_close(ctx->state);
         (void) index_memory_free(ctx->memory);

@@ -52,6 +52,7 @@ struct context {
         /* the fabric; policy may be absent, then memberships, desired and plan are NULL */
         sd_event *event;
         struct fabric *fabric;
+        struct m_keys *m_keys;         /* owned; NULL: none */
         struct subnet *subnet;
         struct observed *observed;
         struct memberships *memberships;

@@ -120,7 +120,7 @@ static json_t *failed_write(struct doc *d, struct context *ctx, const struct pla
         doc_put(d, o, "phase", doc_text(plan_phase_to_string(step->phase)));
         doc_put(d, o, "reason",
                 doc_text(outcome->state == APPLY_HELD ? "held-back" : apply_reason_to_string(outcome->reason)));
-        doc_put(d, o, "detail", doc_text(output_reason(ctx, outcome)));
+        doc_put(d, o, "detail", doc_text(output_reason(ctx, w->port, outcome)));
         return o;
 }
 

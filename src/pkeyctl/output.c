@@ -22,6 +22,11 @@ const char *output_partition(const struct context *ctx, uint16_t base)
         return i < 0 ? "" : ctx->policy->partitions[i].name;
 }
 
+static enum m_key_source m_key_source(const struct context *ctx, uint32_t port)
+{
+        return m_keys_source(ctx->m_keys, ctx->subnet->ports[port].guid);
+}
+
 const char *output_failure(struct context *ctx, uint32_t port)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
@@ -30,7 +35,8 @@ const char *output_failure(struct context *ctx, uint32_t port)
         case MAD_ANSWERED:
                 return "its table was not read";
         case MAD_TIMED_OUT:
-                return "no answer (the node is hung, MADs are lost, or the M_Key is not the right one)";
+                return arena_printf(ctx->arena, "no answer (the node is hung, MADs are lost, %s)",
+                                    m_key_source_to_string(m_key_source(ctx, port)));
         case MAD_REFUSED:
                 return arena_printf(ctx->arena, "refused with status 0x%04x (%s)", t->mad_status,
                                     mad_status_to_string(t->mad_status));
@@ -42,13 +48,15 @@ const char *output_failure(struct context *ctx, uint32_t port)
         return "?";
 }
 
-const char *output_reason(struct context *ctx, const struct apply_outcome *outcome)
+const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome)
 {
         switch (outcome->reason) {
         case APPLY_OK:
                 return "its bases were held back, for an earlier write of them was not confirmed";
         case APPLY_TIMEOUT:
-                return "no answer";
+                return arena_printf(ctx->arena, "no answer (the node is hung, MADs are lost, %s)", m_key_source_to_string(m_key_source(ctx, port)));
+        case APPLY_SET_UNANSWERED:
+                return m_key_source_of_reader(m_key_source(ctx, port), outcome->m_key_counted);
         case APPLY_STATUS:
                 return arena_printf(ctx->arena, "refused with status 0x%04x (%s)", outcome->mad_status,
                                     mad_status_to_string(outcome->mad_status));

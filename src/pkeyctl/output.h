@@ -100,8 +100,8 @@ const char *output_node(const struct context *ctx, uint32_t port);
 const char *output_partition(const struct context *ctx, uint16_t base);
 /* Why a port's table was not read. */
 const char *output_failure(struct context *ctx, uint32_t port);
-/* One sentence about an outcome of apply. */
-const char *output_reason(struct context *ctx, const struct apply_outcome *outcome);
+/* One sentence about an outcome of apply on that port. */
+const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome);
 /* What stands between two endports, or through what they talk, in words. */
 const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
                            bool by_policy);

@@ -7,6 +7,7 @@
 #include "desired/assume.h"
 #include "pkeyctl/progress.h"
 #include "shell/file.h"
+#include "shell/secret.h"
 #include "subnet/survey.h"
 
 #define SETTINGS_MAX_SIZE     (1u << 20)
@@ -251,9 +252,13 @@ int pipeline_discover(struct context *ctx)
                 if (r < 0)
                         return complain_host(ctx, r, "event loop");
         }
+        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &ctx->m_keys);
+        if (r < 0)
+                return r;
         r = fabric_new(ctx->event, &ctx->settings, &ctx->fabric);
         if (r < 0)
                 return complain_host(ctx, r, "InfiniBand port");
+        fabric_set_m_key(ctx->fabric, m_keys_common(ctx->m_keys));
         r = fabric_discover(ctx->fabric, ctx->arena, &ctx->subnet, ignore_done, NULL);
         if (r >= 0)
                 r = fabric_wait(ctx->fabric, progress_show, &progress);
@@ -297,7 +302,9 @@ static int assume_unread(struct context *ctx)
 
 int pipeline_survey(struct context *ctx, const uint32_t *ports, uint32_t n_ports)
 {
-        const struct survey_options options = { .retries = STAGE_RETRIES, .ports = ports, .n_ports = n_ports };
+        const struct survey_options options = {
+                .m_keys = ctx->m_keys, .retries = STAGE_RETRIES, .ports = ports, .n_ports = n_ports,
+        };
         struct mad_stage stage;
         struct survey *survey;
         int r;

@@ -11,7 +11,8 @@ static int add_failure(struct context *ctx, struct table *t, const struct plan_s
                        const struct apply_outcome *outcome)
 {
         const struct plan_write *write = &step->writes[w];
-        const char *label = subnet_port_label(ctx->arena, ctx->subnet, write->port), *why = output_reason(ctx, outcome);
+        const char *label = subnet_port_label(ctx->arena, ctx->subnet, write->port);
+        const char *why = output_reason(ctx, write->port, outcome);
         char block[8];
 
         if (!label || !why)

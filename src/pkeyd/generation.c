@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shell/file.h"
+#include "shell/secret.h"
 
 #define MAX_SETTINGS_SIZE (1u << 20)
 #define MAX_SAID          4096
@@ -15,6 +16,7 @@ struct generation *generation_free(struct generation *g)
         if (!g)
                 return NULL;
         arena_free(g->arena);
+        (void) m_keys_free(g->m_keys);
         free(g->said);
         free(g);
         return NULL;
@@ -49,7 +51,7 @@ static int override_settings(struct generation *g, const struct options *o)
 }
 
 /* Only the file that nobody named may be absent. */
-static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+static int load_settings_file(struct generation *g, const struct options *o, struct findings *findings)
 {
         int r;
 
@@ -69,6 +71,14 @@ static int load_settings(struct generation *g, const struct options *o, struct f
         if (r < 0)
                 return r;
         return override_settings(g, o);
+}
+
+/* With what the settings name. */
+static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+{
+        int r = load_settings_file(g, o, findings);
+
+        return r < 0 ? r : secret_read_m_keys(g->settings, findings, &g->m_keys);
 }
 
 static int load_policy(struct generation *g, const struct options *o, struct findings *findings)
@@ -138,7 +148,8 @@ bool generation_has_policy(const struct generation *g, const char *bytes, size_t
 bool generation_equal(const struct generation *a, const struct generation *b)
 {
         return generation_has_policy(a, b->policy_bytes, b->n_policy_bytes) &&
-               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes);
+               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes) &&
+               m_keys_equal(a->m_keys, b->m_keys);
 }
 
 /* FNV-1a */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include "ib/m_keys.h"
 #include "pkeyd/options.h"
 #include "policy/policy.h"
 #include "settings/settings.h"
@@ -14,6 +15,7 @@ struct generation {
         uint64_t number;
         struct settings *settings;
         struct policy *policy;
+        struct m_keys *m_keys; /* owned; NULL: none */
         const char *settings_bytes, *policy_bytes;
         size_t n_settings_bytes, n_policy_bytes;
         uint64_t *said;      /* malloc'ed; digests of findings that were logged, ascending by time */
@@ -32,7 +34,7 @@ int generation_load(const struct options *o, struct findings *findings, struct g
 int generation_load_remembered(const struct options *o, const char *policy_bytes, size_t n, uint64_t number,
                                struct findings *findings, struct generation **ret);
 
-/* True if both files had the same bytes. */
+/* True if both files had the same bytes, and the M_Keys are the same. */
 bool generation_equal(const struct generation *a, const struct generation *b);
 bool generation_has_policy(const struct generation *g, const char *bytes, size_t n);
 

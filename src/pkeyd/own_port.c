@@ -12,7 +12,8 @@ static bool own_port_next(void *state, struct mad_request *ret)
                 return false;
         p->asked = true;
         *ret = (struct mad_request) {
-                .route = { .hops = 0 }, .method = MAD_GET, .attribute = SMP_ATTR_PORT_INFO, .retries = MAX_RETRIES,
+                .route = { .hops = 0 }, .method = MAD_GET, .attribute = SMP_ATTR_PORT_INFO, .key = p->m_key,
+                .retries = MAX_RETRIES,
         };
         return true;
 }
@@ -40,9 +41,9 @@ static void own_port_progress(const void *state, uint64_t *ret_done, uint64_t *r
         *ret_total = 1;
 }
 
-struct mad_stage own_port_stage(struct own_port *p)
+struct mad_stage own_port_stage(struct own_port *p, uint64_t m_key)
 {
-        *p = (struct own_port) {};
+        *p = (struct own_port) { .m_key = m_key };
         return (struct mad_stage) {
                 .state = p,
                 .next = own_port_next,

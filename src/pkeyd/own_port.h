@@ -9,12 +9,13 @@
  * port's own SMA is who decides, and under a simulator the only one that is up to date.
  */
 struct own_port {
+        uint64_t m_key;
         bool asked, done;
         enum mad_outcome outcome;
         struct port_info info; /* if outcome is MAD_ANSWERED */
 };
 
-/* Borrows p, which need not be initialised. */
-struct mad_stage own_port_stage(struct own_port *p);
+/* Borrows p, which need not be initialised. m_key: of the port that is asked. */
+struct mad_stage own_port_stage(struct own_port *p, uint64_t m_key);
 /* Why there is no work to be done through this port yet; NULL: there is. A static string. */
 const char *own_port_why_wait(const struct own_port *p);

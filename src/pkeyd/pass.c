@@ -25,6 +25,7 @@ enum pass_step {
 
 struct pass {
         struct daemon *d;
+        struct m_keys *m_keys;        /* of what was wanted when it began; a reload may put others in force meanwhile */
         enum pass_kind kind;
         enum pass_step step;
         struct own_port own_port;
@@ -50,6 +51,7 @@ struct pass *pass_free(struct pass *p)
         state_unlock(&p->d->state);
         sd_event_source_disable_unref(p->lock_timer);
         picture_free(p->new_picture);
+        (void) m_keys_free(p->m_keys);
         arena_free(p->arena);
         free(p);
         return NULL;
@@ -174,7 +176,7 @@ static void on_applied(int r, void *userdata)
 
 static void apply(struct pass *p)
 {
-        struct apply_options options = { .retries = STAGE_RETRIES };
+        struct apply_options options = { .m_keys = p->generation->m_keys, .retries = STAGE_RETRIES };
         struct daemon *d = p->d;
         struct mad_stage stage;
         int r;
@@ -414,7 +416,7 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 
 static void survey(struct pass *p)
 {
-        struct survey_options options = { .retries = STAGE_RETRIES };
+        struct survey_options options = { .m_keys = p->m_keys, .retries = STAGE_RETRIES };
         struct mad_stage stage;
         int r;
 
@@ -457,6 +459,7 @@ static void discover(struct pass *p)
         int r;
 
         p->step = STEP_DISCOVER;
+        fabric_set_m_key(p->d->fabric, m_keys_common(p->m_keys));
         p->new_picture = picture_new();
         r = p->new_picture ? fabric_discover(p->d->fabric, p->new_picture->arena, &p->new_picture->subnet,
                                              on_discovered, p)
@@ -488,7 +491,8 @@ static void on_own_port(int r, void *userdata)
 
 static void ask_own_port(struct pass *p)
 {
-        struct mad_stage stage = own_port_stage(&p->own_port);
+        uint64_t m_key = m_keys_get(p->m_keys, fabric_local_port(p->d->fabric)->port_guid);
+        struct mad_stage stage = own_port_stage(&p->own_port, m_key);
         int r;
 
         p->step = STEP_OWN_PORT;
@@ -510,6 +514,7 @@ int pass_start(struct daemon *d, enum pass_kind kind)
                 free(p);
                 return -ENOMEM;
         }
+        p->m_keys = m_keys_ref(daemon_wanted(d)->m_keys);
         d->pass = p;
         switch (kind) {
         case PASS_FULL:

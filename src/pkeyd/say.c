@@ -115,6 +115,12 @@ static const char *sentence_of(const struct watch_event *e)
         return "";
 }
 
+/* What M_Keys have to do with it. */
+static const char *m_key_of_silent(const struct generation *g, struct guid port_guid)
+{
+        return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));
+}
+
 static void say_one(const struct journal *j, enum journal_event event, const struct generation *g,
                     const struct watch_event *e)
 {
@@ -136,9 +142,10 @@ static void say_one(const struct journal *j, enum journal_event event, const str
         }
         if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
+        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
+                line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
-                line_add(&detail, "%s%s", mad_outcome_to_string(e->failure),
-                         e->failure == MAD_TIMED_OUT ? "; a wrong M_Key gets no answer either" : "");
+                line_add(&detail, "%s", mad_outcome_to_string(e->failure));
         journal_event(j, event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, sentence_of(e),
                       detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
 }
@@ -211,6 +218,10 @@ static void say_failed_write(const struct journal *j, const struct generation *g
         line_add(&reason, "%s", apply_reason_to_string(o->reason));
         if (o->reason == APPLY_STATUS)
                 line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
+        if (o->reason == APPLY_SET_UNANSWERED)
+                line_add(&reason, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
+        if (o->reason == APPLY_TIMEOUT)
+                line_add(&reason, ": the node is hung, MADs are lost, %s", m_key_of_silent(g, p->guid));
         if (w->kind == WRITE_BLOCK)
                 journal_event(j, EVENT_WRITE_FAILED, &about,
                               "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?",

@@ -338,6 +338,7 @@ int discovery_run(struct arena *a, const struct local_port *lp, const struct dis
         ca[sizeof(ca) - 1] = '\0';
         for (int i = 0; !fabric && i < DISCOVERY_TRIES; i++)
                 fabric = ibnd_discover_fabric(ca, (int) lp->port, NULL, &config);
+        explicit_bzero(&config, sizeof(config));
         if (!fabric)
                 return -EIO;
         d.fabric = fabric;

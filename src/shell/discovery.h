@@ -7,7 +7,7 @@
 struct discovery_options {
         unsigned max_smps;  /* SMPs in flight */
         usec_t timeout;     /* for one of them */
-        uint64_t m_key;
+        uint64_t m_key;     /* in everything that is asked: libibnetdisc knows one for the whole fabric */
 };
 
 /* Discovers the fabric through one port with libibnetdisc and makes a picture of it. Blocks for as long as that takes (a

@@ -61,6 +61,7 @@ static int follow_order(struct arena *a)
         if (read(STDIN_FILENO, &order, sizeof(order)) != sizeof(order))
                 return -EPIPE;
         r = discovery_run(a, &order.lp, &order.options, &subnet);
+        explicit_bzero(&order, sizeof(order));
         if (r == 0)
                 r = subnet_flatten(a, subnet, &bytes, &n);
         if (r == 0)
@@ -228,6 +229,7 @@ int discovery_run_apart(struct arena *a, const struct local_port *lp, const stru
         order.lp = *lp;
         order.options = *options;
         r = run_process(&order, &result);
+        explicit_bzero(&order, sizeof(order));
         if (r < 0)
                 return r;
         return subnet_unflatten(a, result.bytes, result.n, ret);

@@ -8,8 +8,8 @@
  * some 80 bytes for each port of each switch each time, and waits for ever for an answer that its device never gives back.
  * Neither matters in a process that ends.
  *
- * The process is the same program again, with one argument; what to do comes in through its standard input, the picture
- * goes out through a pipe.
+ * The process is the same program again, with one argument; what to do (with the M_Key, which must not show in arguments
+ * or environment) comes in through its standard input, the picture goes out through a pipe.
  */
 
 /* As discovery_run; -ETIMEDOUT: it took more than a few minutes and was ended. May run in a thread. */

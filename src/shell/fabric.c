@@ -39,6 +39,7 @@ struct fabric {
         unsigned port_number;
         unsigned max_smps;
         usec_t timeout;
+        uint64_t m_key;     /* of discoveries */
         struct local_port lp;
         struct mad_engine *engine;
         struct mad_port *port; /* open from the first stage after a discovery on */
@@ -156,6 +157,7 @@ struct fabric *fabric_free(struct fabric *f)
                 (void) close(f->discovery.event_fd);
         (void) mad_engine_free(f->engine);
         free(f->ca);
+        explicit_bzero(f, sizeof(*f)); /* M_Keys */
         free(f);
         return NULL;
 }
@@ -200,6 +202,11 @@ static void *discover(void *argument)
         return NULL;
 }
 
+void fabric_set_m_key(struct fabric *f, uint64_t m_key)
+{
+        f->m_key = m_key;
+}
+
 void fabric_discover_apart(struct fabric *f)
 {
         f->discovery.apart = true;
@@ -214,7 +221,8 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
         if (!f->discovery.apart)
                 close_port(f);
         f->discovery.lp = f->lp;
-        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout };
+        f->discovery.options = (struct discovery_options) { .max_smps = f->max_smps, .timeout = f->timeout,
+                                                            .m_key = f->m_key };
         f->discovery.arena = arena;
         f->discovery.subnet = NULL;
         r = thread_start(&f->thread, discover, &f->discovery);

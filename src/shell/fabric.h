@@ -36,6 +36,9 @@ int fabric_refresh_port(struct fabric *f);
 int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_subnet, fabric_done_t done,
                     void *userdata);
 
+/* The M_Key of what discoveries ask, see m_keys_common: libibnetdisc knows only one. 0 until it is set. */
+void fabric_set_m_key(struct fabric *f, uint64_t m_key);
+
 /* From now on discoveries run in a process of their own (see discovery_process.h, which main() must heed). For a program
  * that discovers again and again. */
 void fabric_discover_apart(struct fabric *f);

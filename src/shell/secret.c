@@ -151,3 +151,14 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
                 return complain_errno(findings, ret->path, -fd);
         return read_file(fd, is_credential, max, findings, ret);
 }
+
+int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)
+{
+        _cleanup_secret_ struct secret secret;
+        int r = secret_read(settings->m_key_file, "m_key", M_KEYS_MAX_FILE_SIZE, findings, &secret);
+
+        *ret = NULL;
+        if (r < 0 || !secret.bytes)
+                return r;
+        return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include "ib/m_keys.h"
+#include "settings/settings.h"
 #include "shell/shell.h"
 #include "util/findings.h"
 
@@ -26,3 +28,6 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
 /* Wipes and frees. */
 void secret_done(struct secret *s);
 #define _cleanup_secret_ _cleanup_(secret_done)
+
+/* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
+int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret);

@@ -184,7 +184,7 @@ static bool survey_next(void *state, struct mad_request *ret)
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_P_KEY_TABLE,
                 .modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block),
-                .key = s->options.m_key,
+                .key = m_keys_get(s->options.m_keys, p->guid),
                 .retries = s->options.retries,
         };
         return true;

@@ -11,13 +11,14 @@
  * as MAD_REFUSED with status 0.
  */
 
+#include "ib/m_keys.h"
 #include "subnet/observed.h"
 #include "subnet/stage.h"
 
 struct survey;
 
 struct survey_options {
-        uint64_t m_key;
+        const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;

@@ -7,8 +7,10 @@
  */
 
 #include "policy/policy.h"
+#include "subnet/observed.h"
 #include "util/arena.h"
 #include "violations/history.h"
+#include "violations/lids.h"
 #include "violations/violations.h"
 
 /* What is known; each of the pointers may be NULL. */
@@ -17,6 +19,9 @@ struct attribution_context {
         const struct memberships *memberships;     /* in force, of that subnet */
         const struct membership_history *history;
         usec_t now;
+        const struct observed *observed;           /* of that subnet: whether a switch port checks P_Keys after what was
+                                                      written since discovery; without it the subnet's own bits count */
+        const struct lid_map *lids;                /* of that subnet; spares a look at all ports for each LID of a notice */
 };
 
 /* The parts that become fields, and the sentence. Strings live in the arena, NULL: not known. */
@@ -36,6 +41,6 @@ struct attribution {
 /* Returns 0 or -ENOMEM. */
 int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
                         struct attribution *ret);
-/* The same for a record, for lists ("PortRcvConstraintErrors of leaf07/12: ..."). */
+/* The same for a record, for lists: all of it, and when it began and when the last came. */
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
                                const struct attribution_context *c, struct attribution *ret);

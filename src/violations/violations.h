@@ -68,6 +68,7 @@ struct violation_record {
         usec_t first, last;       /* when it first and last counted something */
         usec_t episode_began;
         bool saturated;           /* the counter is at its maximum: there may have been more */
+        unsigned bits;            /* of the counter; 0: it is none, or nobody said */
 };
 
 enum violation_kind {

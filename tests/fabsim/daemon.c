@@ -231,7 +231,7 @@ static int survey_all(struct pass *p)
 {
         struct sim *s = p->s;
         struct sim_daemon *d = p->d;
-        struct survey_options options = { .retries = d->retries };
+        struct survey_options options = { .m_keys = s->m_keys, .retries = d->retries };
         struct picture *picture = picture_new();
         usec_t began = s->now;
         struct mad_stage stage;
@@ -267,7 +267,7 @@ static int survey_all(struct pass *p)
 
 static int survey_failed(struct pass *p)
 {
-        struct survey_options options = { .retries = p->d->retries };
+        struct survey_options options = { .m_keys = p->s->m_keys, .retries = p->d->retries };
         usec_t began = p->s->now;
         struct observed *seen;
         struct mad_stage stage;
@@ -319,6 +319,30 @@ static void mark_failed_ports(struct pass *p)
                                 p->d->picture->failed[plan->steps[phase].writes[i].port] = true;
 }
 
+/* From the second sweep on that began without faults nothing but a wrong key is in the way. */
+static void check_failures(struct pass *p)
+{
+        const struct plan *plan = p->d->decision.plan;
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
+                        const struct apply_outcome *o = apply_outcome(p->d->applying, phase, i);
+
+                        if (o->state == APPLY_FAILED && p->d->n_quiet > 1)
+                                keys_check_failure(p->s, promises_place_of(p->s, plan->subnet, plan->steps[phase].writes[i].port),
+                                                   o);
+                }
+}
+
+static void note_held(struct sim_daemon *d)
+{
+        const uint16_t *bases = apply_held_bases(d->applying, &d->n_held);
+
+        memset(d->held, 0, sizeof(d->held));
+        for (uint32_t i = 0; i < d->n_held; i++)
+                d->held[bases[i]] = true;
+}
+
 static void save_memory(struct sim *s)
 {
         (void) index_memory_free(s->daemon.disk);
@@ -329,7 +353,7 @@ static void save_memory(struct sim *s)
 static enum sim_result carry_out(struct pass *p)
 {
         struct sim_daemon *d = p->d;
-        struct apply_options options = { .retries = d->retries };
+        struct apply_options options = { .m_keys = p->s->m_keys, .retries = d->retries };
         struct apply_summary summary;
         struct mad_stage stage;
         int r;
@@ -348,6 +372,8 @@ static enum sim_result carry_out(struct pass *p)
         sim_trace(p->s, "applied: %u written, %u failed, %u held, %u bases held", summary.written, summary.failed,
                   summary.held, summary.n_held_bases);
         mark_failed_ports(p);
+        check_failures(p);
+        note_held(d);
         d->applying = NULL;
         promises_end(p->s, r == 0 && summary.failed == 0 && summary.held == 0 && !d->ended);
         if (r < 0)
@@ -401,6 +427,8 @@ static enum sim_result reconcile_step(struct pass *p)
         int r;
 
         picture_reset_failed(d->picture);
+        memset(d->held, 0, sizeof(d->held));
+        d->n_held = 0;
         r = decide(p);
         if (r < 0)
                 return SIM_REFUSED;
@@ -486,11 +514,13 @@ void daemon_step(struct sim *s)
         if (kind == SIM_FULL)
                 d->sweep_at = s->now + 60 * USEC_PER_SEC;
         was_quiet = s->quiet;
+        d->n_quiet += was_quiet && kind == SIM_FULL;
         sim_trace(s, "pass: %s", kind == SIM_FULL ? "full" : kind == SIM_KNOWN ? "known" : "retry");
         pass_ended(s, run_pass(s, kind));
         sim_trace(s, "pass ended: %d", (int) d->last_result);
         if (d->last_result == SIM_KILLED && !s->failed)
                 come_back(s);
-        else if (was_quiet && kind == SIM_FULL && (d->last_result == SIM_DONE || d->last_result == SIM_REFUSED))
+        else if (was_quiet && kind == SIM_FULL && (d->last_result == SIM_DONE || d->last_result == SIM_REFUSED ||
+                                                     (d->last_result == SIM_PARTIAL && s->n_wrong_keys > 0)))
                 d->n_full++;
 }

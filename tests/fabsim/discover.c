@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Discovery: the fabric is asked by directed routes, SMP by SMP, as libibnetdisc does it, but at one instant and without
- * losses (libibnetdisc does its own I/O; it is not in the core). A node that does not answer is not in the picture.
+ * losses (libibnetdisc does its own I/O; it is not in the core), and with one M_Key for all. A node that does not answer is not in the picture.
  */
 
 #include "discover.h"
@@ -24,6 +24,7 @@ static bool ask(struct sim *s, const struct mad_route *route, enum smp_attribute
 {
         struct mad_request request = {
                 .route = *route, .method = MAD_GET, .attribute = attribute, .modifier = modifier,
+                .key = m_keys_common(s->m_keys),
         };
         struct mad_frame frame, answer;
         struct fabsim_place at;

@@ -17,7 +17,7 @@ endif
 check_PROGRAMS += tests/fabsim/simulate
 tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
 	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/wire.c tests/fabsim/discover.c \
-	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c src/pkeyd/picture.c src/pkeyd/picture.h \
+	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c tests/fabsim/keys.c src/pkeyd/picture.c src/pkeyd/picture.h \
 	$(FABSIM_FABRIC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh

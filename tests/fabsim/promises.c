@@ -118,7 +118,7 @@ static unsigned endport_beside(const struct sim *s, struct fabsim_place at)
 
 /* --- what pkeyd read ------------------------------------------------------------------------------------------------- */
 
-static struct fabsim_place place_of(const struct sim *s, const struct subnet *subnet, uint32_t port)
+struct fabsim_place promises_place_of(const struct sim *s, const struct subnet *subnet, uint32_t port)
 {
         const struct subnet_port *p = &subnet->ports[port];
         unsigned n = 0;
@@ -133,7 +133,7 @@ void promises_read(struct sim *s, const struct observed *o, usec_t began, bool w
         bool seen[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1] = {};
 
         for (uint32_t i = 0; i < o->subnet->n_ports; i++) {
-                struct fabsim_place at = place_of(s, o->subnet, i);
+                struct fabsim_place at = promises_place_of(s, o->subnet, i);
 
                 seen[at.node][at.port] = true;
                 if (!o->tables[i].entries || o->tables[i].source != TABLE_READ)
@@ -423,7 +423,7 @@ static bool is_planned(const struct sim *s, const struct plan *plan, struct fabs
         for (int phase = 0; phase < PLAN_N_PHASES; phase++)
                 for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
                         const struct plan_write *w = &plan->steps[phase].writes[i];
-                        struct fabsim_place p = place_of(s, plan->subnet, w->port);
+                        struct fabsim_place p = promises_place_of(s, plan->subnet, w->port);
 
                         if (p.node == at.node && p.port == number && (w->kind == WRITE_BLOCK) == is_table &&
                             (!is_table || w->block == block))
@@ -549,7 +549,7 @@ void promises_verified(struct sim *s, const struct verification *v)
         uint32_t next = 0;
 
         for (uint32_t i = 0; i < o->subnet->n_ports; i++) {
-                struct fabsim_place at = place_of(s, o->subnet, i);
+                struct fabsim_place at = promises_place_of(s, o->subnet, i);
                 unsigned endport = endport_beside(s, at);
 
                 while (next < v->n_differ && v->differ[next].port < i)
@@ -564,6 +564,57 @@ void promises_verified(struct sim *s, const struct verification *v)
         }
 }
 
+/* What is not held back is as it should be: a P_Key of such a base is there if and only if it is wanted. */
+static bool rest_is_right(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport)
+{
+        const struct fabsim_port *p = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
+        struct p_key wants[2 * SIM_MAX_PARTITIONS];
+        unsigned n = intent_wants(s, it, c, endport, false, wants);
+
+        for (unsigned key = 1; key <= UINT16_MAX; key++) {
+                bool wanted = false, there = false;
+
+                if (!intent_may_touch(it, key & 0x7fff) || s->daemon.held[key & 0x7fff] || (key & 0x7fff) == 0)
+                        continue;
+                for (unsigned k = 0; k < n; k++)
+                        wanted |= wants[k].v == key;
+                for (unsigned i = 0; i < p->capacity; i++)
+                        there |= p->table[i].v == key;
+                if (wanted != there)
+                        return false;
+        }
+        return true;
+}
+
+/* Ports whose M_Key pkeyd has not got stay as they are, and what their tables hold keeps others waiting. Everything else is
+ * as the policy says, and nobody says that all is well. */
+static void converged_without_keys(struct sim *s, const struct intent *it)
+{
+        const struct census *c = &s->daemon.census;
+        struct fabsim_place leaf;
+        bool all = true;
+
+        s->counters.converged_without_keys++;
+        for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
+                if (!c->entries[i].is_there)
+                        continue;
+                all &= table_is_right(s, it, c, i, s->endports[i]);
+                if (!keys_are_wrong(s, s->endports[i]) && !rest_is_right(s, it, c, i))
+                        not_right(s, i, s->endports[i], "did not converge, though its M_Key is right");
+                if (s->daemon.n_held == 0 && leaf_of(s, i, &leaf) && may_enforce(s, leaf) && !keys_are_wrong(s, leaf) &&
+                    !keys_are_wrong(s, s->endports[i]) && !leaf_is_right(s, it, c, i, leaf))
+                        not_right(s, i, leaf, "did not converge, though its M_Key is right");
+        }
+        if (!all && s->daemon.last_result != SIM_PARTIAL)
+                sim_fail(s, "a port is not as the policy says, and the last pass ended with %d", (int) s->daemon.last_result);
+}
+
+/* A switch that answers nobody without its M_Key is not in the picture, nor are its ports. */
+static bool is_seen(const struct sim *s, const struct census *c, unsigned endport, struct fabsim_place leaf)
+{
+        return c->entries[endport].is_plugged || !keys_are_wrong(s, leaf);
+}
+
 /* Faults have been over for a while. */
 void promises_converged(struct sim *s)
 {
@@ -575,6 +626,12 @@ void promises_converged(struct sim *s)
                 s->counters.refused++;
                 return;
         }
+        if (s->daemon.last_result == SIM_PARTIAL && s->n_wrong_keys > 0 && it && it->settings.mode == MODE_ENFORCE) {
+                converged_without_keys(s, it);
+                return;
+        }
+        if (s->daemon.last_result == SIM_PARTIAL && s->n_wrong_keys > 0 && it)
+                return; /* nothing is written; what cannot be read is said */
         if (s->daemon.last_result != SIM_DONE || !it)
                 sim_fail(s, "did not converge: the last pass ended with %d", (int) s->daemon.last_result);
         if (!it || it->settings.mode == MODE_AUDIT)
@@ -585,7 +642,7 @@ void promises_converged(struct sim *s)
                         continue;
                 if (!table_is_right(s, it, c, i, s->endports[i]))
                         not_right(s, i, s->endports[i], "did not converge");
-                if (leaf_of(s, i, &leaf) && may_enforce(s, leaf) && !leaf_is_right(s, it, c, i, leaf))
+                if (leaf_of(s, i, &leaf) && may_enforce(s, leaf) && is_seen(s, c, i, leaf) && !leaf_is_right(s, it, c, i, leaf))
                         not_right(s, i, leaf, "did not converge");
         }
 }

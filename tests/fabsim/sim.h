@@ -6,6 +6,7 @@
  *
  *     world.c     a random fabric, and what happens to it unasked: rivals, reboots, cables, names, edits of the policy
  *     intent.c    a random policy as data, its text for policy_parse, and what it means (an oracle of its own)
+ *     keys.c      M_Keys of the ports, and what pkeyd's file says of them
  *     wire.c      frames on their way: latency, loss, and every other fault; looks at each frame that pkeyd sends
  *     daemon.c    the passes of src/pkeyd/pass.c over the core's stages, without the shell
  *     promises.c  what must be true, looked at after every event that changed a table
@@ -134,6 +135,9 @@ struct sim_daemon {
         bool may_set;                              /* an apply runs */
         bool killed, ended;
         unsigned n_full;                           /* sweeps that were carried through since faults stopped */
+        unsigned n_quiet;                          /* sweeps that began since then, whatever came of them */
+        bool held[P_KEY_BASE_MASK + 1];            /* bases that the last apply held back */
+        unsigned n_held;
         enum sim_result last_result;
 };
 
@@ -165,6 +169,14 @@ struct transition {
 
 struct sim_counters {
         uint64_t events, frames, sets, pairs_checked, transitions, verified, passed_on_checked, converged, refused;
+        uint64_t key_failures, converged_without_keys;
+};
+
+/* The M_Key of an endport, and what m_key_file says that it is. */
+struct sim_key {
+        uint64_t key, in_file;
+        uint8_t level;
+        uint16_t lease;
 };
 
 struct sim {
@@ -187,6 +199,9 @@ struct sim {
 
         struct fabsim_place endports[SIM_MAX_ENDPORTS];
         unsigned n_endports;
+        struct sim_key keys[SIM_MAX_ENDPORTS];
+        struct m_keys *m_keys;   /* as read from the file; NULL: there is none */
+        unsigned n_wrong_keys;
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents, intent_on_file;
 
@@ -215,6 +230,15 @@ void world_external(struct sim *s, const struct event *e);
 void world_schedule(struct sim *s, usec_t at);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 
+/* keys.c */
+void keys_make(struct sim *s);
+/* What was done to them on the way is undone. */
+void keys_restore(struct sim *s);
+/* Is what m_key_file says of the SMA there not its M_Key? */
+bool keys_are_wrong(const struct sim *s, struct fabsim_place at);
+void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at);
+void keys_check_failure(struct sim *s, struct fabsim_place at, const struct apply_outcome *o);
+
 /* wire.c */
 void wire_send(struct sim *s, const struct mad_frame *frame);
 void wire_arrive(struct sim *s, struct event *e);
@@ -240,6 +264,7 @@ void promises_enforcement(struct sim *s, struct fabsim_place at);
 void promises_disturbed(struct sim *s, struct fabsim_place at);
 /* A SubnSet is about to go out. */
 void promises_check_set(struct sim *s, const struct mad_frame *frame, struct fabsim_place at);
+struct fabsim_place promises_place_of(const struct sim *s, const struct subnet *subnet, uint32_t port);
 void promises_verified(struct sim *s, const struct verification *v);
 void promises_converged(struct sim *s);
 void promises_saved(struct sim *s);

@@ -51,9 +51,8 @@ static void be_quiet(struct sim *s)
                         struct fabsim_port *port = &s->f.nodes[n].ports[p];
 
                         port->swallows.v = 0;
-                        port->m_key = 0;
-                        port->m_key_protection = 0;
                 }
+        keys_restore(s);
         for (unsigned n = 0; n < s->f.n_nodes; n++) {
                 if (s->f.nodes[n].is_up)
                         continue;
@@ -102,12 +101,14 @@ static void simulate(struct sim *s, uint64_t seed, bool trace)
 {
         *s = (struct sim) { .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325) };
         world_make(s);
+        keys_make(s);
         daemon_start(s);
         while (!s->failed && s->now < s->end_at && s->daemon.n_full < 3)
                 daemon_step(s);
         if (!s->failed)
                 promises_converged(s);
         daemon_stop(s);
+        s->m_keys = m_keys_free(s->m_keys);
         events_done(&s->events);
 }
 
@@ -132,9 +133,9 @@ static void print_totals(const struct totals *t)
 
         printf("%" PRIu64 " seeds: %" PRIu64 " events, %" PRIu64 " MADs, %" PRIu64 " Sets, %" PRIu64 " transitions, %" PRIu64
                " pairs checked, %" PRIu64 " tables verified, %" PRIu64 " indexes passed on, %" PRIu64
-               " converged, %" PRIu64 " refused\n",
+               " converged, %" PRIu64 " refused; %" PRIu64 " writes without the M_Key, %" PRIu64 " converged but for them\n",
                t->n_seeds, c->events, c->frames, c->sets, c->transitions, c->pairs_checked, c->verified,
-               c->passed_on_checked, c->converged, c->refused);
+               c->passed_on_checked, c->converged, c->refused, c->key_failures, c->converged_without_keys);
         (void) fflush(stdout);
 }
 

@@ -103,6 +103,7 @@ void wire_send(struct sim *s, const struct mad_frame *frame)
         trace_frame(s, "send", frame, at);
         check_outstanding(s, frame, at);
         check_target(s, frame, at);
+        keys_check_frame(s, frame, at);
         if (is_set) {
                 s->counters.sets++;
                 /* what it wrote on may have changed since: it must look first */

@@ -17,5 +17,6 @@ run() {
                 "$top_builddir/$target" "$@"
         fi
 }
+run fuzz_notice "$corpus/notice"
 run fuzz_policy "$golden/rejected" "$golden/accepted" "$corpus/policy"
 run fuzz_settings "$golden/settings" "$corpus/settings"

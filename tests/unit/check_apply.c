@@ -41,6 +41,7 @@ struct run {
         uint32_t fault_port;
         unsigned sets_by_port[2 * FAKE_MAX_HOSTS + 1];
         const void *userdata;
+        const struct m_keys *m_keys;
 };
 
 static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
@@ -73,7 +74,7 @@ static void answer(struct run *r, const struct mad_stage *stage, const struct ma
 /* Runs the stage to its end, answering in an order that the seed chooses. */
 static void run_apply(struct run *r)
 {
-        struct apply_options options = { .retries = 2 };
+        struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
         struct mad_request pending[MAX_PENDING];
         struct mad_stage stage;
         unsigned n = 0, i;
@@ -238,9 +239,106 @@ START_TEST(test_set_never_arrives)
         r.fault = lose_all_sets;
         run_apply(&r);
         expect(&r, 1, 1, 0, 4); /* 1 + 2 retries on one, 1 on the other */
-        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert_str_eq(apply_reason_to_string(APPLY_SET_UNANSWERED), "set-unanswered");
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted);
         ck_assert(has_entry(&r, r.f.host[1], 0x8011));
         run_done(&r);
+}
+END_TEST
+
+/* A port with an M_Key that we have not got, at protection level 0 or 1. */
+static bool want_key(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (!on_fault_port(r, request, MAD_SET))
+                return false;
+        r->f.m_key_violations += r->f.m_key_violations < UINT16_MAX;
+        return true;
+}
+
+START_TEST(test_m_key_counted)
+{
+        static const uint16_t before[] = { 0, 7, UINT16_MAX };
+        struct run r;
+
+        for (size_t i = 0; i < ELEMENTS(before); i++) {
+                two_grants(&r);
+                r.fault = want_key;
+                r.f.m_key_violations = before[i];
+                run_apply(&r);
+                expect(&r, 1, 1, 0, 4);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+                /* a counter that stands still at its end proves nothing */
+                ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted == (before[i] < UINT16_MAX));
+                ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 1)->m_key_counted);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* The counter cannot be read: what is known without it is said all the same. */
+static bool want_key_silently(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET) || request->attribute == SMP_ATTR_PORT_INFO;
+}
+
+START_TEST(test_m_key_not_counted)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = want_key_silently;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 4);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted);
+        run_done(&r);
+}
+END_TEST
+
+/* Whose key it is: a host's port its own, a switch's ports that of its port 0; and whose violations are read. */
+static bool check_key(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        static const struct guid leaf = { 0x1000 };
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+        const struct m_keys *keys = r->userdata;
+        struct guid guid = request->route.lid.v == 1 ? leaf : (struct guid) { 0x2000u + request->route.lid.v - 10 };
+
+        ck_assert_uint_ne(m_keys_get(keys, guid), 0);
+        ck_assert_uint_eq(request->key, m_keys_get(keys, guid));
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (request->attribute == SMP_ATTR_PORT_INFO && request->method == MAD_GET && r->n_faults > 0)
+                ck_assert(request->route.lid.v == 1 ? request->modifier <= r->f.n_hosts : request->modifier == 1);
+        r->n_faults += request->method == MAD_SET;
+        return request->method == MAD_SET && port == r->fault_port;
+}
+
+START_TEST(test_m_keys)
+{
+        static const char text[] = "0x1000 0x5a\n\n0x2000 0x50\n\n0x2001 0x51\n";
+        _cleanup_findings_ struct findings findings;
+        _cleanup_(m_keys_free_p) struct m_keys *keys = NULL;
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        for (unsigned leaf = 0; leaf < 2; leaf++) {
+                run_init(&r, 2, true);
+                default_members(to);
+                to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                findings_init(&findings, r.a);
+                keys = m_keys_free(keys);
+                ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
+                r.userdata = keys;
+                r.m_keys = keys;
+                r.fault = check_key;
+                r.fault_port = leaf ? r.f.leaf[0] : r.f.host[0];
+                run_apply(&r);
+                ck_assert_uint_gt(r.sets_by_port[r.fault_port], 1);
+                run_done(&r);
+        }
 }
 END_TEST
 
@@ -768,6 +866,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_answer_lost);
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
+        tcase_add_test(t, test_m_key_counted);
+        tcase_add_test(t, test_m_key_not_counted);
+        tcase_add_test(t, test_m_keys);
         tcase_add_test(t, test_set_refused);
         tcase_add_test(t, test_refused_is_looked_at);
         tcase_add_test(t, test_unconfirmed_is_doubted);

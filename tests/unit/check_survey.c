@@ -23,6 +23,7 @@ static struct {
 static struct arena *arena;
 static struct subnet *subnet;
 static struct observed *observed;
+static struct m_keys *keys;
 
 static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
 {
@@ -65,6 +66,7 @@ static void setup(void)
         subnet = make_subnet();
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         memset(&fabric, 0, sizeof(fabric));
+        keys = NULL;
         for (unsigned p = 0; p < MAX_PORTS; p++) {
                 fabric.bad_from[p] = 3;
                 for (unsigned i = 0; i < CAPACITY; i++)
@@ -77,6 +79,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+        (void) m_keys_free(keys);
         arena_free(arena);
 }
 
@@ -99,6 +102,8 @@ static void answer(const struct mad_request *request, struct mad_result *ret)
         ck_assert_int_eq(request->method, MAD_GET);
         ck_assert_int_eq(request->attribute, SMP_ATTR_P_KEY_TABLE);
         ck_assert_uint_lt(block, 3);
+        /* of a switch's ports that of its port 0, whose GUID is that of its node here; of a host's port its own */
+        ck_assert_uint_eq(request->key, keys ? subnet->nodes[subnet->ports[port].node].guid.v ^ 0x5555 : 0);
         fabric.asked[port]++;
         *ret = (struct mad_result) { .cookie = request->cookie };
         if (block >= fabric.bad_from[port]) {
@@ -142,7 +147,7 @@ static unsigned run(struct survey *survey)
 
 static struct survey *start(const uint32_t *ports, uint32_t n)
 {
-        struct survey_options options = { .m_key = 0x1234, .retries = 3, .ports = ports, .n_ports = n };
+        struct survey_options options = { .m_keys = keys, .retries = 3, .ports = ports, .n_ports = n };
         struct survey *s;
 
         ck_assert_int_eq(survey_new(arena, observed, &options, &s), 0);
@@ -166,19 +171,37 @@ static void assert_unknown(uint32_t port, enum mad_outcome failure)
                 ck_assert_uint_eq(t->entries[i].v, 0);
 }
 
+/* A key of its own for each SMA. */
+static void give_keys(void)
+{
+        static const uint64_t nodes[][2] = {
+                { 0x10, 0x10 }, { 0x100, 0x101 }, { 0x200, 0x201 }, { 0x300, 0x301 }, { 0x400, 0x401 },
+        };
+        _cleanup_findings_ struct findings findings;
+        const char *text = "";
+
+        for (size_t i = 0; i < ELEMENTS(nodes); i++)
+                text = arena_printf(arena, "%s0x%x 0x%x\n", text, (unsigned) nodes[i][1], (unsigned) nodes[i][0] ^ 0x5555);
+        findings_init(&findings, arena);
+        ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
+}
+
 START_TEST(reads_all)
 {
-        struct survey *s = start(NULL, 0);
-        struct mad_stage stage = survey_stage(s);
+        struct survey *s;
+        struct mad_stage stage;
         struct mad_request request;
         struct mad_result result;
         uint64_t done, total;
 
+        give_keys();
+        s = start(NULL, 0);
+        stage = survey_stage(s);
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_eq(done, 0);
         ck_assert_uint_eq(total, 27);
         ck_assert(stage.next(stage.state, &request));
-        ck_assert_uint_eq(request.key, 0x1234);
+        ck_assert_uint_ne(request.key, 0);
         ck_assert_uint_eq(request.retries, 3);
         answer(&request, &result);
         stage.result(stage.state, &result);

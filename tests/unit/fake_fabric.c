@@ -2,6 +2,7 @@
 #include "fake_fabric.h"
 
 #include <check.h>
+#include <infiniband/mad.h>
 #include <string.h>
 
 #define LEAF_GUID UINT64_C(0x1000)
@@ -192,6 +193,8 @@ uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_reque
         if (lid >= 10 && lid < 10 + f->n_hosts)
                 return f->host[lid - 10];
         n = request->attribute == SMP_ATTR_PORT_INFO ? request->modifier : request->modifier >> 16;
+        if (lid == 1 && n == 0 && request->attribute == SMP_ATTR_PORT_INFO && request->method == MAD_GET)
+                return f->leaf[0]; /* of port 0, which has no table here */
         return lid == 1 && n >= 1 && n <= f->n_hosts ? f->leaf[n - 1] : SUBNET_NONE;
 }
 
@@ -216,6 +219,7 @@ bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request
                         f->enforce_outbound[port] = pi.enforce_outbound;
                 }
                 port_info_set_enforcement(ret->data, f->enforce_inbound[port], f->enforce_outbound[port]);
+                mad_set_field(ret->data, 0, IB_PORT_MKEY_VIOL_F, f->m_key_violations);
                 return true;
         }
         ck_assert_uint_lt(first, FAKE_CAPACITY);

@@ -22,6 +22,7 @@ struct fake_fabric {
         uint32_t host[FAKE_MAX_HOSTS], leaf[FAKE_MAX_HOSTS]; /* ports */
         struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: what the hardware holds */
         bool enforce_inbound[2 * FAKE_MAX_HOSTS + 1], enforce_outbound[2 * FAKE_MAX_HOSTS + 1];
+        uint16_t m_key_violations; /* of port 0 of the leaf, and of the hosts' ports, as PortInfo has it */
         unsigned sets, gets;
 };
 

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ib/m_keys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_COMPLAINTS 20
+#define MAX_DIGITS     16
+#define MAX_WORDS      3 /* of a line: more than are ever right */
+
+struct item {
+        struct guid port_guid;
+        uint64_t key;
+        unsigned line;
+};
+
+struct m_keys {
+        unsigned n_owners;
+        struct item *items; /* ascending GUID; NULL: one key for all */
+        size_t n, allocated;
+        uint64_t others;    /* of ports that are not among them */
+        uint64_t common;
+        size_t n_distinct;
+};
+
+/* --- the file -------------------------------------------------------------------------------------------------------- */
+
+struct reader {
+        const char *file; /* in the findings' arena */
+        struct findings *findings;
+        size_t n_complaints;
+        struct m_keys *keys;
+        unsigned single_line; /* where a key stands alone; 0: nowhere yet */
+};
+
+struct word {
+        const char *text; /* not terminated */
+        size_t n;
+        unsigned column;
+};
+
+/* Without the line's text: it may be the secret. */
+static struct finding *complain(struct reader *r, unsigned line, unsigned column, const char *text)
+{
+        struct location where = { .file = r->file, .line = line, .column = column };
+
+        r->n_complaints++;
+        return findings_add(r->findings, FINDING_ERROR, FINDING_SECRET_SYNTAX, &where, "%s", text);
+}
+
+static int hex_digit(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        if (c >= 'A' && c <= 'F')
+                return c - 'A' + 10;
+        return -1;
+}
+
+static bool parse_hex(struct reader *r, unsigned line, const struct word *w, uint64_t *ret)
+{
+        uint64_t value = 0;
+
+        if (w->n < 3 || w->text[0] != '0' || (w->text[1] != 'x' && w->text[1] != 'X')) {
+                (void) complain(r, line, w->column, "not a hexadecimal number with 0x in front");
+                return false;
+        }
+        for (size_t i = 2; i < w->n; i++) {
+                int digit = hex_digit(w->text[i]);
+
+                if (digit < 0) {
+                        (void) complain(r, line, w->column, "not a hexadecimal number: has another character in it");
+                        return false;
+                }
+                value = value << 4 | (unsigned) digit;
+        }
+        if (w->n - 2 > MAX_DIGITS) {
+                (void) complain(r, line, w->column, "more than 64 bits (16 hexadecimal digits)");
+                return false;
+        }
+        *ret = value;
+        return true;
+}
+
+/* Words stand between blanks and tabs; those behind MAX_WORDS are not looked at. */
+static unsigned split(const char *line, size_t n, struct word ret[MAX_WORDS])
+{
+        unsigned n_words = 0;
+        size_t i = 0;
+
+        while (n_words < MAX_WORDS) {
+                while (i < n && (line[i] == ' ' || line[i] == '\t'))
+                        i++;
+                if (i == n)
+                        break;
+                ret[n_words] = (struct word) { .text = line + i, .column = (unsigned) i + 1 };
+                while (i < n && line[i] != ' ' && line[i] != '\t')
+                        i++;
+                ret[n_words].n = (size_t) (line + i - ret[n_words].text);
+                n_words++;
+        }
+        return n_words;
+}
+
+/* Grows by copying, for realloc() leaves keys behind. */
+static int add_item(struct m_keys *k, const struct item *item)
+{
+        size_t allocated = k->allocated ? k->allocated * 2 : 64;
+        struct item *items;
+
+        if (k->n == k->allocated) {
+                items = calloc(allocated, sizeof(*items));
+                if (!items)
+                        return -ENOMEM;
+                if (k->n > 0) {
+                        memcpy(items, k->items, k->n * sizeof(*items));
+                        explicit_bzero(k->items, k->n * sizeof(*items));
+                }
+                free(k->items);
+                k->items = items;
+                k->allocated = allocated;
+        }
+        k->items[k->n++] = *item;
+        return 0;
+}
+
+static void read_single(struct reader *r, unsigned line, const struct word *w)
+{
+        if (r->keys->n > 0) {
+                (void) complain(r, line, w->column, "a number alone, among lines of a port GUID and its key");
+        } else if (r->single_line) {
+                (void) complain(r, line, w->column, "a second key; there is one for all ports, or a port GUID stands before "
+                                                    "each");
+        } else if (parse_hex(r, line, w, &r->keys->others) && r->keys->others == 0) {
+                (void) complain(r, line, w->column, "0 means that there is no key; then there is no need for this file");
+        }
+        r->single_line = line;
+}
+
+static int read_pair(struct reader *r, unsigned line, const struct word words[MAX_WORDS])
+{
+        struct item item = { .line = line };
+        int e = 0;
+
+        if (r->single_line) {
+                (void) complain(r, line, words[0].column, "a port GUID and its key, beside a key for all ports");
+        } else if (parse_hex(r, line, &words[0], &item.port_guid.v) && parse_hex(r, line, &words[1], &item.key)) {
+                if (item.port_guid.v == 0)
+                        (void) complain(r, line, words[0].column, "0 is not a port GUID");
+                else
+                        e = add_item(r->keys, &item);
+        }
+        explicit_bzero(&item, sizeof(item));
+        return e;
+}
+
+static int read_line(struct reader *r, unsigned number, const char *line, size_t n)
+{
+        struct word words[MAX_WORDS];
+        unsigned n_words;
+
+        if (n > 0 && line[n - 1] == '\r') {
+                (void) complain(r, number, (unsigned) n, "the line ends with a carriage return; lines end with a newline "
+                                                         "only");
+                return 0;
+        }
+        n_words = split(line, n, words);
+        switch (n_words) {
+        case 0:
+                return 0;
+        case 1:
+                read_single(r, number, &words[0]);
+                return 0;
+        case 2:
+                return read_pair(r, number, words);
+        }
+        (void) complain(r, number, words[2].column, "more than a port GUID and its key");
+        return 0;
+}
+
+static int read_lines(struct reader *r, const char *bytes, size_t n)
+{
+        unsigned number = 1;
+        int e = 0;
+
+        for (size_t i = 0; e == 0 && i < n && r->n_complaints < MAX_COMPLAINTS; number++) {
+                const char *end = memchr(bytes + i, '\n', n - i);
+                size_t length = end ? (size_t) (end - bytes) - i : n - i;
+
+                e = read_line(r, number, bytes + i, length);
+                i += length + 1;
+        }
+        return e;
+}
+
+static int compare_items(const void *x, const void *y)
+{
+        const struct item *a = x, *b = y;
+
+        if (a->port_guid.v != b->port_guid.v)
+                return a->port_guid.v < b->port_guid.v ? -1 : 1;
+        return a->line < b->line ? -1 : a->line > b->line;
+}
+
+static void sort(struct reader *r)
+{
+        struct m_keys *k = r->keys;
+
+        if (k->n > 1)
+                qsort(k->items, k->n, sizeof(*k->items), compare_items);
+        for (size_t i = 1; i < k->n && r->n_complaints < MAX_COMPLAINTS; i++)
+                if (k->items[i].port_guid.v == k->items[i - 1].port_guid.v)
+                        (void) complain(r, k->items[i].line, 1, "this port GUID has a key in a line above");
+}
+
+static int compare_numbers(const void *x, const void *y)
+{
+        uint64_t a = *(const uint64_t *) x, b = *(const uint64_t *) y;
+
+        return a < b ? -1 : a > b;
+}
+
+/* How many there are of each. */
+static int count(struct m_keys *k)
+{
+        uint64_t *sorted = calloc(MAX(k->n, (size_t) 1), sizeof(*sorted));
+        size_t most = 0, of_this = 0;
+
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < k->n; i++)
+                sorted[i] = k->items[i].key;
+        if (k->n > 1)
+                qsort(sorted, k->n, sizeof(*sorted), compare_numbers);
+        for (size_t i = 0; i < k->n; i++) {
+                if (sorted[i] == 0)
+                        continue;
+                of_this = i > 0 && sorted[i] == sorted[i - 1] ? of_this + 1 : 1;
+                k->n_distinct += of_this == 1;
+                if (of_this > most) {
+                        most = of_this;
+                        k->common = sorted[i];
+                }
+        }
+        if (most == k->n)
+                k->others = k->common;
+        explicit_bzero(sorted, k->n * sizeof(*sorted));
+        free(sorted);
+        return 0;
+}
+
+static int parse(struct reader *r, const char *file_name, const char *bytes, size_t n)
+{
+        int e;
+
+        r->keys = calloc(1, sizeof(*r->keys));
+        r->file = arena_strdup(r->findings->arena, file_name);
+        if (!r->keys || !r->file)
+                return -ENOMEM;
+        r->keys->n_owners = 1;
+        e = read_lines(r, bytes, n);
+        if (e < 0)
+                return e;
+        sort(r);
+        if (r->n_complaints == 0 && !r->single_line && r->keys->n == 0)
+                (void) complain(r, 0, 0, "no key stands in it");
+        if (r->findings->out_of_memory)
+                return -ENOMEM;
+        return r->n_complaints > 0 ? -EBADMSG : 0;
+}
+
+int m_keys_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, struct m_keys **ret)
+{
+        struct reader r = { .findings = findings };
+        int e = parse(&r, file_name, bytes, n);
+
+        if (e == 0 && r.single_line) {
+                r.keys->common = r.keys->others;
+                r.keys->n_distinct = 1;
+        } else if (e == 0) {
+                e = count(r.keys);
+        }
+        if (e == 0)
+                *ret = STEAL(r.keys);
+        (void) m_keys_free(r.keys);
+        return e;
+}
+
+int secret_number_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret)
+{
+        struct reader r = { .findings = findings };
+        int e = parse(&r, file_name, bytes, n);
+
+        if (e == 0 && !r.single_line) {
+                (void) complain(&r, r.keys->items[0].line, 1, "a port GUID and a key, where one key should stand alone");
+                e = findings->out_of_memory ? -ENOMEM : -EBADMSG;
+        }
+        if (e == 0)
+                *ret = r.keys->others;
+        (void) m_keys_free(r.keys);
+        return e;
+}
+
+struct m_keys *m_keys_ref(struct m_keys *k)
+{
+        if (k)
+                k->n_owners++;
+        return k;
+}
+
+struct m_keys *m_keys_free(struct m_keys *k)
+{
+        if (!k || --k->n_owners > 0)
+                return NULL;
+        if (k->items)
+                explicit_bzero(k->items, k->n * sizeof(*k->items));
+        free(k->items);
+        explicit_bzero(k, sizeof(*k));
+        free(k);
+        return NULL;
+}
+
+/* --- looking up ------------------------------------------------------------------------------------------------------ */
+
+static int compare_guid(const void *key, const void *item)
+{
+        uint64_t a = ((const struct guid *) key)->v, b = ((const struct item *) item)->port_guid.v;
+
+        return a < b ? -1 : a > b;
+}
+
+static const struct item *find(const struct m_keys *k, struct guid port_guid)
+{
+        return k && k->n > 0 ? bsearch(&port_guid, k->items, k->n, sizeof(*k->items), compare_guid) : NULL;
+}
+
+uint64_t m_keys_get(const struct m_keys *k, struct guid port_guid)
+{
+        const struct item *item = find(k, port_guid);
+
+        if (item)
+                return item->key;
+        return k ? k->others : 0;
+}
+
+enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid)
+{
+        if (!k)
+                return M_KEY_NO_FILE;
+        if (find(k, port_guid))
+                return M_KEY_OF_PORT;
+        return k->others ? M_KEY_FOR_ALL : M_KEY_NOT_NAMED;
+}
+
+const char *m_key_source_to_string(enum m_key_source source)
+{
+        switch (source) {
+        case M_KEY_NO_FILE:
+                return "or it has an M_Key, and m_key_file names none";
+        case M_KEY_FOR_ALL:
+                return "or its M_Key is not the one of m_key_file";
+        case M_KEY_OF_PORT:
+                return "or its M_Key is not what m_key_file says";
+        case M_KEY_NOT_NAMED:
+                return "or it has an M_Key, and m_key_file has none for it";
+        }
+        return "";
+}
+
+const char *m_key_source_of_reader(enum m_key_source source, bool counted)
+{
+        switch (source) {
+        case M_KEY_NO_FILE:
+                return counted ? "answers reads and not writes: it has an M_Key (its M_KeyViolations moved at our try), and "
+                                 "m_key_file names none"
+                               : "answers reads and not writes: most likely it has an M_Key, and m_key_file names none";
+        case M_KEY_FOR_ALL:
+        case M_KEY_OF_PORT:
+                return counted ? "answers reads and not writes: its M_Key is not what m_key_file says (its M_KeyViolations "
+                                 "moved at our try)"
+                               : "answers reads and not writes: most likely its M_Key is not what m_key_file says";
+        case M_KEY_NOT_NAMED:
+                return counted ? "answers reads and not writes: it has an M_Key (its M_KeyViolations moved at our try), and "
+                                 "m_key_file has none for it"
+                               : "answers reads and not writes: most likely it has an M_Key, and m_key_file has none for it";
+        }
+        return "";
+}
+
+uint64_t m_keys_common(const struct m_keys *k)
+{
+        return k ? k->common : 0;
+}
+
+size_t m_keys_n_distinct(const struct m_keys *k)
+{
+        return k ? k->n_distinct : 0;
+}
+
+bool m_keys_equal(const struct m_keys *a, const struct m_keys *b)
+{
+        if (!a || !b)
+                return a == b;
+        if (a->n != b->n || a->others != b->others)
+                return false;
+        for (size_t i = 0; i < a->n; i++)
+                if (a->items[i].port_guid.v != b->items[i].port_guid.v || a->items[i].key != b->items[i].key)
+                        return false;
+        return true;
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/attribution.h"
+
+#include <errno.h>
+
+#include "violations/scene.h"
+
+/* Changes so far back are looked at for what the worst of a storm have in common. */
+#define STORM_LOOKS_BACK (3600 * USEC_PER_SEC)
+
+static bool is_notice(enum violation_source source)
+{
+        return source == VIOLATION_NOTICE_257 || source == VIOLATION_NOTICE_258 || source == VIOLATION_NOTICE_259;
+}
+
+/* The names that the standard, or the kernel, has for them. */
+static const char *counter_name(enum violation_source source)
+{
+        switch (source) {
+        case VIOLATION_P_KEY_VIOLATIONS:
+                return "PortInfo:P_KeyViolations";
+        case VIOLATION_RCV_CONSTRAINT:
+                return "PortRcvConstraintErrors";
+        case VIOLATION_XMIT_CONSTRAINT:
+                return "PortXmitConstraintErrors";
+        case VIOLATION_BAD_PKEY_CNTR:
+                return "bad_pkey_cntr";
+        case VIOLATION_NOTICE_257:
+        case VIOLATION_NOTICE_258:
+        case VIOLATION_NOTICE_259:
+        case VIOLATION_N_SOURCES:
+                break;
+        }
+        return "";
+}
+
+/* --- who takes part --------------------------------------------------------------------------------------------- */
+
+/* Whether the switch port checks P_Keys in the direction that its counter is about: as apply left it, else as seen. */
+static enum scene_check check_of(const struct scene *s)
+{
+        const struct attribution_context *c = s->c;
+        const struct subnet_port *p = &c->subnet->ports[s->counted];
+        bool outbound = s->record->source == VIOLATION_XMIT_CONSTRAINT;
+        bool checks = outbound ? p->enforce_outbound : p->enforce_inbound;
+
+        if (c->observed && c->observed->subnet == c->subnet) {
+                const struct observed_table *t = &c->observed->tables[s->counted];
+
+                if (t->enforcement_doubted)
+                        return SCENE_DOUBTED;
+                checks = outbound ? t->enforce_outbound : t->enforce_inbound;
+        }
+        if (checks)
+                return SCENE_CHECKS;
+        return subnet_port_can_enforce(c->subnet, p) ? SCENE_CHECKS_NOT : SCENE_CANNOT_CHECK;
+}
+
+/* A port that is not in the picture, by what its node is called if that is. */
+static int open_missing_port(struct scene *s, uint32_t node)
+{
+        const struct violation_port *port = &s->record->port;
+        const struct subnet *subnet = s->c->subnet;
+
+        if (node == SUBNET_NONE)
+                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number, port->node_guid.v);
+        else if (subnet->nodes[node].name[0])
+                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name, port->number);
+        else
+                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].description, port->number);
+        return s->counted_label ? 0 : -ENOMEM;
+}
+
+static int open_port(struct scene *s)
+{
+        const struct subnet *subnet = s->c->subnet;
+        const struct subnet_port *p;
+        uint32_t node = subnet ? subnet_find_node(subnet, s->record->port.node_guid) : SUBNET_NONE, host;
+
+        s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
+        s->counted = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, s->record->port.number);
+        if (s->counted == SUBNET_NONE)
+                return open_missing_port(s, node);
+        s->counted_label = subnet_port_label(s->arena, subnet, s->counted);
+        if (!s->counted_label)
+                return -ENOMEM;
+        p = &subnet->ports[s->counted];
+        s->is_switch_port = p->role == PORT_SWITCH_EXTERNAL;
+        if (s->is_switch_port)
+                s->check = check_of(s);
+        host = s->is_switch_port ? p->neighbour : s->counted;
+        return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
+}
+
+static int fill_fields(struct scene *s)
+{
+        const struct subnet *subnet = s->c->subnet;
+        struct attribution *out = s->out;
+        const struct subnet_port *p;
+
+        out->counted_by = s->counted_label;
+        out->node = s->counted_label;
+        if (s->is_switch_port)
+                out->switch_name = s->counted_label;
+        if (!party_is_known(&s->host))
+                return 0;
+        p = &subnet->ports[s->host.port];
+        out->node = s->host.label;
+        out->port_guid = s->host.guid;
+        out->lid = p->lid;
+        out->port = p->number;
+        if (!s->is_switch_port && p->neighbour != SUBNET_NONE &&
+            subnet->ports[p->neighbour].role == PORT_SWITCH_EXTERNAL) {
+                out->switch_name = subnet_port_label(s->arena, subnet, p->neighbour);
+                if (!out->switch_name)
+                        return -ENOMEM;
+        }
+        out->names_sender = s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
+        return 0;
+}
+
+static int scene_open(struct scene *s)
+{
+        int r = open_port(s);
+
+        s->began = s->record->episode > 0 ? s->record->episode_began : s->record->first;
+        if (r >= 0)
+                r = fill_fields(s);
+        if (r >= 0 && is_notice(s->record->source))
+                r = notice_open(s);
+        return r;
+}
+
+/* --- counters --------------------------------------------------------------------------------------------------- */
+
+static int endport_headline(struct scene *s, struct headline *ret)
+{
+        ret->subject = s->counted_label;
+        ret->verb = "refused";
+        switch (s->record->source) {
+        case VIOLATION_P_KEY_VIOLATIONS:
+        case VIOLATION_BAD_PKEY_CNTR:
+                ret->verb = "received";
+                ret->tail = "with a P_Key that it may not receive";
+                break;
+        case VIOLATION_RCV_CONSTRAINT:
+                ret->tail = "that came in";
+                break;
+        case VIOLATION_XMIT_CONSTRAINT:
+                ret->tail = "that were to go out";
+                break;
+        case VIOLATION_NOTICE_257:
+        case VIOLATION_NOTICE_258:
+        case VIOLATION_NOTICE_259:
+        case VIOLATION_N_SOURCES:
+                break;
+        }
+        ret->tail = arena_printf(s->arena, "%s (%s)", ret->tail, counter_name(s->record->source));
+        return ret->tail ? 0 : -ENOMEM;
+}
+
+static int switch_headline(struct scene *s, struct headline *ret)
+{
+        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
+        const char *name = counter_name(s->record->source), *host = party_is_known(&s->host) ? s->host.label : "its host";
+
+        if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
+                ret->subject = host;
+                ret->verb = "sent";
+                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in (%s)",
+                                         s->counted_label, name);
+        } else {
+                ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
+                ret->verb = in ? "dropped" : "held back";
+                if (s->check == SCENE_CHECKS)
+                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s (%s)",
+                                                 in ? "from" : "for", host, in ? "in" : "out", name);
+                else
+                        ret->tail = arena_printf(s->arena, "%s %s (%s)", in ? "from" : "for", host, name);
+        }
+        return ret->subject && ret->tail ? 0 : -ENOMEM;
+}
+
+static int make_headline(struct scene *s, struct headline *ret)
+{
+        if (is_notice(s->record->source))
+                return notice_headline(s, ret);
+        if (s->is_switch_port &&
+            (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT))
+                return switch_headline(s, ret);
+        return endport_headline(s, ret);
+}
+
+/* A port that does not check P_Keys counts raw packets that it filters, if anything. */
+static void add_unchecked(struct scene *s, struct words *w)
+{
+        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
+        const char *direction = in ? "in" : "out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
+
+        if (s->check == SCENE_CANNOT_CHECK)
+                words_add(w, "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
+                             "matter of partitions", filter);
+        else if (s->check == SCENE_CHECKS_NOT)
+                words_add(w, "; it does not check P_Keys of what comes %s, so these were raw packets that it filters (%s), "
+                             "unless it did check a short time ago", direction, filter);
+        else
+                words_add(w, "; whether it checks P_Keys of what comes %s is not certain now: a write was not confirmed",
+                          direction);
+}
+
+static void add_standing(struct scene *s, struct words *w, enum standing_part part)
+{
+        standing_add_memberships(w, s->c, &s->host);
+        standing_add_last_change(w, s->c, &s->host, part, s->began);
+}
+
+/* Counters of who was hit. */
+static void add_unknown_sender(struct words *w)
+{
+        words_add(w, "; the counter does not say who sent them: look for a notice 257 or 259 (P_Key mismatch), or a switch "
+                     "port that refused a sender, at the same time");
+}
+
+static void add_counter_reasons(struct scene *s, struct words *w)
+{
+        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
+
+        if (s->is_switch_port && s->check != SCENE_CHECKS) {
+                add_unchecked(s, w);
+        } else if (s->is_switch_port) {
+                add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
+                if (!in)
+                        add_unknown_sender(w);
+        } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
+                words_add(w, "; the standard (IBA 16.1.3.5) has this counter for switch ports, where it counts P_Keys that do "
+                             "not match and raw packets; of an adapter ask its vendor");
+                add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
+        } else {
+                add_standing(s, w, STANDING_RECEIVER);
+                add_unknown_sender(w);
+        }
+}
+
+static void add_reasons(struct scene *s, struct words *w)
+{
+        if (is_notice(s->record->source))
+                notice_add_reasons(s, w);
+        else if (s->counted != SUBNET_NONE)
+                add_counter_reasons(s, w);
+        if (s->counted == SUBNET_NONE && s->c->subnet)
+                words_add(w, "; %s is not in the fabric any more, or nothing is plugged into it", s->counted_label);
+}
+
+/* --- kinds of reports ------------------------------------------------------------------------------------------- */
+
+static usec_t elapsed(usec_t from, usec_t to)
+{
+        return to > from ? to - from : 0;
+}
+
+/* Each notice is about one packet, but not every packet leads to a notice. */
+static void add_packets(struct scene *s, struct words *w, uint64_t n, bool more)
+{
+        if (is_notice(s->record->source))
+                words_add(w, "at least ");
+        words_add_count(w, n, more ? "more packet" : "packet", more ? "more packets" : "packets");
+}
+
+static void add_first(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
+{
+        bool more = report->kind == VIOLATION_MORE;
+
+        words_add(w, "%s %s ", h->subject, h->verb);
+        add_packets(s, w, report->count, more);
+        if (report->since != 0 && elapsed(report->since, s->c->now) >= USEC_PER_SEC) {
+                words_add(w, " in the last ");
+                words_add_duration(w, elapsed(report->since, s->c->now));
+        }
+        words_add(w, " %s", h->tail);
+        if (more && s->record->episode > report->count) {
+                words_add(w, "; ");
+                words_add_number(w, s->record->episode);
+                words_add(w, " since it began ");
+                words_add_duration(w, elapsed(s->began, s->c->now));
+                words_add(w, " ago");
+        }
+}
+
+static void add_quiet(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
+{
+        words_add(w, "quiet again after ");
+        words_add_duration(w, elapsed(report->since, s->record->last));
+        words_add(w, ", ");
+        words_add_number(w, report->count);
+        words_add(w, " in all, the last ");
+        words_add_duration(w, elapsed(s->record->last, s->c->now));
+        words_add(w, " ago: packets that %s %s %s", h->subject, h->verb, h->tail);
+}
+
+/* What a counter of this many bits holds at most. */
+static uint64_t maximum_of(const struct violation_record *r)
+{
+        if (r->source == VIOLATION_P_KEY_VIOLATIONS)
+                return UINT16_MAX; /* PortInfo has no other */
+        return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
+}
+
+static void add_saturated(struct scene *s, struct words *w, const struct violation_report *report,
+                          const struct headline *h)
+{
+        uint64_t maximum = maximum_of(s->record);
+
+        words_add(w, "%s of %s%s is at its maximum", counter_name(s->record->source),
+                  s->is_switch_port ? "switch port " : "", s->counted_label);
+        if (maximum > 0) {
+                words_add(w, ", ");
+                words_add_number(w, maximum);
+        }
+        words_add(w, ": there may have been more, and no more are seen until it is cleared");
+        if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
+                words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R)");
+        else if (s->record->source == VIOLATION_P_KEY_VIOLATIONS)
+                words_add(w, " (pkeyd does it with violations: clear_saturated: true)");
+        words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
+        if (report->count > 0) {
+                words_add(w, ", ");
+                words_add_number(w, report->count);
+                words_add(w, " more since pkeyd told of it last");
+        }
+}
+
+static int finish(struct scene *s, const struct words *w)
+{
+        s->out->text = arena_strdup(s->arena, w->text);
+        return s->out->text ? 0 : -ENOMEM;
+}
+
+static int explain_one(struct scene *s, const struct violation_report *report)
+{
+        struct words w = {};
+        struct headline h;
+        int r = scene_open(s);
+
+        if (r >= 0)
+                r = make_headline(s, &h);
+        if (r < 0)
+                return r;
+        switch (report->kind) {
+        case VIOLATION_FIRST:
+        case VIOLATION_MORE:
+                add_first(s, &w, report, &h);
+                break;
+        case VIOLATION_SATURATED:
+                add_saturated(s, &w, report, &h);
+                break;
+        case VIOLATION_QUIET:
+                add_quiet(s, &w, report, &h);
+                break;
+        case VIOLATION_STORM:
+                break;
+        }
+        if (report->kind != VIOLATION_QUIET)
+                add_reasons(s, &w);
+        return finish(s, &w);
+}
+
+/* --- a storm ---------------------------------------------------------------------------------------------------- */
+
+/* The change of one of the worst that the most others share: of the same partition, with the same generation. */
+struct shared {
+        const struct membership_change *change;
+        uint32_t n;
+};
+
+static bool has_part(const struct attribution_context *c, struct guid guid, const struct membership_change *change)
+{
+        const struct membership_change *own;
+
+        own = membership_history_find(c->history, guid, change->base);
+        return own && own->generation == change->generation && own->when == change->when &&
+               standing_is_loss(own) == standing_is_loss(change);
+}
+
+static void look_for_shared(const struct attribution_context *c, const struct guid *guids, uint32_t n,
+                            struct shared *ret)
+{
+        *ret = (struct shared) {};
+        for (uint32_t i = 0; i < n; i++) {
+                const struct membership_change *changes;
+                uint32_t n_changes;
+
+                changes = membership_history_of(c->history, guids[i], &n_changes);
+                for (uint32_t j = 0; j < n_changes; j++) {
+                        uint32_t with = 0;
+
+                        if (elapsed(changes[j].when, c->now) > STORM_LOOKS_BACK)
+                                continue;
+                        for (uint32_t k = 0; k < n; k++)
+                                with += has_part(c, guids[k], &changes[j]);
+                        if (with > ret->n)
+                                *ret = (struct shared) { &changes[j], with };
+                }
+        }
+}
+
+static void add_shared(struct words *w, const struct attribution_context *c, const struct guid *guids, uint32_t n)
+{
+        struct shared shared;
+
+        if (!c->history)
+                return;
+        look_for_shared(c, guids, n, &shared);
+        if (shared.n < 2 || shared.n * 2 <= n)
+                return;
+        if (shared.n == n)
+                words_add(w, "; all of these were ");
+        else
+                words_add(w, "; %u of these %u were ", shared.n, n);
+        if (shared.change->after == MEMBERSHIP_NONE)
+                words_add(w, "taken out of");
+        else
+                words_add(w, shared.change->before == MEMBERSHIP_NONE ? "put into" : "changed in");
+        words_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
+        standing_add_when(w, c, shared.change);
+        words_add(w, ": probably this is the one cause");
+}
+
+static const char *storm_verb(const struct scene *s)
+{
+        if (s->out->names_sender)
+                return "sent";
+        if (s->record->source == VIOLATION_P_KEY_VIOLATIONS || s->record->source == VIOLATION_BAD_PKEY_CNTR)
+                return "received";
+        if (s->record->source == VIOLATION_XMIT_CONSTRAINT && s->is_switch_port)
+                return "was to receive";
+        return "counted";
+}
+
+static int explain_storm(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
+                         struct attribution *ret)
+{
+        uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
+        struct scene s = { .arena = a, .c = c, .out = ret };
+        struct guid guids[VIOLATIONS_WORST];
+        struct words w = {};
+
+        words_add_count(&w, report->n_ports, "port", "ports");
+        words_add(&w, " counted ");
+        words_add_count(&w, report->count, "violation", "violations");
+        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
+                words_add(&w, " in the last ");
+                words_add_duration(&w, elapsed(report->since, c->now));
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                struct attribution one = {};
+                struct scene scene = { .arena = a, .c = c, .record = &report->worst[i], .out = &one };
+                int r = scene_open(&scene);
+
+                if (r < 0)
+                        return r;
+                guids[i] = one.port_guid;
+                words_add(&w, "%s%s %s ", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene));
+                words_add_number(&w, report->worst[i].untold);
+        }
+        add_shared(&w, c, guids, n);
+        return finish(&s, &w);
+}
+
+/* --- both ways in ----------------------------------------------------------------------------------------------- */
+
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
+                        struct attribution *ret)
+{
+        struct attribution out = {};
+        struct scene s = { .arena = a, .c = c, .record = &report->record, .out = &out };
+        int r;
+
+        r = report->kind == VIOLATION_STORM ? explain_storm(a, report, c, &out) : explain_one(&s, report);
+        if (r >= 0)
+                *ret = out;
+        return r;
+}
+
+int attribution_explain_record(struct arena *a, const struct violation_record *record,
+                               const struct attribution_context *c, struct attribution *ret)
+{
+        struct attribution out = {};
+        struct scene s = { .arena = a, .c = c, .record = record, .out = &out };
+        struct words w = {};
+        struct headline h;
+        int r = scene_open(&s);
+
+        if (r >= 0)
+                r = make_headline(&s, &h);
+        if (r < 0)
+                return r;
+        words_add(&w, "%s %s ", h.subject, h.verb);
+        add_packets(&s, &w, record->total, false);
+        words_add(&w, " %s; the first ", h.tail);
+        words_add_duration(&w, elapsed(record->first, c->now));
+        words_add(&w, " ago, the last ");
+        words_add_duration(&w, elapsed(record->last, c->now));
+        words_add(&w, " ago");
+        add_reasons(&s, &w);
+        r = finish(&s, &w);
+        if (r >= 0)
+                *ret = out;
+        return r;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "violations/scene.h"
+
+/* --- the two ends ----------------------------------------------------------------------------------------------- */
+
+static uint32_t port_of_lid(const struct attribution_context *c, struct lid lid)
+{
+        return c->lids ? lid_map_find(c->lids, lid) : lid_find(c->subnet, lid);
+}
+
+/* Nobody in the picture: what the packet says of itself. */
+static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid, uint32_t by_lid, struct party *p)
+{
+        const char *remark = "";
+
+        if (by_lid == LID_SEVERAL)
+                remark = " (several ports claim it)";
+        else if (s->c->subnet && lid.v != 0)
+                remark = " (no port of this fabric has it)";
+        if (gid)
+                p->label = arena_printf(s->arena, "LID %u with port GUID 0x%016" PRIx64 "%s", lid.v, gid->id, remark);
+        else if (lid.v != 0)
+                p->label = arena_printf(s->arena, "LID %u%s", lid.v, remark);
+        else
+                p->label = arena_strdup(s->arena, "somebody");
+        return p->label ? 0 : -ENOMEM;
+}
+
+/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes both
+ * himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
+static int open_conflict(struct scene *s, uint32_t by_gid, uint32_t by_lid, struct party *p, bool *ret_conflict)
+{
+        struct party gid_party, lid_party;
+        int r;
+
+        if (s->is_switch_port && (s->host.port == by_gid || s->host.port == by_lid))
+                return party_open(s->arena, s->c->subnet, s->host.port, p);
+        r = party_open(s->arena, s->c->subnet, by_gid, &gid_party);
+        if (r >= 0)
+                r = party_open(s->arena, s->c->subnet, by_lid, &lid_party);
+        if (r < 0)
+                return r;
+        p->label = arena_printf(s->arena, "%s by its GID, but %s by its LID,", gid_party.label, lid_party.label);
+        *ret_conflict = true;
+        return p->label ? 0 : -ENOMEM;
+}
+
+static int open_end(struct scene *s, struct lid lid, const struct gid *gid, const char *name, struct party *ret,
+                    bool *ret_conflict)
+{
+        const struct subnet *subnet = s->c->subnet;
+        uint32_t by_lid = SUBNET_NONE, by_gid = SUBNET_NONE;
+        int r;
+
+        *ret = (struct party) { .port = SUBNET_NONE, .name = name };
+        if (subnet) {
+                by_lid = port_of_lid(s->c, lid);
+                if (gid)
+                        by_gid = subnet_find_endport(subnet, (struct guid) { gid->id });
+        }
+        if (by_gid == SUBNET_NONE && (by_lid == SUBNET_NONE || by_lid == LID_SEVERAL))
+                return open_stranger(s, lid, gid, by_lid, ret);
+        if (by_gid != SUBNET_NONE && by_lid != SUBNET_NONE && by_lid != LID_SEVERAL && by_lid != by_gid)
+                return open_conflict(s, by_gid, by_lid, ret, ret_conflict);
+        r = party_open(s->arena, subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
+        if (r < 0 || by_gid != SUBNET_NONE || !gid)
+                return r;
+        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own doing. */
+        if (subnet->nodes[subnet->ports[by_lid].node].type == NODE_ROUTER) {
+                ret->label = arena_printf(s->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label);
+                ret->port = SUBNET_NONE;
+                ret->guid = (struct guid) {};
+                ret->name = name;
+        }
+        return ret->label ? 0 : -ENOMEM;
+}
+
+/* --- the key ---------------------------------------------------------------------------------------------------- */
+
+static bool has_p_key(const struct scene *s)
+{
+        return s->record->source != VIOLATION_NOTICE_258 && s->record->notice.key <= UINT16_MAX &&
+               p_key_base((struct p_key) { (uint16_t) s->record->notice.key }) != 0;
+}
+
+static const char *partition_name(const struct attribution_context *c, uint16_t base)
+{
+        int i = c->memberships ? policy_find_base(c->memberships->policy, base) : -1;
+
+        return i < 0 ? NULL : c->memberships->policy->partitions[i].name;
+}
+
+static void fill_fields(struct scene *s)
+{
+        struct attribution *out = s->out;
+        const struct party *p = &s->host;
+
+        out->names_sender = party_is_known(&s->from);
+        if (out->names_sender)
+                p = &s->from;
+        else if (!party_is_known(p))
+                p = &s->to;
+        if (party_is_known(p)) {
+                const struct subnet_port *port = &s->c->subnet->ports[p->port];
+
+                out->node = p->label;
+                out->port_guid = p->guid;
+                out->lid = port->lid;
+                out->port = port->number;
+        }
+        if (has_p_key(s)) {
+                out->p_key.v = (uint16_t) s->record->notice.key;
+                out->partition = partition_name(s->c, p_key_base(out->p_key));
+        }
+}
+
+int notice_open(struct scene *s)
+{
+        const struct notice *n = &s->record->notice;
+        bool to_conflicts = false;
+        int r;
+
+        r = open_end(s, n->lid1, n->has_gid1 && n->gid1.id != 0 ? &n->gid1 : NULL, "the sender", &s->from,
+                     &s->from_conflicts);
+        if (r >= 0)
+                r = open_end(s, n->lid2, n->has_gid2 && n->gid2.id != 0 ? &n->gid2 : NULL, "the receiver", &s->to,
+                             &to_conflicts);
+        if (r < 0)
+                return r;
+        fill_fields(s);
+        return 0;
+}
+
+/* --- the headline ----------------------------------------------------------------------------------------------- */
+
+/* "(notice 257, P_Key mismatch, queue pair 0x48 to 0x1a2)" */
+static const char *source_of(struct scene *s)
+{
+        const struct notice *n = &s->record->notice;
+        const char *what = "";
+
+        switch (s->record->source) {
+        case VIOLATION_NOTICE_257:
+                what = "notice 257, P_Key mismatch";
+                break;
+        case VIOLATION_NOTICE_258:
+                what = "notice 258, Q_Key mismatch";
+                break;
+        case VIOLATION_NOTICE_259:
+                what = "notice 259, P_Key mismatch at a switch";
+                break;
+        case VIOLATION_P_KEY_VIOLATIONS:
+        case VIOLATION_RCV_CONSTRAINT:
+        case VIOLATION_XMIT_CONSTRAINT:
+        case VIOLATION_BAD_PKEY_CNTR:
+        case VIOLATION_N_SOURCES:
+                break;
+        }
+        if (n->qp1 == 0 && n->qp2 == 0)
+                return arena_printf(s->arena, "(%s)", what);
+        return arena_printf(s->arena, "(%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32 ")", what, n->qp1, n->qp2);
+}
+
+/* " with P_Key 0x8101 (tenant-a)"; a Q_Key is a secret of those who use it, and is not said */
+static const char *key_of(struct scene *s)
+{
+        uint32_t key = s->record->notice.key;
+        const char *name = s->out->partition;
+
+        if (s->record->source == VIOLATION_NOTICE_258)
+                return "with another Q_Key than it expects";
+        if (name)
+                return arena_printf(s->arena, "with P_Key 0x%04" PRIx32 " (%s)", key, name);
+        return arena_printf(s->arena, "with P_Key 0x%04" PRIx32, key);
+}
+
+int notice_headline(struct scene *s, struct headline *ret)
+{
+        const char *key = key_of(s), *source = source_of(s), *where = "refused there";
+
+        if (s->record->source == VIOLATION_NOTICE_259)
+                where = arena_printf(s->arena, "refused at switch port %s", s->counted_label);
+        else if (s->to.port != s->host.port || !party_is_known(&s->to))
+                where = arena_printf(s->arena, "refused by %s", s->counted_label);
+        if (!key || !source || !where)
+                return -ENOMEM;
+        ret->subject = s->from.label;
+        ret->verb = "sent";
+        ret->tail = arena_printf(s->arena, "to %s %s, %s %s", s->to.label, key, where, source);
+        return ret->tail ? 0 : -ENOMEM;
+}
+
+/* --- why -------------------------------------------------------------------------------------------------------- */
+
+/* A partition that the policy does not have, perhaps not any more. */
+static void add_no_partition(struct scene *s, struct words *w, uint16_t base)
+{
+        words_add(w, "; no partition of the policy has 0x%04x", (unsigned) base);
+        if (!policy_owns(s->c->memberships->policy, base))
+                words_add(w, " (owns: leaves it to others)");
+        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
+                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+}
+
+/* One end is no member. */
+static void add_outsider(struct scene *s, struct words *w, const struct party *p, enum standing_part part)
+{
+        uint16_t base = p_key_base(s->out->p_key);
+        const char *what = arena_printf(s->arena, "%s (0x%04x)", s->out->partition, (unsigned) base);
+
+        if (!standing_add_change_of(w, s->c, p, base, part, s->began))
+                standing_add_never(w, s->c, p, what ? what : s->out->partition);
+        standing_add_memberships(w, s->c, p);
+}
+
+/* Both are members, but limited to limited. */
+static void add_limited(struct scene *s, struct words *w, enum membership from, enum membership to)
+{
+        const char *name = s->out->partition;
+        uint16_t base = p_key_base(s->out->p_key);
+
+        if (from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED)
+                words_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
+        else
+                words_add(w, "; %s used its limited key of %s, and %s is a limited member: limited members may not talk to "
+                             "each other", s->from.name, name, s->to.name);
+        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
+                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+}
+
+/* The policy says that this should have worked. */
+static void add_allowed(struct scene *s, struct words *w)
+{
+        uint16_t base = p_key_base(s->out->p_key);
+
+        words_add(w, "; the policy lets them talk");
+        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
+                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+        words_add(w, "; look whether their P_Key tables are as it says (pkeyctl verify)");
+}
+
+static void add_one_known(struct scene *s, struct words *w, const struct party *p, enum membership m)
+{
+        words_add(w, "; %s is a %s member of %s", p->name, standing_membership_word(m), s->out->partition);
+}
+
+static void add_verdict(struct scene *s, struct words *w)
+{
+        enum membership from = MEMBERSHIP_NONE, to = MEMBERSHIP_NONE;
+        bool knows_from = party_is_known(&s->from) && standing_membership(s->c, &s->from, p_key_base(s->out->p_key), &from);
+        bool knows_to = party_is_known(&s->to) && standing_membership(s->c, &s->to, p_key_base(s->out->p_key), &to);
+        bool full_key = p_key_is_full(s->out->p_key);
+
+        if (knows_from && from == MEMBERSHIP_NONE) {
+                add_outsider(s, w, &s->from, STANDING_SENDER);
+        } else if (knows_to && to == MEMBERSHIP_NONE) {
+                add_outsider(s, w, &s->to, STANDING_RECEIVER);
+        } else if (knows_from && full_key && !membership_has_full(from)) {
+                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name, s->out->partition);
+                (void) standing_add_change_of(w, s->c, &s->from, p_key_base(s->out->p_key), STANDING_SENDER, s->began);
+        } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
+                add_limited(s, w, from, to);
+        } else if (knows_from && knows_to) {
+                add_allowed(s, w);
+        } else if (knows_from) {
+                add_one_known(s, w, &s->from, from);
+        } else if (knows_to) {
+                add_one_known(s, w, &s->to, to);
+        }
+}
+
+/* What passes a switch port beside an endport comes from that endport or goes to it. */
+static void add_wiring(struct scene *s, struct words *w)
+{
+        const struct party *h = &s->host;
+
+        if (!s->is_switch_port || !party_is_known(h) || s->from.port == h->port || s->to.port == h->port)
+                return;
+        words_add(w, "; only %s is plugged into %s%s", h->label, s->counted_label,
+                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true" : "");
+}
+
+void notice_add_reasons(struct scene *s, struct words *w)
+{
+        uint32_t key = s->record->notice.key;
+
+        if (s->from_conflicts)
+                words_add(w, "; one of the two is not true");
+        add_wiring(s, w);
+        if (s->record->source == VIOLATION_NOTICE_258)
+                words_add(w, "; no matter of partitions: the two programs do not agree on the Q_Key, the key between "
+                             "datagram queue pairs");
+        else if (key > UINT16_MAX)
+                words_add(w, "; no P_Key has more than 16 bits");
+        else if (p_key_base((struct p_key) { (uint16_t) key }) == 0)
+                words_add(w, "; that is no P_Key but an empty table entry: probably a queue pair whose entry was "
+                             "removed");
+        else if (s->out->partition)
+                add_verdict(s, w);
+        else if (s->c->memberships)
+                add_no_partition(s, w, p_key_base(s->out->p_key));
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What an endport was last known to be in one partition. `name` is an index into names. */
+struct item {
+        uint16_t base;
+        uint16_t membership;
+        uint32_t name;
+};
+
+/* An endport that was seen: items[first] ..., n of them, ascending base. */
+struct known_port {
+        struct guid guid;
+        usec_t since;        /* first seen */
+        usec_t seen;         /* last seen */
+        uint64_t generation; /* when last seen */
+        uint32_t first, n;
+};
+
+/* All that is known at one moment; owned by one arena. */
+struct memory {
+        struct arena *arena;
+        struct known_port *ports;         /* ascending GUID */
+        uint32_t n_ports;
+        struct item *items;
+        uint32_t n_items;
+        struct membership_change *changes; /* ascending (GUID, base) */
+        uint32_t *change_names;            /* their names' indexes */
+        uint32_t n_changes;
+        const char **names;
+        uint32_t n_names;
+        usec_t forgotten;                  /* the newest change that had to make room; 0: none had to */
+};
+
+struct membership_history {
+        struct memory m;
+};
+
+/* One learning: the old memory, the new one, and what came. */
+struct learning {
+        const struct memory *old;
+        struct memory *to;
+        const struct memberships *given;
+        usec_t now;
+        uint64_t generation;
+        uint32_t *names; /* index in the old memory -> in the new one; UINT32_MAX: not copied */
+        uint32_t n_kept; /* changes of the old memory that were looked at */
+};
+
+struct membership_history *membership_history_new(void)
+{
+        return calloc(1, sizeof(struct membership_history));
+}
+
+struct membership_history *membership_history_free(struct membership_history *h)
+{
+        if (h) {
+                arena_free(h->m.arena);
+                free(h);
+        }
+        return NULL;
+}
+
+static int compare_items(const void *pa, const void *pb)
+{
+        const struct item *a = pa, *b = pb;
+
+        return (a->base > b->base) - (a->base < b->base);
+}
+
+static int compare_keys(struct guid guid_a, uint16_t base_a, struct guid guid_b, uint16_t base_b)
+{
+        if (guid_a.v != guid_b.v)
+                return guid_a.v < guid_b.v ? -1 : 1;
+        return (base_a > base_b) - (base_a < base_b);
+}
+
+/* --- names ------------------------------------------------------------------------------------------------------ */
+
+/* The policy's partitions come first, in their order. */
+static int copy_policy_names(struct learning *l, uint32_t n_more)
+{
+        const struct policy *p = l->given->policy;
+        struct memory *to = l->to;
+
+        to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + n_more);
+        l->names = malloc(MAX((size_t) n_more, (size_t) 1) * sizeof(*l->names));
+        if (!to->names || !l->names)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_more; i++)
+                l->names[i] = UINT32_MAX;
+        for (; to->n_names < p->n_partitions; to->n_names++) {
+                to->names[to->n_names] = arena_strdup(to->arena, p->partitions[to->n_names].name);
+                if (!to->names[to->n_names])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* A name of the old memory, which ends with its arena. */
+static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
+{
+        struct memory *to = l->to;
+
+        if (l->names[old_name] == UINT32_MAX) {
+                to->names[to->n_names] = arena_strdup(to->arena, l->old->names[old_name]);
+                if (!to->names[to->n_names])
+                        return -ENOMEM;
+                l->names[old_name] = to->n_names++;
+        }
+        *ret = l->names[old_name];
+        return 0;
+}
+
+/* --- changes ---------------------------------------------------------------------------------------------------- */
+
+static void put_change(struct memory *to, const struct membership_change *change, uint32_t name)
+{
+        to->changes[to->n_changes] = *change;
+        to->changes[to->n_changes].partition = to->names[name];
+        to->change_names[to->n_changes++] = name;
+}
+
+/* Old changes up to (guid, base) stay; one of exactly that key makes way for a newer one. */
+static int keep_changes(struct learning *l, struct guid guid, uint16_t base, bool replace)
+{
+        const struct memory *old = l->old;
+
+        for (; l->n_kept < old->n_changes; l->n_kept++) {
+                const struct membership_change *c = &old->changes[l->n_kept];
+                int order = compare_keys(c->port_guid, c->base, guid, base);
+                uint32_t name;
+                int r;
+
+                if (order > 0)
+                        return 0;
+                if (order == 0 && replace)
+                        continue;
+                r = keep_name(l, old->change_names[l->n_kept], &name);
+                if (r < 0)
+                        return r;
+                put_change(l->to, c, name);
+        }
+        return 0;
+}
+
+static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before,
+                       const struct item *after)
+{
+        uint16_t base = before ? before->base : after->base;
+        struct membership_change change = {
+                .port_guid = old_port->guid,
+                .base = base,
+                .before = before ? (enum membership) before->membership : MEMBERSHIP_NONE,
+                .after = after ? (enum membership) after->membership : MEMBERSHIP_NONE,
+                .generation = l->generation,
+                .same_policy = old_port->generation == l->generation,
+                .when = l->now,
+        };
+        uint32_t name;
+        int r = 0;
+
+        if (change.before == change.after)
+                return 0;
+        if (after)
+                name = after->name;
+        else
+                r = keep_name(l, before->name, &name);
+        if (r >= 0)
+                r = keep_changes(l, change.port_guid, base, true);
+        if (r >= 0)
+                put_change(l->to, &change, name);
+        return r;
+}
+
+/* What one endport was and what it is now. */
+static int compare_port(struct learning *l, const struct known_port *before, const struct known_port *after)
+{
+        const struct item *b = l->old->items + before->first, *b_end = b + before->n;
+        const struct item *a = l->to->items + after->first, *a_end = a + after->n;
+        int r = 0;
+
+        while (r >= 0 && (b < b_end || a < a_end)) {
+                int order = b == b_end ? 1 : a == a_end ? -1 : compare_items(b, a);
+
+                r = note_change(l, before, order <= 0 ? b : NULL, order >= 0 ? a : NULL);
+                b += order <= 0;
+                a += order >= 0;
+        }
+        return r;
+}
+
+static int compare_newest_first(const void *pa, const void *pb)
+{
+        usec_t a = *(const usec_t *) pa, b = *(const usec_t *) pb;
+
+        return (a < b) - (a > b);
+}
+
+/* The oldest make room. Of those of one moment that do not all fit, the ones of the lowest GUIDs stay. */
+static int drop_oldest_changes(struct memory *m, uint32_t max)
+{
+        _cleanup_free_ usec_t *times = NULL;
+        uint32_t n = 0, n_newer = 0, n_equal = 0;
+        usec_t limit;
+
+        if (m->n_changes <= max)
+                return 0;
+        times = malloc(m->n_changes * sizeof(*times));
+        if (!times)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < m->n_changes; i++)
+                times[i] = m->changes[i].when;
+        qsort(times, m->n_changes, sizeof(*times), compare_newest_first);
+        limit = times[max - 1];
+        while (times[n_newer] > limit)
+                n_newer++;
+        m->forgotten = MAX(m->forgotten, times[max]);
+        for (uint32_t i = 0; i < m->n_changes; i++) {
+                if (m->changes[i].when < limit || (m->changes[i].when == limit && n_equal++ >= max - n_newer))
+                        continue;
+                m->changes[n] = m->changes[i];
+                m->change_names[n++] = m->change_names[i];
+        }
+        m->n_changes = n;
+        return 0;
+}
+
+/* --- endports --------------------------------------------------------------------------------------------------- */
+
+/* What the policy gives endport `index` of the subnet. */
+static void take_port(struct learning *l, uint32_t index, const struct known_port *before)
+{
+        const struct memberships *given = l->given;
+        struct memory *to = l->to;
+        struct known_port *port = &to->ports[to->n_ports++];
+
+        *port = (struct known_port) {
+                .guid = given->subnet->ports[index].guid,
+                .since = before ? before->since : l->now,
+                .seen = l->now,
+                .generation = l->generation,
+                .first = to->n_items,
+                .n = given->first[index + 1] - given->first[index],
+        };
+        for (uint32_t i = given->first[index]; i < given->first[index + 1]; i++) {
+                const struct port_membership *pm = &given->items[i];
+
+                to->items[to->n_items++] = (struct item) {
+                        .base = given->policy->partitions[pm->partition].base,
+                        .membership = (uint16_t) pm->membership,
+                        .name = pm->partition,
+                };
+        }
+        qsort(&to->items[port->first], port->n, sizeof(*to->items), compare_items);
+}
+
+/* An endport that is not there stays as it was. */
+static int keep_port(struct learning *l, const struct known_port *before)
+{
+        struct memory *to = l->to;
+        struct known_port *port = &to->ports[to->n_ports++];
+
+        *port = *before;
+        port->first = to->n_items;
+        for (uint32_t i = 0; i < before->n; i++) {
+                struct item *item = &to->items[to->n_items++];
+                int r;
+
+                *item = l->old->items[before->first + i];
+                r = keep_name(l, item->name, &item->name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The next endport of the subnet by GUID, from place *i of by_port_guid on; of several with one GUID the first. */
+static uint32_t next_endport(const struct subnet *s, uint32_t *i)
+{
+        for (; *i < s->n_by_port_guid; (*i)++) {
+                struct guid guid = s->ports[s->by_port_guid[*i]].guid;
+
+                if (guid.v != 0 && (*i == 0 || s->ports[s->by_port_guid[*i - 1]].guid.v != guid.v))
+                        return s->by_port_guid[*i];
+        }
+        return SUBNET_NONE;
+}
+
+static int merge_ports(struct learning *l, const bool *forget)
+{
+        const struct memory *old = l->old;
+        const struct subnet *s = l->given->subnet;
+        uint32_t i = 0, j = 0;
+        int r = 0;
+
+        while (r >= 0) {
+                const struct known_port *before = j < old->n_ports ? &old->ports[j] : NULL;
+                uint32_t index = next_endport(s, &i);
+                struct guid guid = index == SUBNET_NONE ? (struct guid) {} : s->ports[index].guid;
+
+                if (!before && index == SUBNET_NONE)
+                        return 0;
+                if (before && (index == SUBNET_NONE || before->guid.v < guid.v)) {
+                        if (!forget[j])
+                                r = keep_port(l, before);
+                        j++;
+                } else if (!before || before->guid.v > guid.v) {
+                        take_port(l, index, NULL);
+                        i++;
+                } else {
+                        take_port(l, index, before);
+                        r = compare_port(l, before, &l->to->ports[l->to->n_ports - 1]);
+                        i++;
+                        j++;
+                }
+        }
+        return r;
+}
+
+/* --- bounds ----------------------------------------------------------------------------------------------------- */
+
+/* An endport that is not there any more, and where it stands in the old memory. */
+struct gone {
+        usec_t seen;
+        uint32_t port, n_items;
+};
+
+static int compare_gone(const void *pa, const void *pb)
+{
+        const struct gone *a = pa, *b = pb;
+
+        if (a->seen != b->seen)
+                return a->seen > b->seen ? -1 : 1;
+        return (a->port > b->port) - (a->port < b->port);
+}
+
+/* Marks those that are gone longest, as many as there are too many. */
+static int choose_forgotten(const struct memory *old, const struct subnet *s, bool *forget)
+{
+        _cleanup_free_ struct gone *gone = malloc(MAX(old->n_ports, 1u) * sizeof(*gone));
+        uint32_t n = 0, n_items = 0;
+
+        if (!gone)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < old->n_ports; i++)
+                if (subnet_find_endport(s, old->ports[i].guid) == SUBNET_NONE)
+                        gone[n++] = (struct gone) { old->ports[i].seen, i, old->ports[i].n };
+        qsort(gone, n, sizeof(*gone), compare_gone);
+        for (uint32_t i = 0; i < n; i++) {
+                bool fits = i < HISTORY_MAX_GONE && gone[i].n_items <= HISTORY_MAX_GONE_ITEMS - n_items;
+
+                forget[gone[i].port] = !fits;
+                if (fits)
+                        n_items += gone[i].n_items;
+        }
+        return 0;
+}
+
+/* Room for the worst case: all endports are new, and every membership that was or is has changed. */
+static int make_room(struct learning *l)
+{
+        const struct memory *old = l->old;
+        const struct subnet *s = l->given->subnet;
+        size_t n_items = (size_t) old->n_items + l->given->first[s->n_ports];
+        size_t n_changes = (size_t) old->n_changes + n_items;
+        struct memory *to = l->to;
+
+        if (n_changes > UINT32_MAX)
+                return -ENOMEM;
+        to->ports = arena_new_array(to->arena, struct known_port, (size_t) old->n_ports + s->n_by_port_guid);
+        to->items = arena_new_array(to->arena, struct item, n_items);
+        to->changes = malloc(MAX(n_changes, (size_t) 1) * sizeof(*to->changes));
+        to->change_names = malloc(MAX(n_changes, (size_t) 1) * sizeof(*to->change_names));
+        if (!to->ports || !to->items || !to->changes || !to->change_names)
+                return -ENOMEM;
+        return copy_policy_names(l, old->n_names);
+}
+
+/* The changes move from the room for the worst case into the arena. */
+static int settle_changes(struct memory *to, struct membership_change *changes, uint32_t *names)
+{
+        to->changes = arena_new_array(to->arena, struct membership_change, to->n_changes);
+        to->change_names = arena_new_array(to->arena, uint32_t, to->n_changes);
+        if (!to->changes || !to->change_names)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < to->n_changes; i++) {
+                to->changes[i] = changes[i];
+                to->change_names[i] = names[i];
+        }
+        return 0;
+}
+
+static int learn(struct learning *l)
+{
+        _cleanup_free_ bool *forget = calloc(MAX(l->old->n_ports, 1u), sizeof(*forget));
+        _cleanup_free_ struct membership_change *changes = NULL;
+        _cleanup_free_ uint32_t *change_names = NULL;
+        int r;
+
+        if (!forget)
+                return -ENOMEM;
+        r = make_room(l);
+        changes = l->to->changes;
+        change_names = l->to->change_names;
+        if (r >= 0)
+                r = choose_forgotten(l->old, l->given->subnet, forget);
+        if (r >= 0)
+                r = merge_ports(l, forget);
+        if (r >= 0)
+                r = keep_changes(l, (struct guid) { UINT64_MAX }, UINT16_MAX, false);
+        if (r >= 0)
+                r = drop_oldest_changes(l->to, HISTORY_MAX_CHANGES);
+        if (r >= 0)
+                r = settle_changes(l->to, changes, change_names);
+        return r;
+}
+
+int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m)
+{
+        _cleanup_arena_ struct arena *arena = arena_new();
+        struct memory to = { .arena = arena, .forgotten = h->m.forgotten };
+        struct learning l = { .old = &h->m, .to = &to, .given = m, .now = now, .generation = generation };
+        _cleanup_free_ uint32_t *names = NULL;
+        int r;
+
+        if (!arena)
+                return -ENOMEM;
+        r = learn(&l);
+        names = l.names;
+        if (r < 0)
+                return r;
+        arena = arena_free(h->m.arena);
+        h->m = to;
+        return 0;
+}
+
+/* --- asking ----------------------------------------------------------------------------------------------------- */
+
+const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
+                                                      uint32_t *ret_n)
+{
+        uint32_t low = 0, high = h->m.n_changes, end;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (h->m.changes[middle].port_guid.v < port_guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (end = low; end < h->m.n_changes && h->m.changes[end].port_guid.v == port_guid.v; end++)
+                ;
+        *ret_n = end - low;
+        return end > low ? &h->m.changes[low] : NULL;
+}
+
+const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
+                                                        uint16_t base)
+{
+        const struct membership_change *changes, *newest = NULL;
+        uint32_t n;
+
+        changes = membership_history_of(h, port_guid, &n);
+        for (uint32_t i = 0; i < n; i++) {
+                if (base != 0 && changes[i].base != base)
+                        continue;
+                if (!newest || changes[i].when > newest->when)
+                        newest = &changes[i];
+        }
+        return newest;
+}
+
+usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid)
+{
+        uint32_t low = 0, high = h->m.n_ports;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (h->m.ports[middle].guid.v < port_guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == h->m.n_ports || h->m.ports[low].guid.v != port_guid.v)
+                return USEC_INFINITY;
+        return MAX(h->m.ports[low].since, h->m.forgotten);
+}

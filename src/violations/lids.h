@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Which endport has a LID: a port with LMC n answers to 2^n of them. LIDs of a picture are as hostile as the rest. */
+
+#include "subnet/subnet.h"
+
+/* More than one endport claims it. */
+#define LID_SEVERAL (UINT32_MAX - 1)
+
+/* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. Looks through all ports. */
+uint32_t lid_find(const struct subnet *s, struct lid lid);
+
+/* The same for many questions: a table for all LIDs. */
+struct lid_map;
+
+/* Returns 0 or -ENOMEM. Lives in the arena, does not need the subnet any more. */
+int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret);
+uint32_t lid_map_find(const struct lid_map *m, struct lid lid);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who takes
+ * part in it.
+ */
+
+#include "violations/standing.h"
+
+/* Does a switch port compare the P_Keys of what goes through it, in the direction that the counter is about? */
+enum scene_check {
+        SCENE_CHECKS,
+        SCENE_CHECKS_NOT,
+        SCENE_CANNOT_CHECK,
+        SCENE_DOUBTED,      /* a write of it was not confirmed */
+};
+
+struct scene {
+        struct arena *arena;
+        const struct attribution_context *c;
+        const struct violation_record *record;
+        struct attribution *out;
+        usec_t began;           /* the first that this is about */
+        uint32_t counted;       /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
+        bool is_switch_port;    /* it is an external one */
+        const char *counted_label;
+        struct party host;      /* the endport: itself, or what is plugged into the switch port */
+        enum scene_check check; /* of a switch port */
+        struct party from, to;  /* of a notice */
+        bool from_conflicts;    /* the sender's LID is another port's than its GID */
+};
+
+/* "SUBJECT VERB 3 packets TAIL", "packets that SUBJECT VERB TAIL" */
+struct headline {
+        const char *subject, *verb, *tail;
+};
+
+/* Of notices. Finds the two ends and fills the fields. Returns 0 or -ENOMEM. */
+int notice_open(struct scene *s);
+int notice_headline(struct scene *s, struct headline *ret);
+void notice_add_reasons(struct scene *s, struct words *w);

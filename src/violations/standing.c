@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/standing.h"
+
+#include <errno.h>
+
+#define MAX_NAMES 4
+
+/* Violations that began this long after a change are probably, or perhaps, its consequence. */
+#define PROBABLY (24 * 3600 * USEC_PER_SEC)
+#define PERHAPS  (7 * PROBABLY)
+
+int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct party *ret)
+{
+        const struct subnet_port *p = &s->ports[port];
+        const char *label = subnet_port_label(a, s, port), *name = subnet_port_node(s, p)->name;
+
+        if (!label)
+                return -ENOMEM;
+        *ret = (struct party) { .port = port, .guid = p->guid, .label = label, .name = name[0] ? name : label };
+        return 0;
+}
+
+const char *standing_membership_word(enum membership m)
+{
+        return m == MEMBERSHIP_BOTH ? "full and limited" : membership_to_string(m);
+}
+
+/* --- what it is ------------------------------------------------------------------------------------------------- */
+
+static uint32_t endport_of(const struct attribution_context *c, const struct party *p)
+{
+        if (!c->memberships || p->guid.v == 0)
+                return SUBNET_NONE;
+        return subnet_find_endport(c->memberships->subnet, p->guid);
+}
+
+bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
+                         enum membership *ret)
+{
+        const struct memberships *m = c->memberships;
+        uint32_t port = endport_of(c, p);
+
+        if (port == SUBNET_NONE)
+                return false;
+        *ret = MEMBERSHIP_NONE;
+        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
+                if (m->policy->partitions[m->items[i].partition].base == base)
+                        *ret = m->items[i].membership;
+        return true;
+}
+
+/* ", a full member of A, B and 3 others" */
+static void add_kind(struct words *w, const struct memberships *m, uint32_t port, enum membership kind, bool *first)
+{
+        uint32_t n = 0, i = 0, shown;
+
+        for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
+                n += m->items[j].membership == kind;
+        if (n == 0)
+                return;
+        /* "and 1 other" is no shorter than its name */
+        shown = n > MAX_NAMES + 1 ? MAX_NAMES : n;
+        words_add(w, "%s %s member of ", *first ? " a" : ", a", standing_membership_word(kind));
+        for (uint32_t j = m->first[port]; j < m->first[port + 1] && i < shown; j++) {
+                if (m->items[j].membership != kind)
+                        continue;
+                words_add_separator(w, i++, shown < n ? shown + 1 : shown);
+                words_add(w, "%s", m->policy->partitions[m->items[j].partition].name);
+        }
+        if (shown < n) {
+                words_add(w, " and ");
+                words_add_number(w, n - shown);
+                words_add(w, " others");
+        }
+        *first = false;
+}
+
+void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p)
+{
+        const struct memberships *m = c->memberships;
+        uint32_t port = endport_of(c, p);
+        bool first = true;
+
+        if (port == SUBNET_NONE)
+                return;
+        if (m->first[port] == m->first[port + 1]) {
+                words_add(w, "; the policy lets %s into no partition", p->name);
+                return;
+        }
+        words_add(w, "; %s is", p->name);
+        add_kind(w, m, port, MEMBERSHIP_FULL, &first);
+        add_kind(w, m, port, MEMBERSHIP_BOTH, &first);
+        add_kind(w, m, port, MEMBERSHIP_LIMITED, &first);
+}
+
+/* --- what it was ------------------------------------------------------------------------------------------------ */
+
+/* Both is no more than full: the limited key lets a port talk to nobody to whom the full one does not. */
+static int level_of(enum membership m)
+{
+        return membership_has_full(m) ? 2 : membership_has_limited(m) ? 1 : 0;
+}
+
+bool standing_is_loss(const struct membership_change *c)
+{
+        return level_of(c->after) < level_of(c->before);
+}
+
+static usec_t since(usec_t now, usec_t then)
+{
+        return now > then ? now - then : 0;
+}
+
+void standing_add_when(struct words *w, const struct attribution_context *c, const struct membership_change *change)
+{
+        words_add_duration(w, since(c->now, change->when));
+        if (change->same_policy)
+                words_add(w, " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
+        else
+                words_add(w, " ago by generation %" PRIu64, change->generation);
+}
+
+/* Those that came with `change` and are of its kind. */
+static bool is_like(const struct membership_change *a, const struct membership_change *b)
+{
+        if (a->when != b->when || a->generation != b->generation)
+                return false;
+        if (a->after == MEMBERSHIP_NONE || a->before == MEMBERSHIP_NONE)
+                return (a->after == MEMBERSHIP_NONE) == (b->after == MEMBERSHIP_NONE) &&
+                       (a->before == MEMBERSHIP_NONE) == (b->before == MEMBERSHIP_NONE);
+        return a->before == b->before && a->after == b->after;
+}
+
+static void add_like(struct words *w, const struct membership_change *changes, uint32_t n,
+                     const struct membership_change *change)
+{
+        uint32_t n_like = 0, i = 0, shown;
+
+        for (uint32_t j = 0; j < n; j++)
+                n_like += is_like(&changes[j], change);
+        shown = n_like > MAX_NAMES + 1 ? MAX_NAMES : n_like;
+        for (uint32_t j = 0; j < n && i < shown; j++) {
+                if (!is_like(&changes[j], change))
+                        continue;
+                words_add_separator(w, i++, shown < n_like ? shown + 1 : shown);
+                words_add(w, "%s (0x%04x)", changes[j].partition, (unsigned) changes[j].base);
+        }
+        if (shown < n_like) {
+                words_add(w, " and ");
+                words_add_number(w, n_like - shown);
+                words_add(w, " others");
+        }
+}
+
+/* What a loss has to do with violations that began at `began`. */
+static void add_consequence(struct words *w, const struct membership_change *change, enum standing_part part,
+                            usec_t began)
+{
+        bool out = change->after == MEMBERSHIP_NONE;
+
+        if (change->when > began) {
+                words_add(w, ", after this had begun");
+                return;
+        }
+        if (began - change->when > PERHAPS)
+                return;
+        words_add(w, began - change->when > PROBABLY ? ": perhaps " : ": probably ");
+        if (part == STANDING_SENDER)
+                words_add(w, out ? "its jobs still use the old key" : "its jobs still use the full key");
+        else
+                words_add(w, out ? "other members still send to it" : "other limited members still send to it");
+}
+
+/* One change, with those that are like it out of n. */
+static void add_change(struct words *w, const struct attribution_context *c, const struct party *p,
+                       const struct membership_change *change, const struct membership_change *changes, uint32_t n)
+{
+        words_add(w, "; %s was ", p->name);
+        if (change->after == MEMBERSHIP_NONE)
+                words_add(w, "taken out of ");
+        else if (change->before == MEMBERSHIP_NONE)
+                words_add(w, "put into ");
+        else
+                words_add(w, "changed from a %s to a %s member of ", standing_membership_word(change->before),
+                          standing_membership_word(change->after));
+        add_like(w, changes, n, change);
+        words_add(w, " ");
+        standing_add_when(w, c, change);
+}
+
+static const struct membership_change *newest(const struct membership_change *changes, uint32_t n, bool only_losses)
+{
+        const struct membership_change *found = NULL;
+
+        for (uint32_t i = 0; i < n; i++)
+                if ((!only_losses || standing_is_loss(&changes[i])) && (!found || changes[i].when > found->when))
+                        found = &changes[i];
+        return found;
+}
+
+void standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+                              enum standing_part part, usec_t began)
+{
+        const struct membership_change *changes, *change;
+        usec_t known_since;
+        uint32_t n;
+
+        if (!c->history || p->guid.v == 0)
+                return;
+        changes = membership_history_of(c->history, p->guid, &n);
+        change = newest(changes, n, true);
+        if (!change || since(c->now, change->when) > PERHAPS)
+                change = newest(changes, n, false);
+        known_since = membership_history_known_since(c->history, p->guid);
+        if (change) {
+                add_change(w, c, p, change, changes, n);
+                if (standing_is_loss(change))
+                        add_consequence(w, change, part, began);
+        } else if (known_since != USEC_INFINITY) {
+                words_add(w, "; its partitions did not change in the ");
+                words_add_duration(w, since(c->now, known_since));
+                words_add(w, " that pkeyd remembers");
+        }
+}
+
+bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,
+                            enum standing_part part, usec_t began)
+{
+        const struct membership_change *change;
+
+        if (!c->history || p->guid.v == 0)
+                return false;
+        change = membership_history_find(c->history, p->guid, base);
+        if (!change)
+                return false;
+        add_change(w, c, p, change, change, 1);
+        if (standing_is_loss(change))
+                add_consequence(w, change, part, began);
+        return true;
+}
+
+void standing_add_never(struct words *w, const struct attribution_context *c, const struct party *p, const char *what)
+{
+        usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
+
+        if (known_since == USEC_INFINITY) {
+                words_add(w, "; %s is no member of %s", p->name, what);
+                return;
+        }
+        words_add(w, "; %s was never a member of %s in the ", p->name, what);
+        words_add_duration(w, since(c->now, known_since));
+        words_add(w, " that pkeyd remembers");
+}

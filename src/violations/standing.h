@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation. Clauses of
+ * a sentence, each with "; " before it. */
+
+#include "violations/attribution.h"
+#include "violations/words.h"
+
+/* An endport that a sentence is about. */
+struct party {
+        uint32_t port;     /* index into the subnet's ports; SUBNET_NONE: it is not known which one it is */
+        struct guid guid;  /* 0: not known */
+        const char *label; /* "node0042 mlx5_0/1", or what else is known of it */
+        const char *name;  /* "node0042": for later in the sentence */
+};
+
+/* What it did. */
+enum standing_part {
+        STANDING_SENDER,
+        STANDING_RECEIVER,
+};
+
+/* Returns 0 or -ENOMEM. */
+int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct party *ret);
+
+static inline bool party_is_known(const struct party *p)
+{
+        return p->port != SUBNET_NONE;
+}
+
+/* What the policy in force gives it in a partition; *ret only if that is known. */
+bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
+                         enum membership *ret);
+
+/* Of what it is a member. */
+void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p);
+/* What it lost or got last in any partition, and whether that may be the reason of violations that began at `began`. */
+void standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+                              enum standing_part part, usec_t began);
+/* The same of one partition. False: no change is known, nothing was added. */
+bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,
+                            enum standing_part part, usec_t began);
+/* That it was no member of a partition (named `what`) as long as anything is known of it. */
+void standing_add_never(struct words *w, const struct attribution_context *c, const struct party *p, const char *what);
+
+/* "limited", "full", "full and limited" */
+const char *standing_membership_word(enum membership m);
+/* A membership became less: from full to limited, or to none. */
+bool standing_is_loss(const struct membership_change *c);
+/* "3 minutes ago by generation 42", or what else made it. */
+void standing_add_when(struct words *w, const struct attribution_context *c, const struct membership_change *change);

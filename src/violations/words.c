@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/words.h"
+
+#include <string.h>
+
+void words_add(struct words *w, const char *format, ...)
+{
+        size_t room = sizeof(w->text) - w->n;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(w->text + w->n, room, format, ap);
+        va_end(ap);
+        if (n < 0)
+                return;
+        if ((size_t) n < room) {
+                w->n += (size_t) n;
+        } else {
+                w->n = sizeof(w->text) - 1;
+                memcpy(w->text + w->n - 3, "...", 3);
+        }
+}
+
+void words_add_number(struct words *w, uint64_t n)
+{
+        char digits[24], grouped[32];
+        int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+        size_t k = 0;
+
+        for (int i = 0; i < length; i++) {
+                if (i > 0 && (length - i) % 3 == 0)
+                        grouped[k++] = ',';
+                grouped[k++] = digits[i];
+        }
+        grouped[k] = '\0';
+        words_add(w, "%s", grouped);
+}
+
+void words_add_count(struct words *w, uint64_t n, const char *one, const char *many)
+{
+        words_add_number(w, n);
+        words_add(w, " %s", n == 1 ? one : many);
+}
+
+void words_add_duration(struct words *w, usec_t duration)
+{
+        static const struct {
+                usec_t unit;
+                const char *one, *many;
+        } units[] = {
+                { 86400 * USEC_PER_SEC, "day", "days" },
+                { 3600 * USEC_PER_SEC, "hour", "hours" },
+                { 60 * USEC_PER_SEC, "minute", "minutes" },
+                { USEC_PER_SEC, "second", "seconds" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(units); i++) {
+                usec_t n = duration / units[i].unit;
+
+                if (n >= 2 || (n == 1 && i == ELEMENTS(units) - 1)) {
+                        n += duration % units[i].unit >= units[i].unit / 2;
+                        words_add_count(w, n, units[i].one, units[i].many);
+                        return;
+                }
+        }
+        words_add(w, "a moment");
+}
+
+void words_add_separator(struct words *w, uint32_t i, uint32_t n)
+{
+        if (i > 0)
+                words_add(w, "%s", i + 1 == n ? " and " : ", ");
+}

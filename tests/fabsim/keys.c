@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * M_Keys at random: who has which, and what pkeyd's m_key_file says of them, truly or not.
+ *
+ * They come from a generator of their own, so that a seed's fabric is what it is without them. What the world does to a
+ * port's key on the way (EXTERNAL_M_KEY) ends with all other faults; what is wrong in the file stays wrong.
+ */
+
+#include <infiniband/mad.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+enum scheme {
+        KEYS_NONE,
+        KEYS_ONE,  /* the same everywhere */
+        KEYS_EACH, /* another for each port; a few ports share one */
+};
+
+static struct fabsim_port *sma_port(struct sim *s, unsigned endport)
+{
+        return fabsim_port_at(&s->f, s->endports[endport]);
+}
+
+static bool is_self_or_sm(const struct sim *s, unsigned endport)
+{
+        const struct fabsim_place p = s->endports[endport];
+
+        return p.node == s->f.self.node || p.node == s->f.sm.node;
+}
+
+/* With one key for each port libibnetdisc sees only what lets itself be read without it: switches, or there would be nothing
+ * behind them, and this host and that of the SM, or no policy would be carried out. */
+static uint8_t choose_level(struct sim *s, struct prng *r, enum scheme scheme, unsigned endport)
+{
+        bool must_be_seen = s->endports[endport].port == 0 || is_self_or_sm(s, endport);
+
+        return (uint8_t) prng_below(r, scheme == KEYS_EACH && must_be_seen ? 2 : 4);
+}
+
+static void choose_keys(struct sim *s, struct prng *r, enum scheme scheme)
+{
+        uint64_t shared = prng_next(r) | 1;
+
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct sim_key *k = &s->keys[i];
+
+                k->key = scheme == KEYS_ONE || prng_permille(r, 300) ? shared : prng_next(r) | 1;
+                k->level = choose_level(s, r, scheme, i);
+                k->lease = (uint16_t) (prng_permille(r, 300) ? prng_between(r, 1, 30) : 0);
+        }
+}
+
+/* A port that got another key than the file knows: of a few files, not of most. */
+static void choose_wrong(struct sim *s, struct prng *r)
+{
+        unsigned rate = prng_permille(r, 500) ? 0 : 150;
+
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                s->keys[i].in_file = s->keys[i].key;
+                if (!is_self_or_sm(s, i) && prng_permille(r, rate))
+                        s->keys[i].in_file = prng_permille(r, 300) ? 0 : prng_next(r) | 1;
+        }
+}
+
+/* The file names every port; where one key is for all, what is wrong is the port. */
+static void write_file(struct sim *s, enum scheme scheme, char *ret, size_t size)
+{
+        size_t n = 0;
+
+        if (scheme == KEYS_ONE) {
+                (void) snprintf(ret, size, "0x%016" PRIx64 "\n", s->keys[0].key);
+                for (unsigned i = 0; i < s->n_endports; i++)
+                        if (s->keys[i].in_file != s->keys[i].key)
+                                s->keys[i].key = ~s->keys[0].key;
+                return;
+        }
+        for (unsigned i = 0; i < s->n_endports; i++)
+                n += (size_t) snprintf(ret + n, size - n, "0x%016" PRIx64 " 0x%016" PRIx64 "\n\n", sma_port(s, i)->guid.v,
+                                       s->keys[i].in_file);
+}
+
+void keys_make(struct sim *s)
+{
+        struct prng r = { .state = ~s->seed };
+        static const enum scheme schemes[] = { KEYS_NONE, KEYS_NONE, KEYS_ONE, KEYS_EACH };
+        enum scheme scheme = schemes[prng_below(&r, 4)];
+        struct arena *a = arena_new();
+        char text[SIM_MAX_ENDPORTS * 48];
+        struct findings findings;
+
+        if (scheme != KEYS_NONE && a) {
+                choose_keys(s, &r, scheme);
+                choose_wrong(s, &r);
+                write_file(s, scheme, text, sizeof(text));
+                findings_init(&findings, a);
+                if (m_keys_parse("m_key", text, strlen(text), &findings, &s->m_keys) < 0)
+                        sim_fail(s, "a file of M_Keys was refused: %s", findings.n ? findings.items[0].text : "no reason");
+                findings_done(&findings);
+        }
+        arena_free(a);
+        keys_restore(s);
+        for (unsigned i = 0; i < s->n_endports; i++)
+                s->n_wrong_keys += keys_are_wrong(s, s->endports[i]);
+        sim_trace(s, "M_Keys: scheme %d, %u wrong", (int) scheme, s->n_wrong_keys);
+}
+
+void keys_restore(struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct fabsim_port *p = sma_port(s, i);
+
+                p->m_key = s->keys[i].key;
+                p->m_key_protection = s->keys[i].level;
+                p->m_key_lease = s->keys[i].lease;
+                p->m_key_expires = 0;
+        }
+}
+
+static struct fabsim_place sma_of(const struct sim *s, struct fabsim_place at)
+{
+        return (struct fabsim_place) { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
+}
+
+bool keys_are_wrong(const struct sim *s, struct fabsim_place at)
+{
+        struct fabsim_place sma = sma_of(s, at);
+        const struct fabsim_port *p = &s->f.nodes[sma.node].ports[sma.port];
+
+        return p->m_key && p->m_key != m_keys_get(s->m_keys, p->guid);
+}
+
+/* A key goes to no port but its own. */
+void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
+{
+        struct fabsim_place sma = sma_of(s, at);
+        uint64_t key = mad_get_field64((void *) frame->mad, 0, IB_MAD_MKEY_F);
+
+        if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
+                sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
+}
+
+/* A write that failed though nothing stood in its way any more: for want of a key, and it was said so. */
+void keys_check_failure(struct sim *s, struct fabsim_place at, const struct apply_outcome *o)
+{
+        if (!keys_are_wrong(s, at)) {
+                sim_fail(s, "a write to node %u port %u failed (%s), whose M_Key is right", at.node, at.port,
+                         apply_reason_to_string(o->reason));
+                return;
+        }
+        s->counters.key_failures++;
+        if (o->reason == APPLY_SET_UNANSWERED && o->m_key_counted != (s->daemon.retries > 0))
+                sim_fail(s, "node %u port %u: its M_KeyViolations %s", at.node, at.port,
+                         o->m_key_counted ? "moved by themselves" : "moved, which was not seen");
+        if (o->reason != APPLY_SET_UNANSWERED && o->reason != APPLY_TIMEOUT)
+                sim_fail(s, "a write to node %u port %u without its M_Key failed with %s", at.node, at.port,
+                         apply_reason_to_string(o->reason));
+}
