@@ -161,7 +161,7 @@ static void make_smp(const struct probe *p, const struct conversation *c, uint32
                 .route = port->route,
                 .destination = port->destination,
                 .method = MAD_GET,
-                .key = p->options.m_key,
+                .key = m_keys_get(p->options.m_keys, port->guid),
         };
         if (c->question == ASK_TABLE) {
                 ret->attribute = SMP_ATTR_P_KEY_TABLE;

@@ -11,6 +11,7 @@
  * thing at a time, and no further after two of its ports timed out in a row.
  */
 
+#include "ib/m_keys.h"
 #include "ib/smp.h"
 #include "subnet/stage.h"
 #include "subnet/subnet.h"
@@ -55,9 +56,9 @@ struct probe_result {
 struct probe;
 
 struct probe_options {
-        uint64_t m_key;     /* in SMPs; 0: asked as a stranger */
+        const struct m_keys *m_keys; /* borrows; NULL: all are asked as a stranger would */
         uint8_t retries;
-        bool ask_sa;        /* the port is registered for subnet administration */
+        bool ask_sa; /* the port is registered for subnet administration */
 };
 
 /* Lives in the arena, as *ret_result does; borrows the subnet. Returns 0 or -ENOMEM. */

@@ -25,3 +25,4 @@ int command_verify(struct context *ctx, const struct arguments *arguments);
 int command_verify_local(struct context *ctx, const struct arguments *arguments);
 int command_show(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);
+int command_doctor(struct context *ctx, const struct arguments *arguments);

@@ -13,6 +13,7 @@ static const struct command commands[] = {
         { "verify", "[FILE]", "reads every table and compares it with the policy", 0, 1, command_verify },
         { "show", "[ports|partitions|port NODE|GUID]", "says what is in the tables", 0, 2, command_show },
         { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
+        { "doctor", "[FILE]", "says whether this fabric is safe and this host set up right", 0, 1, command_doctor },
 };
 
 static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"

@@ -9,6 +9,7 @@
  */
 
 #include "apply/apply.h"
+#include "doctor/doctor.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
 #include "verify/explain.h"
@@ -74,6 +75,11 @@ struct explain_result {
 
 struct local_result; /* kernel.h */
 
+struct doctor_result {
+        const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
+        struct diagnoses diagnoses;
+};
+
 struct output {
         int (*refused)(struct context *ctx);   /* findings, and that nothing was sent */
         int (*check)(struct context *ctx, const struct check_result *r);
@@ -86,6 +92,7 @@ struct output {
         int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
         int (*show_port)(struct context *ctx, const struct ports_result *r);
         int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
+        int (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
 };
 
 extern const struct output output_text, output_json;

@@ -58,4 +58,5 @@ const struct output output_json = {
         .show_partitions = as_json_show_partitions,
         .show_port = as_json_show_port,
         .explain = as_json_explain,
+        .doctor = as_json_doctor,
 };

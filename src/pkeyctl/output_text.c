@@ -124,4 +124,5 @@ const struct output output_text = {
         .show_partitions = text_show_partitions,
         .show_port = text_show_port,
         .explain = text_explain,
+        .doctor = text_doctor,
 };

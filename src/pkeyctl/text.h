@@ -14,6 +14,7 @@ int text_show_ports(struct context *ctx, const struct ports_result *r);
 int text_show_partitions(struct context *ctx, const struct partitions_result *r);
 int text_show_port(struct context *ctx, const struct ports_result *r);
 int text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
+int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status);
 
 /* Findings that were not told yet, on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
 int text_findings(struct context *ctx, bool terse);
