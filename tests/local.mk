@@ -16,6 +16,7 @@ include tests/unit/subnet.mk
 include tests/unit/policy.mk
 include tests/unit/settings.mk
 include tests/unit/plan.mk
+include tests/unit/opensm.mk
 include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
@@ -24,6 +25,7 @@ include tests/unit/notices.mk
 include tests/unit/kernel.mk
 include tests/unit/shell.mk
 include tests/unit/m_key.mk
+include tests/unit/metrics.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk

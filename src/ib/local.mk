@@ -4,6 +4,10 @@ libpkeyd_core_la_SOURCES += \
 	src/ib/m_keys.h \
 	src/ib/mad.c \
 	src/ib/mad.h \
+	src/ib/multicast.c \
+	src/ib/multicast.h \
+	src/ib/pma.c \
+	src/ib/pma.h \
 	src/ib/sa.c \
 	src/ib/sa.h \
 	src/ib/smp.c \

@@ -4,21 +4,6 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
-#include "shell/file.h"
-
-#define TOPOLOGY_MAX_SIZE (256u << 20)
-
-static int read_topology(struct context *ctx)
-{
-        const char *bytes, *path = ctx->options->topology;
-        size_t n;
-        int r;
-
-        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        return subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
-}
 
 static void count_member(struct member_count *count, enum membership m)
 {
@@ -64,7 +49,7 @@ int command_check(struct context *ctx, const struct arguments *arguments)
         if (files < 0 && files != -EBADMSG)
                 return files;
         if (ctx->options->topology)
-                topology = read_topology(ctx);
+                topology = pipeline_read_topology(ctx);
         if (files < 0 || topology < 0)
                 return topology < 0 ? topology : files;
         if (ctx->subnet) {

@@ -24,5 +24,7 @@ int command_apply(struct context *ctx, const struct arguments *arguments);
 int command_verify(struct context *ctx, const struct arguments *arguments);
 int command_verify_local(struct context *ctx, const struct arguments *arguments);
 int command_show(struct context *ctx, const struct arguments *arguments);
+int command_import(struct context *ctx, const struct arguments *arguments);
+int command_export(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);
 int command_doctor(struct context *ctx, const struct arguments *arguments);

@@ -16,6 +16,14 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/doc.h \
 	src/pkeyctl/fold.c \
 	src/pkeyctl/fold.h \
+	src/pkeyctl/command_export.c \
+	src/pkeyctl/command_import.c \
+	src/pkeyctl/import.c \
+	src/pkeyctl/import.h \
+	src/pkeyctl/import_check.c \
+	src/pkeyctl/import_names.c \
+	src/pkeyctl/import_print.c \
+	src/pkeyctl/import_reduce.c \
 	src/pkeyctl/json.h \
 	src/pkeyctl/json_explain.c \
 	src/pkeyctl/json_plan.c \

@@ -12,6 +12,8 @@ static const struct command commands[] = {
         { "apply", "[FILE]", "writes the tables, phase by phase, and reads them back", 0, 1, command_apply },
         { "verify", "[FILE]", "reads every table and compares it with the policy", 0, 1, command_verify },
         { "show", "[ports|partitions|port NODE|GUID]", "says what is in the tables", 0, 2, command_show },
+        { "import", "FILE", "makes a policy of OpenSM's partitions.conf", 1, 1, command_import },
+        { "export", "opensm [FILE]", "makes a partitions.conf of the policy", 1, 2, command_export },
         { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
         { "doctor", "[FILE]", "says whether this fabric is safe and this host set up right", 0, 1, command_doctor },
 };
@@ -33,7 +35,10 @@ static const char help_tail[] =
                 "      --config FILE    this host's settings (" DEFAULT_CONFIG_FILE ")\n"
                 "      --policy FILE    the policy, for show and explain\n"
                 "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
-                "      --topology FILE  check: names against this output of ibnetdiscover\n"
+                "      --topology FILE  check, import, export: this output of ibnetdiscover for a fabric\n"
+                "      --opensm-config FILE\n"
+                "                       import, export: opensm.conf, for allow_both_pkeys\n"
+                "      --output FILE    import, export: write there, and not over a file that is there\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
                 "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
@@ -89,13 +94,18 @@ static void check_options(struct context *ctx, const struct command *c)
 {
         const struct options *o = ctx->options;
         struct findings *f = &ctx->findings;
-        bool takes_file = c->max_arguments == 1;
+        bool converts = c->run == command_import || c->run == command_export;
+        bool takes_file = c->max_arguments == 1 && !converts;
         unsigned n = o->n_arguments - 1;
 
         if (n < c->min_arguments || n > c->max_arguments)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
-        if (o->topology && c->run != command_check)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check only");
+        if (o->topology && c->run != command_check && !converts)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
+        if (o->opensm_config && !converts)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import and export only");
+        if (o->output && !converts)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--output is for import and export only");
         if (o->yes && c->run != command_apply)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
         if (o->local && c->run != command_verify)

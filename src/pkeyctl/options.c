@@ -14,6 +14,8 @@ enum {
         OPTION_STATE_DIR,
         OPTION_POLICY,
         OPTION_TOPOLOGY,
+        OPTION_OPENSM_CONFIG,
+        OPTION_OUTPUT,
         OPTION_JSON,
         OPTION_YES,
         OPTION_LOCAL,
@@ -27,6 +29,8 @@ static const struct option long_options[] = {
         { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
         { "policy", required_argument, NULL, OPTION_POLICY },
         { "topology", required_argument, NULL, OPTION_TOPOLOGY },
+        { "opensm-config", required_argument, NULL, OPTION_OPENSM_CONFIG },
+        { "output", required_argument, NULL, OPTION_OUTPUT },
         { "json", no_argument, NULL, OPTION_JSON },
         { "yes", no_argument, NULL, OPTION_YES },
         { "local", no_argument, NULL, OPTION_LOCAL },
@@ -122,6 +126,12 @@ static void take(struct findings *findings, int c, const char *word, struct opti
                 break;
         case OPTION_TOPOLOGY:
                 o->topology = optarg;
+                break;
+        case OPTION_OPENSM_CONFIG:
+                o->opensm_config = optarg;
+                break;
+        case OPTION_OUTPUT:
+                o->output = optarg;
                 break;
         case OPTION_JSON:
                 o->json = true;

@@ -17,6 +17,8 @@ struct options {
         const char *policy;    /* NULL: not named as an option */
         const char *state_dir; /* NULL: the default directory */
         const char *topology;
+        const char *opensm_config; /* NULL: OpenSM's defaults are taken to hold */
+        const char *output;        /* NULL: standard output */
         bool json, yes, local, quiet, help, version;
         unsigned verbose;
         char **arguments;      /* the command and its positional arguments */

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/output.h"
 
+#include <errno.h>
 #include <string.h>
 
 const struct output *output_for(const struct options *options)
 {
         return options->json ? &output_json : &output_text;
+}
+
+int output_write_file(struct context *ctx, const char *bytes, size_t n)
+{
+        const char *path = ctx->options->output;
+        FILE *f = fopen(path, "wxe");
+        bool failed = !f || fwrite(bytes, 1, n, f) != n;
+        int error = errno;
+
+        if (f && fclose(f) != 0) {
+                failed = true;
+                error = errno;
+        }
+        if (!failed)
+                return 0;
+        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(error));
+        return -EBADMSG;
 }
 
 const char *output_node(const struct context *ctx, uint32_t port)

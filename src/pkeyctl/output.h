@@ -91,6 +91,8 @@ struct output {
         int (*show_ports)(struct context *ctx, const struct ports_result *r);
         int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
         int (*show_port)(struct context *ctx, const struct ports_result *r);
+        /* a file that was made: to --output, or standard output */
+        int (*file)(struct context *ctx, const char *bytes, size_t n);
         int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
         int (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
 };
@@ -100,6 +102,9 @@ extern const struct output output_text, output_json;
 const struct output *output_for(const struct options *options);
 
 /* What both kinds say in the same words. Texts are static or live in the context's arena; NULL: out of memory. */
+
+/* Writes the file that --output names, which must not be there. Returns 0, -EBADMSG (a finding says why). */
+int output_write_file(struct context *ctx, const char *bytes, size_t n);
 
 /* A node's name, or its description if it has none. */
 const char *output_node(const struct context *ctx, uint32_t port);

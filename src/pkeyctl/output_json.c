@@ -20,6 +20,21 @@ static json_t *partition_object(struct doc *d, const struct policy_partition *pa
         return o;
 }
 
+static int as_json_file(struct context *ctx, const char *bytes, size_t n)
+{
+        _cleanup_doc_ struct doc d = {};
+        int r = ctx->options->output ? output_write_file(ctx, bytes, n) : 0;
+
+        if (r < 0)
+                return r;
+        doc_begin(&d, ctx, true);
+        if (ctx->options->output)
+                doc_put(&d, d.root, "output", doc_text(ctx->options->output));
+        else
+                doc_put(&d, d.root, "text", doc_text(bytes));
+        return doc_print(&d);
+}
+
 static int as_json_check(struct context *ctx, const struct check_result *r)
 {
         _cleanup_doc_ struct doc d;
@@ -57,6 +72,7 @@ const struct output output_json = {
         .show_ports = as_json_show_ports,
         .show_partitions = as_json_show_partitions,
         .show_port = as_json_show_port,
+        .file = as_json_file,
         .explain = as_json_explain,
         .doctor = as_json_doctor,
 };

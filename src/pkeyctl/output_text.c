@@ -73,6 +73,17 @@ static int text_refused(struct context *ctx)
         return r;
 }
 
+static int text_file(struct context *ctx, const char *bytes, size_t n)
+{
+        int r = ctx->options->output ? output_write_file(ctx, bytes, n) : 0;
+
+        if (r < 0)
+                return r;
+        if (!ctx->options->output && fwrite(bytes, 1, n, stdout) != n)
+                return -EIO;
+        return text_findings(ctx, false);
+}
+
 static int text_check(struct context *ctx, const struct check_result *r)
 {
         static const struct table_column columns[] = {
@@ -123,6 +134,7 @@ const struct output output_text = {
         .show_ports = text_show_ports,
         .show_partitions = text_show_partitions,
         .show_port = text_show_port,
+        .file = text_file,
         .explain = text_explain,
         .doctor = text_doctor,
 };

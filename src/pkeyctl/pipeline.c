@@ -11,6 +11,7 @@
 #include "subnet/survey.h"
 
 #define SETTINGS_MAX_SIZE     (1u << 20)
+#define TOPOLOGY_MAX_SIZE     (256u << 20)
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
 
@@ -240,6 +241,18 @@ static void ignore_done(int r, void *userdata)
 {
         (void) r;
         (void) userdata;
+}
+
+int pipeline_read_topology(struct context *ctx)
+{
+        const char *bytes, *path = ctx->options->topology;
+        size_t n;
+        int r;
+
+        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r < 0)
+                return r;
+        return subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
 }
 
 int pipeline_discover(struct context *ctx)

@@ -6,6 +6,7 @@
  * (findings say why) or -ENOMEM: whatever else goes wrong on the way becomes a finding here.
  */
 
+#include "opensm/opensm_conf.h"
 #include "pkeyctl/context.h"
 
 enum policy_need {
@@ -20,6 +21,12 @@ int pipeline_read_files(struct context *ctx, enum policy_need need, const char *
 /* The state directory, for reading what was remembered. Without one, or if it cannot be opened, runs that only look go on
  * without. `writing` takes the lock as well; then a directory that was named must be there, the default one should. */
 int pipeline_open_state(struct context *ctx, bool writing);
+
+/* The file that --opensm-config names, or OpenSM's defaults. */
+int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret);
+
+/* The picture that --topology names. */
+int pipeline_read_topology(struct context *ctx);
 
 /* The local port, then the picture of the fabric through it. */
 int pipeline_discover(struct context *ctx);

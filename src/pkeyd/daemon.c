@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
@@ -62,9 +64,32 @@ static void back_off(struct daemon *d)
         d->retry_at = USEC_INFINITY;
 }
 
-/* The service manager hears READY once at the start, and at the end of each reload. */
-static void tell_ready(struct daemon *d)
+static void end_reload(struct daemon *d, enum reload_outcome outcome, const char *text, const struct findings *findings)
 {
+        struct reload_end end = {
+                .outcome = outcome, .generation = d->generation ? d->generation->number : 0, .findings = findings,
+        };
+
+        (void) snprintf(end.text, sizeof(end.text), "%s", text);
+        d->reload_pending = false;
+        bus_tell_reload(d->bus, &end);
+        bus_answer_reload(d->bus, &end);
+}
+
+static enum reload_outcome outcome_of(const struct daemon *d, enum pass_result result)
+{
+        if (d->candidate || result == PASS_WAIT || result == PASS_ERROR)
+                return RELOAD_WAITS;
+        if (result == PASS_PARTIAL)
+                return RELOAD_PARTIAL;
+        return d->reload_unchanged ? RELOAD_UNCHANGED : RELOAD_CARRIED_OUT;
+}
+
+/* Here a reload has ended, if it was not refused before. The service manager hears READY then, and once at the start. */
+static void tell_ready(struct daemon *d, enum pass_result result)
+{
+        if (d->reload_pending)
+                end_reload(d, outcome_of(d, result), d->status, NULL);
         if (!d->ready || d->reloading)
                 notify_ready(d->status);
         d->ready = true;
@@ -110,6 +135,7 @@ static bool same_port(const struct fabric_key *a, const struct fabric_key *b)
 
 static void close_fabric(struct daemon *d)
 {
+        metrics_file_keep_counters(d->metrics, d->fabric);
         d->fabric = fabric_free(d->fabric);
 }
 
@@ -219,7 +245,8 @@ static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
         kind = choose_kind(d, now);
         d->reload_due = false;
         if (!find_port(d)) {
-                tell_ready(d);
+                metrics_file_write(d->metrics);
+                tell_ready(d, PASS_WAIT);
                 arm(d);
                 return 0;
         }
@@ -228,7 +255,7 @@ static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
         if (pass_start(d, kind) < 0) {
                 journal_event(&d->journal, EVENT_PASS_FAILED, NULL, "out of memory; will be tried again");
                 back_off(d);
-                tell_ready(d);
+                tell_ready(d, PASS_ERROR);
                 arm(d);
         }
         return 0;
@@ -245,6 +272,8 @@ static void schedule_retry(struct daemon *d)
 void daemon_pass_ended(struct daemon *d, enum pass_result result)
 {
         d->pass = pass_free(d->pass);
+        if (result != PASS_STALE && result != PASS_ENDED)
+                d->last_result = result;
         if (result == PASS_ERROR)
                 back_off(d);
         else
@@ -253,14 +282,17 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
                 schedule_retry(d);
         else
                 d->retry_at = USEC_INFINITY;
-        if (result == PASS_DONE)
+        if (result == PASS_DONE) {
                 d->retry_delay = 0;
+                d->last_success = clock_wall();
+        }
         if (result == PASS_STALE)
                 d->sweep_at = 0;
         if (result == PASS_WAIT)
                 wait_for_port(d);
         if (result == PASS_ENDED && !d->stopping)
                 d->reload_due = true;
+        metrics_file_write(d->metrics);
         if (d->stopping) {
                 (void) sd_event_exit(d->event, 0);
                 return;
@@ -271,7 +303,7 @@ void daemon_pass_ended(struct daemon *d, enum pass_result result)
                 d->sweep_soon = false;
         }
         if (!d->reload_due && result != PASS_STALE)
-                tell_ready(d);
+                tell_ready(d, result);
         arm(d);
 }
 
@@ -335,8 +367,8 @@ void daemon_accept(struct daemon *d)
                 state_save_policy(&d->state, d->generation);
 }
 
-/* All findings, and as the last line what stays in force. */
-static void say_refused(struct daemon *d, const struct findings *findings)
+/* All findings, and as the last line what stays in force, which is given back as well. */
+static void say_refused(struct daemon *d, const struct findings *findings, char *ret_line, size_t size)
 {
         struct journal_about about = { .generation = d->generation ? d->generation->number : 0 };
         size_t n = findings->n_errors;
@@ -348,17 +380,28 @@ static void say_refused(struct daemon *d, const struct findings *findings)
                 (void) snprintf(what, sizeof(what), "%zu error%s", n, n == 1 ? "" : "s");
         if (d->generation)
                 (void) snprintf(in_force, sizeof(in_force), "generation %" PRIu64 " stays in force", about.generation);
+        (void) snprintf(ret_line, size, "%s; %s", what, in_force);
         say_findings(&d->journal, findings);
-        journal_event(&d->journal, EVENT_RELOAD_REFUSED, &about, "%s; %s", what, in_force);
+        journal_event(&d->journal, EVENT_RELOAD_REFUSED, &about, "%s", ret_line);
         d->n_file_errors = MAX(n, (size_t) 1);
         daemon_set_status(d, "%s", in_force);
+        metrics_file_write(d->metrics);
 }
 
 void daemon_refuse(struct daemon *d, const struct findings *findings)
 {
-        say_refused(d, findings);
+        char line[128];
+
+        say_refused(d, findings, line, sizeof(line));
         d->candidate = generation_free(d->candidate);
         d->reload_due = false;
+        end_reload(d, RELOAD_REFUSED, line, findings);
+}
+
+void daemon_cannot(struct daemon *d, const struct findings *findings)
+{
+        if (d->reload_pending)
+                end_reload(d, RELOAD_REFUSED, d->status, findings);
 }
 
 /* --- reload ----------------------------------------------------------------------------------------------------- */
@@ -385,7 +428,11 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
 static void take_candidate(struct daemon *d, struct generation *g, const struct findings *findings)
 {
         say_findings(&d->journal, findings);
+        bus_note_findings(d->bus, findings, true);
+        d->reload_pending = true;
+        d->reload_unchanged = false;
         if (generation_equal(g, daemon_wanted(d))) {
+                d->reload_unchanged = !d->candidate;
                 journal_event(&d->journal, EVENT_RELOAD_UNCHANGED,
                               &(struct journal_about) { .generation = daemon_wanted(d)->number },
                               "both files are as they were; looking at the whole fabric");
@@ -402,38 +449,57 @@ static void take_candidate(struct daemon *d, struct generation *g, const struct 
                 pass_end_apply(d->pass);
 }
 
-static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+/* Nobody else is concerned: a reload that is pending goes on. */
+static void refuse_at_once(struct daemon *d, const struct findings *findings, struct reload_end *ret)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
-        struct daemon *d = userdata;
+        *ret = (struct reload_end) {
+                .outcome = RELOAD_REFUSED, .generation = d->generation ? d->generation->number : 0, .findings = findings,
+        };
+        say_refused(d, findings, ret->text, sizeof(ret->text));
+        bus_tell_reload(d->bus, ret);
+}
+
+int daemon_reload(struct daemon *d, struct findings *findings, struct reload_end *ret_end)
+{
         struct generation *g = NULL;
         bool pending = d->reloading;
         int r;
 
-        (void) source;
-        (void) si;
-        findings_init(&findings, a);
-        if (d->stopping)
-                return 0;
         if (d->ready && !pending) {
                 d->reloading = true;
                 notify_reloading();
                 ask_patience(d);
         }
-        r = a ? generation_load(d->options, &findings, &g) : -ENOMEM;
+        r = generation_load(d->options, findings, &g);
         if (r == 0)
-                r = check_port(d, g, &findings);
+                r = check_port(d, g, findings);
         if (r == 0) {
-                take_candidate(d, g, &findings);
+                take_candidate(d, g, findings);
         } else {
-                findings.out_of_memory |= r == -ENOMEM;
+                findings->out_of_memory |= r == -ENOMEM;
                 generation_free(g);
-                say_refused(d, &findings);
+                refuse_at_once(d, findings, ret_end);
                 if (d->reloading && !pending)
-                        tell_ready(d);
+                        tell_ready(d, d->last_result);
         }
         arm(d);
+        return r == 0 ? 0 : -EBADMSG;
+}
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct reload_end end;
+        struct daemon *d = userdata;
+
+        (void) source;
+        (void) si;
+        findings_init(&findings, a);
+        if (!a)
+                journal_event(&d->journal, EVENT_PASS_FAILED, NULL, "out of memory; the files were not loaded again");
+        else if (!d->stopping)
+                (void) daemon_reload(d, &findings, &end);
         return 0;
 }
 
@@ -571,6 +637,10 @@ int daemon_init(struct daemon *d, const struct options *options)
                 r = add_sources(d);
         if (r == 0)
                 r = kernel_new(d, &d->kernel);
+        if (r == 0)
+                r = metrics_file_new(d, &d->metrics);
+        if (r == 0)
+                r = bus_new(d, &d->bus);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
                 return r;
@@ -615,6 +685,8 @@ void daemon_done(struct daemon *d)
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
         d->kernel = kernel_free(d->kernel);
+        d->metrics = metrics_file_free(d->metrics);
+        d->bus = bus_free(d->bus);
         watch_free(d->watch);
         picture_free(d->picture);
         generation_free(d->candidate);

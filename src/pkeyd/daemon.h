@@ -11,6 +11,8 @@
  *     picture      the fabric as it is known
  *     kernel       this host's own ports through libibverbs: second witness, and events
  *     state        what outlives a run
+ *     metrics_file numbers for Prometheus
+ *     bus          the same daemon on D-Bus: its state, its reload, the violations it saw
  *     say          results of stages -> journal entries
  *     journal      the only place that logs; notify: the only place that talks to the service manager
  *
@@ -28,10 +30,13 @@
 #include "pkeyd/journal.h"
 #include "pkeyd/picture.h"
 #include "pkeyd/state.h"
+#include "pkeyd/violation_list.h"
 #include "shell/fabric.h"
 #include "watch/watch.h"
 
+struct bus;
 struct kernel;
+struct metrics_file;
 struct pass;
 
 enum pass_kind {
@@ -48,6 +53,27 @@ enum pass_result {
         PASS_STALE,   /* another process wrote meanwhile; what was read is old */
         PASS_ENDED,   /* the apply was ended for a new policy or the end of the daemon */
         PASS_ERROR,   /* of mechanism; was logged */
+};
+
+/* How a reload ended. */
+enum reload_outcome {
+        RELOAD_CARRIED_OUT, /* in force; every table was written and read as the policy says (audit: only compared) */
+        RELOAD_UNCHANGED,   /* both files are as they were; the fabric was looked at */
+        RELOAD_PARTIAL,     /* in force, but some ports did not answer or refused; they are tried again */
+        RELOAD_WAITS,       /* the files are good, but the fabric cannot be reached yet */
+        RELOAD_REFUSED,     /* what was in force stays in force */
+};
+
+struct reload_end {
+        enum reload_outcome outcome;
+        uint64_t generation;             /* in force; 0: none */
+        char text[256];                  /* one line */
+        const struct findings *findings; /* why it was refused, borrowed; NULL: it was not, or not by them */
+};
+
+/* As the last look at the tables found them. */
+struct port_counts {
+        uint32_t managed, right, differ, unreachable;
 };
 
 /* What the port was opened with; a change of one of them makes another fabric object necessary. */
@@ -74,6 +100,7 @@ struct daemon {
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
         struct kernel *kernel;         /* what it says of the ports of this host */
+        struct metrics_file *metrics;
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */
 
@@ -85,10 +112,19 @@ struct daemon {
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;               /* after a reload */
         bool reload_due;               /* a candidate waits for a pass on the known fabric */
-        bool ready, reloading, stopping;
+        bool ready, stopping;
+        bool reloading;                /* the service manager waits for the end of a reload */
+        bool reload_pending;           /* a reload has not ended yet */
+        bool reload_unchanged;         /* and both files were as before */
         bool waiting;                  /* for the port or the SM */
         bool discovery_failed;         /* was said */
         char status[256];
+
+        struct bus *bus;
+        struct violation_list violations; /* what the bus shows of them */
+        struct port_counts ports;
+        enum pass_result last_result;
+        usec_t last_success;           /* CLOCK_REALTIME; 0: none yet */
 };
 
 /* Loads the files. Returns 0, or a negative errno that was logged. SIGHUP, SIGTERM and SIGINT must be blocked. */
@@ -106,6 +142,13 @@ struct generation *daemon_wanted(struct daemon *d);
 struct generation *daemon_to_decide(struct daemon *d);
 void daemon_accept(struct daemon *d);
 void daemon_refuse(struct daemon *d, const struct findings *findings);
+
+/* For pass.c: nothing can be in force on this fabric, for these reasons. */
+void daemon_cannot(struct daemon *d, const struct findings *findings);
+
+/* Loads both files again and puts them in place as the next generation, as SIGHUP does. Returns 0: under way, the bus is told
+ * when it has ended; -EBADMSG: refused at once, then *ret_end says how, borrowing findings, and has been told. */
+int daemon_reload(struct daemon *d, struct findings *findings, struct reload_end *ret_end);
 
 /* For pass.c: what the port is good for. */
 void daemon_port_waits(struct daemon *d, const char *why);

@@ -1,6 +1,12 @@
 # pkeyd/: the daemon
 sbin_PROGRAMS += pkeyd
 pkeyd_SOURCES = \
+	src/pkeyd/bus.c \
+	src/pkeyd/bus.h \
+	src/pkeyd/bus_message.c \
+	src/pkeyd/bus_message.h \
+	src/pkeyd/bus_status.c \
+	src/pkeyd/bus_status.h \
 	src/pkeyd/daemon.c \
 	src/pkeyd/daemon.h \
 	src/pkeyd/events.def \
@@ -22,6 +28,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/say.c \
 	src/pkeyd/say.h \
 	src/pkeyd/state.c \
-	src/pkeyd/state.h
+	src/pkeyd/state.h \
+	src/pkeyd/violation_list.h
 pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
-pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS)
+pkeyd_SOURCES += src/pkeyd/metrics_file.c src/pkeyd/metrics_file.h
+pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)

@@ -6,7 +6,9 @@
 
 #include "apply/apply.h"
 #include "desired/assume.h"
+#include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
 #include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
@@ -28,6 +30,7 @@ struct pass {
         struct m_keys *m_keys;        /* of what was wanted when it began; a reload may put others in force meanwhile */
         enum pass_kind kind;
         enum pass_step step;
+        usec_t began;
         struct own_port own_port;
         struct arena *arena;          /* of all that lives no longer than the pass */
         struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
@@ -60,6 +63,7 @@ struct pass *pass_free(struct pass *p)
 /* Always the last thing that is done in a pass: p is gone afterwards. */
 static void pass_end(struct pass *p, enum pass_result result)
 {
+        metrics_file_passed(p->d->metrics, result, p->kind == PASS_FULL, clock_now() - p->began);
         daemon_pass_ended(p->d, result);
 }
 
@@ -81,6 +85,17 @@ static void pass_fail(struct pass *p, const char *what, int error)
 
 /* --- verify ----------------------------------------------------------------------------------------------------- */
 
+/* Without a judgement, what was known of the tables that could be read stays. */
+static void count_ports(struct daemon *d, const struct watch_report *report, bool judged)
+{
+        d->ports.managed = report->n_ports;
+        d->ports.unreachable = report->n_unreachable;
+        if (judged) {
+                d->ports.right = report->n_right;
+                d->ports.differ = report->n_differ;
+        }
+}
+
 /* judge: compare tables with the decision; else only who is there and who answers. */
 static int look(struct pass *p, bool judge, struct watch_report *ret)
 {
@@ -97,6 +112,8 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         r = watch_look(d->watch, p->arena, d->picture->observed, v, same_policy, ret);
         if (r < 0)
                 return r;
+        metrics_file_looked(d->metrics, ret, judge);
+        count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
         say_look(&d->journal, p->generation ? p->generation : d->generation, ret);
@@ -157,8 +174,11 @@ static void on_applied(int r, void *userdata)
 {
         struct pass *p = userdata;
         struct daemon *d = p->d;
+        struct apply_summary summary;
 
         state_save_memory(&d->state);
+        apply_get_summary(p->apply, &summary);
+        metrics_file_applied(d->metrics, clock_now() - p->apply_began, r < 0 || p->ended, &summary);
         if (r < 0) {
                 pass_fail(p, "writing was cut short", r);
                 return;
@@ -229,6 +249,7 @@ static void refuse(struct pass *p, const struct findings *findings)
         p->generation->n_refused = findings->n_errors;
         daemon_set_status(d, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written",
                           findings->n_errors, findings->n_errors == 1 ? "" : "s");
+        daemon_cannot(d, findings);
         pass_end(p, PASS_REFUSED);
 }
 
@@ -238,11 +259,13 @@ static int decide(struct pass *p, struct findings *findings)
 {
         struct daemon *d = p->d;
         bool is_candidate = p->generation == d->candidate;
+        usec_t began = clock_now();
         int r;
 
         plan_options_from_settings(p->generation->settings, &p->options);
         r = reconcile(p->arena, p->generation->policy, d->picture->observed, d->state.memory, &p->options, findings,
                       &p->decision);
+        metrics_file_planned(d->metrics, clock_now() - began);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         if (r == 0 && is_candidate)
@@ -253,6 +276,8 @@ static int decide(struct pass *p, struct findings *findings)
                 return -EAGAIN;
         }
         say_plan_findings(&d->journal, p->generation, findings);
+        if (r == 0)
+                bus_note_findings(d->bus, findings, false);
         if (r == 0)
                 p->generation->n_refused = 0;
         return r;
@@ -509,7 +534,7 @@ int pass_start(struct daemon *d, enum pass_kind kind)
 
         if (!p)
                 return -ENOMEM;
-        *p = (struct pass) { .d = d, .kind = kind, .arena = arena_new() };
+        *p = (struct pass) { .d = d, .kind = kind, .began = clock_now(), .arena = arena_new() };
         if (!p->arena) {
                 free(p);
                 return -ENOMEM;

@@ -16,6 +16,7 @@
  * This folder refuses to know P_Key tables, indexes, MADs, and where the bytes came from.
  */
 
+#include "ib/multicast.h"
 #include "ib/types.h"
 #include "subnet/subnet.h"
 #include "util/arena.h"
@@ -52,6 +53,7 @@ struct policy_partition {
         struct location where;
         uint16_t base;
         bool index0;
+        const struct ipoib *ipoib;     /* NULL: it is no IPoIB partition */
         struct policy_rule *rules;
         uint32_t n_rules;
 };
@@ -122,6 +124,9 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
  * then). Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM. */
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
                   struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
+
+/* The lines `ipoib: ...` of a partition, in normal form, indented by 4 blanks. Allocated from a; NULL: out of memory. */
+const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);
 
 /* The normal form of a policy as YAML: parsing it gives an equal policy. Allocated from a; NULL: out of memory. */
 const char *policy_print(struct arena *a, const struct policy *policy);

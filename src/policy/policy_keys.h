@@ -9,3 +9,7 @@ extern const char *const policy_keys[];
 extern const size_t policy_n_keys;
 extern const char *const policy_partition_keys[];
 extern const size_t policy_n_partition_keys;
+extern const char *const policy_ipoib_keys[];
+extern const size_t policy_n_ipoib_keys;
+extern const char *const policy_group_keys[];
+extern const size_t policy_n_group_keys;

@@ -226,7 +226,10 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         if (nodes->index0)
                 (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"),
                                       &partition->index0);
-        e = read_members(r, partition, nodes, node);
+        e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), policy_path(r, "partitions.", node->key->text, ".ipoib"),
+                              partition);
+        if (e == 0)
+                e = read_members(r, partition, nodes, node);
         nodes->sound = r->report.n_errors == errors;
         return e;
 }

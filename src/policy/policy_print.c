@@ -125,8 +125,15 @@ static bool print_partition(struct text *t, struct arena *a, const struct policy
                 lines[i].membership = p->rules[i].membership;
         }
         qsort(lines, p->n_rules, sizeof(*lines), compare_lines);
-        text_add(t, "  %s:\n    pkey: 0x%04x\n%s    members:%s\n", p->name, p->base, p->index0 ? "    index0: true\n" : "",
-                 p->n_rules == 0 ? " {}" : "");
+        text_add(t, "  %s:\n    pkey: 0x%04x\n%s", p->name, p->base, p->index0 ? "    index0: true\n" : "");
+        if (p->ipoib) {
+                const char *ipoib = policy_print_ipoib(a, p->ipoib);
+
+                if (!ipoib)
+                        return false;
+                text_add(t, "%s", ipoib);
+        }
+        text_add(t, "    members:%s\n", p->n_rules == 0 ? " {}" : "");
         for (i = 0; i < p->n_rules; i++)
                 print_member(t, &lines[i]);
         return true;

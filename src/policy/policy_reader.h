@@ -5,6 +5,7 @@
 
 #include "policy/policy.h"
 #include "policy/selector.h"
+#include "policy/text.h"
 #include "policy/yaml_tree.h"
 
 /* Where the parts of a partition stand, for findings that are made after all of them were read. */
@@ -33,6 +34,10 @@ int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map
 
 /* The partitions map, into r->policy->partitions in the order of the file. -ENOMEM or 0. */
 int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node *map);
+
+/* The `ipoib` of a partition whose base was read (or is 0); node may be NULL. -ENOMEM or 0. */
+int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                      struct policy_partition *partition);
 
 /* What can be wrong only between partitions: bases, index 0, `owns`, the default partition (which is put first, or made
  * up). -ENOMEM or 0. */

@@ -3,10 +3,20 @@
 
 #include <time.h>
 
-usec_t clock_now(void)
+static usec_t clock_read(clockid_t clock)
 {
         struct timespec t;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        (void) clock_gettime(clock, &t);
         return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+usec_t clock_now(void)
+{
+        return clock_read(CLOCK_MONOTONIC);
+}
+
+usec_t clock_wall(void)
+{
+        return clock_read(CLOCK_REALTIME);
 }

@@ -139,7 +139,7 @@ static int write_all(int fd, const char *bytes, size_t n)
                 bytes += k;
                 n -= (size_t) k;
         }
-        return fsync(fd) < 0 ? -errno : 0;
+        return 0;
 }
 
 /* So that the new name is on the disk too. */
@@ -156,25 +156,58 @@ static int sync_directory_of(const char *path)
         return fsync(fd) < 0 ? -errno : 0;
 }
 
+/* With a descriptor of the new file, whose name is *ret_beside (owned, also on error). */
+static int write_beside(const char *path, const void *bytes, size_t n, char **ret_beside)
+{
+        _cleanup_(close_p) int fd = -1;
+        int r;
+
+        if (asprintf(ret_beside, "%s.XXXXXX", path) < 0) {
+                *ret_beside = NULL;
+                return -ENOMEM;
+        }
+        fd = mkostemp(*ret_beside, O_CLOEXEC); /* mode 0600 */
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, bytes, n);
+        if (r < 0) {
+                (void) unlink(*ret_beside);
+                return r;
+        }
+        r = fd;
+        fd = -1;
+        return r;
+}
+
+static int put_in_place(const char *beside, const char *path, int r)
+{
+        if (r >= 0 && rename(beside, path) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlink(beside);
+        return r;
+}
+
 int file_write_atomic(const char *path, const void *bytes, size_t n)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_(close_p) int fd = -1;
         int r;
 
-        if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
-                beside = NULL;
-                return -ENOMEM;
-        }
-        fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+        fd = write_beside(path, bytes, n, &beside);
         if (fd < 0)
-                return -errno;
-        r = write_all(fd, bytes, n);
-        if (r >= 0 && rename(beside, path) < 0)
-                r = -errno;
-        if (r < 0) {
-                (void) unlink(beside);
-                return r;
-        }
-        return sync_directory_of(path);
+                return fd;
+        r = put_in_place(beside, path, fsync(fd) < 0 ? -errno : 0);
+        return r < 0 ? r : sync_directory_of(path);
+}
+
+int file_write_public(const char *path, const void *bytes, size_t n)
+{
+        _cleanup_free_ char *beside = NULL;
+        _cleanup_(close_p) int fd = -1;
+
+        fd = write_beside(path, bytes, n, &beside);
+        if (fd < 0)
+                return fd;
+        return put_in_place(beside, path, fchmod(fd, 0644) < 0 ? -errno : 0);
 }

@@ -17,3 +17,5 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
 
 /* Replaces path by n bytes: written beside it, synced, renamed. Mode 0600. */
 int file_write_atomic(const char *path, const void *bytes, size_t n);
+/* The same for what others read and what may be lost with the host: mode 0644 whatever the umask is, not synced. */
+int file_write_public(const char *path, const void *bytes, size_t n);

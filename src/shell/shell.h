@@ -24,3 +24,5 @@
 
 /* CLOCK_MONOTONIC. */
 usec_t clock_now(void);
+/* CLOCK_REALTIME, for people and other programs. */
+usec_t clock_wall(void);

@@ -319,8 +319,6 @@ static void add_saturated(struct scene *s, struct words *w, const struct violati
         words_add(w, ": there may have been more, and no more are seen until it is cleared");
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R)");
-        else if (s->record->source == VIOLATION_P_KEY_VIOLATIONS)
-                words_add(w, " (pkeyd does it with violations: clear_saturated: true)");
         words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
         if (report->count > 0) {
                 words_add(w, ", ");
@@ -357,6 +355,7 @@ static int explain_one(struct scene *s, const struct violation_report *report)
                 add_quiet(s, &w, report, &h);
                 break;
         case VIOLATION_STORM:
+        case VIOLATION_ALL_QUIET:
                 break;
         }
         if (report->kind != VIOLATION_QUIET)
@@ -441,12 +440,17 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
 {
         uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
         struct scene s = { .arena = a, .c = c, .out = ret };
+        bool quiet = report->kind == VIOLATION_ALL_QUIET;
         struct guid guids[VIOLATIONS_WORST];
         struct words w = {};
 
+        if (quiet)
+                words_add(&w, "quiet again: ");
         words_add_count(&w, report->n_ports, "port", "ports");
         words_add(&w, " counted ");
         words_add_count(&w, report->count, "violation", "violations");
+        if (quiet)
+                words_add(&w, " in all");
         if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
                 words_add(&w, " in the last ");
                 words_add_duration(&w, elapsed(report->since, c->now));
@@ -462,7 +466,8 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
                 words_add(&w, "%s%s %s ", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene));
                 words_add_number(&w, report->worst[i].untold);
         }
-        add_shared(&w, c, guids, n);
+        if (!quiet)
+                add_shared(&w, c, guids, n);
         return finish(&s, &w);
 }
 
@@ -475,7 +480,10 @@ int attribution_explain(struct arena *a, const struct violation_report *report, 
         struct scene s = { .arena = a, .c = c, .record = &report->record, .out = &out };
         int r;
 
-        r = report->kind == VIOLATION_STORM ? explain_storm(a, report, c, &out) : explain_one(&s, report);
+        if (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET)
+                r = explain_storm(a, report, c, &out);
+        else
+                r = explain_one(&s, report);
         if (r >= 0)
                 *ret = out;
         return r;

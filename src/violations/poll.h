@@ -5,11 +5,20 @@
  * The poll: asks for the counters that violations move, spread over the interval, as a side stage; or once, all of them, as
  * fast as the engine likes, as a stage (pkeyctl violations --once).
  *
- * What is asked of whom (design, section 9): PortInfo of every managed endport (P_KeyViolations, 16 bits), PortCounters of
+ * What is asked of whom (design, section 9): PortInfo of every managed endport (P_KeyViolations, 16 bits); PortCounters of
  * endports and of every switch port next to an endport (8 bits), or PortCountersExtended where the PMA's ClassPortInfo says
- * that it has these counters (64 bits). A PMA is asked for its ClassPortInfo once, and again when its node came back. One
- * MAD for each port and counter block and interval. A PMA that says it does not know an attribute is not asked for it again until its node comes
- * back; one that does not answer is asked once in an interval, without retries.
+ * that it has these counters (64 bits). A PMA is asked for its ClassPortInfo once, and again when its node came back, or
+ * answers again. One MAD for each port and counter block and interval: with n of them, one in each n-th of an interval, in an
+ * order that jumps from node to node and stays the same from round to round, whoever comes and goes. What could not be sent
+ * in time, because a stage ran, makes the round longer; it is not made up for in a burst.
+ *
+ * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not
+ * answer is asked once in an interval, without retries. A PMA that ClassPortInfo says is at another LID is asked there; one
+ * that is at another QP, too, counts as silent.
+ *
+ * Clearing: the only thing that is ever written is a single counter of PortCounters or PortCountersExtended, which
+ * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write
+ * the LID, the M_Key and whatever else is the subnet manager's as they were a moment ago.
  *
  * Samples come out as data; the caller gives them to the book.
  */
@@ -44,13 +53,18 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet);
 
 struct mad_side_stage violation_poll_side(struct violation_poll *p);
-/* One round, all at once; done when every target was asked. */
+/* One round from its beginning, all at once, with a few retries; done when every port answered or was given up. */
 struct mad_stage violation_poll_once(struct violation_poll *p);
 
-/* The next sample; false: none. */
+/*
+ * The next sample; false: none. A counter at its maximum may be handed to violation_poll_clear: with clear_saturated one
+ * MAD is sent that clears only that counter (nothing else is done with one that cannot be cleared so); when it was taken, it
+ * comes out of violation_poll_next_cleared.
+ *
+ * Both come in the order in which they happened: while a counter that was cleared is next, there is no next sample, and the
+ * other way round. So whoever fetches goes on until both say false.
+ */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
-/* A counter at its maximum: with clear_saturated one MAD is sent that clears only that counter; when it was taken, it
- * comes out of violation_poll_next_cleared. */
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
 bool violation_poll_next_cleared(struct violation_poll *p, struct violation_port *ret_port, enum violation_source *ret_source);
 

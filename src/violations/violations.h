@@ -14,16 +14,22 @@
  * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
  * *attribution.h* joins all that to a sentence.
  *
- * What is told, and when: the first violation of an episode at once; then one report for each port, source and interval in
- * which there were more; when nothing came for QUIET_INTERVALS intervals, that it is quiet again. When more than
- * STORM_PORTS records would be told of in one interval, one report sums them up, with the worst ten; what is in it is not
- * told once more. Below `threshold` in an interval nothing is told, but all is counted. So the sum of `count` over all reports of a
- * record never exceeds its total, and equals it with a threshold of 1 once it was told of.
+ * What is told, and when: the first violation of an episode at once; then one report for each record and interval in
+ * which there were more; when nothing came for QUIET_INTERVALS intervals, that it is quiet again. A counter that comes to
+ * its maximum is told at once, too. When more than STORM_PORTS records would be told of in one interval, those beyond are
+ * held back to its end, and one report sums them up, with the worst ten; what is in it is not told once more. While a
+ * storm goes on, only what is new is told between two sums; and those that were told of in a sum become quiet in a sum.
+ * Below `threshold` in an interval nothing is told, but all is counted. So the sum of `count` over all reports of a record
+ * but those of quiet (which say the whole episode once more) never exceeds its total, and equals it with a threshold of 1
+ * once it is quiet.
  *
  * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
- * counts); one at its maximum is saturated: it says so once, and counts no more until it is cleared. Ports are known by node GUID and number,
- * so that records outlive pictures. Everything is bounded: records by VIOLATIONS_MAX_RECORDS, the one that was
- * quiet longest makes room (and what it had counted stays in the grand totals).
+ * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
+ * ones go round). Ports are known by node GUID and number, so that records outlive pictures. Everything is bounded: records
+ * by VIOLATIONS_MAX_RECORDS, the one that was quiet longest makes room (and what it had counted stays in the grand totals).
+ * Numbers stop at their maximum.
+ *
+ * One step costs the same however many records there are, but for a storm's sum (once in an interval) and the list of all.
  *
  * Sans I/O: `now` is monotonic and an argument. This folder refuses to know who logs, who asks, and what time it is.
  */
@@ -42,7 +48,8 @@ enum violation_source {
         VIOLATION_RCV_CONSTRAINT,    /* PortRcvConstraintErrors: a switch port: of what came in; an endport: likewise */
         VIOLATION_XMIT_CONSTRAINT,   /* PortXmitConstraintErrors: of what was to go out */
         VIOLATION_BAD_PKEY_CNTR,     /* bad_pkey_cntr of a port of this host, as its kernel has it */
-        VIOLATION_NOTICE_257,        /* P_Key mismatch, told by an endport */
+        VIOLATION_N_COUNTERS,        /* those above are counters; those below come as notices: */
+        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, told by an endport */
         VIOLATION_NOTICE_258,        /* Q_Key mismatch, told by an endport */
         VIOLATION_NOTICE_259,        /* P_Key mismatch, told by a switch port */
         VIOLATION_N_SOURCES,
@@ -57,6 +64,11 @@ struct violation_port {
         uint8_t number;
 };
 
+static inline bool violation_port_equal(struct violation_port a, struct violation_port b)
+{
+        return a.node_guid.v == b.node_guid.v && a.number == b.number;
+}
+
 /* All of one source at one port (and for notices: with one key between the same two ends). */
 struct violation_record {
         struct violation_port port;
@@ -65,7 +77,7 @@ struct violation_record {
         uint64_t total;           /* since the book was opened */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t untold;          /* counted and not in a report yet */
-        usec_t first, last;       /* when it first and last counted something */
+        usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
         usec_t episode_began;
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: it is none, or nobody said */
@@ -77,16 +89,23 @@ enum violation_kind {
         VIOLATION_SATURATED, /* the counter is at its maximum: no more will be seen until it is cleared */
         VIOLATION_QUIET,     /* the episode is over */
         VIOLATION_STORM,     /* many ports; `worst` has the records */
+        VIOLATION_ALL_QUIET, /* many ports, in whose episodes nothing more came; `worst` as well */
 };
 
-/* What is worth a line in the journal. Of VIOLATION_STORM: count is all of it, n_ports how many ports, `record` is unused. */
+/* What is worth a line in the journal. Of VIOLATION_STORM and VIOLATION_ALL_QUIET: count is all of it, n_ports how many
+ * ports, `record` is unused. */
 struct violation_report {
         enum violation_kind kind;
-        struct violation_record record;  /* as it is, with this report told */
-        uint64_t count;                  /* what this report tells of; of VIOLATION_QUIET the whole episode */
-        usec_t since;                    /* of that: VIOLATION_FIRST: last look without it (0: unknown); MORE, STORM: the last report; QUIET: the episode's begin */
+        struct violation_record record; /* as it is, with this report told */
+        uint64_t count;                 /* what this report tells of, of SATURATED perhaps 0; of QUIET and ALL_QUIET
+                                           the whole episodes, which is no news */
+        /* When that began to come, at the earliest. Of the first report of an episode: the last look without it (0: unknown);
+         * of later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
+        usec_t since;
         uint32_t n_ports;
-        struct violation_record worst[VIOLATIONS_WORST]; /* `untold` is what each has in this report; the most first */
+        uint32_t n_saturated;           /* records of a STORM that came to their maximum */
+        /* the most first; `untold` is what each has in this report */
+        struct violation_record worst[VIOLATIONS_WORST];
         uint32_t n_worst;
 };
 
@@ -104,7 +123,8 @@ DEFINE_CLEANUP(struct violations *, violations_free)
 /* Of new settings; records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
-/* A look at a counter of `bits` bits at a port. Returns 1 if it is at its maximum (it may be cleared), 0, or -ENOMEM. */
+/* A look at a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
+ * (no counter), or -ENOMEM (then the next look counts what this one saw). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value);
 /* The counter was cleared by us: its next value counts from 0. */
@@ -112,7 +132,8 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
 /* The port is another one than before, or it was rebooted: its counters begin anew with a baseline. */
 void violations_forget_baseline(struct violations *v, struct violation_port port);
 
-/* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. 0 or -ENOMEM. */
+/* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. 0,
+ * -EINVAL (none of the three), or -ENOMEM. */
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice);
 
 /* The next report that is due at `now`; false: none. */

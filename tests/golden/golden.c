@@ -188,6 +188,8 @@ static void list_keys(enum kind kind)
                 printf("%s\n", policy_keys[i]);
         for (i = 0; kind != SETTINGS && i < policy_n_partition_keys; i++)
                 printf("%s\n", policy_partition_keys[i]);
+        for (i = 0; kind != SETTINGS && i < policy_n_ipoib_keys; i++)
+                printf("%s\n", policy_ipoib_keys[i]);
 }
 
 int main(int argc, char **argv)

@@ -17,6 +17,8 @@ ALLOWED = re.compile("|".join((
     # what the compiler puts in
     r"__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|sanitizer|sancov|gcov|llvm)_.*|__gcov.*|__start_.*|__stop_.*|__divti3|"
     r"__popcountdi2",
+    # addresses to text and back
+    r"inet_(pton|ntop)",
     # libyaml, fed from memory
     r"yaml_(?!parser_set_input_file|emitter_set_output_file)[a-z_]+",
     # libibmad's field tables; mad_encode makes up a transaction ID only if it is given none

@@ -12,6 +12,7 @@ FLOW["policy"] = FLOW["settings"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["settings"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
+FLOW["opensm"] = FLOW["plan"] | {"plan"}
 FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["verify"] | {"verify"}
@@ -19,7 +20,7 @@ FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["notices"] = {"util", "ib", "subnet"}
 FLOW["violations"] = {"util", "ib", "subnet", "policy"}
-FLOW["metrics"] = {"util", "ib", "subnet", "violations", "mad_engine"}
+FLOW["metrics"] = {"util", "ib", "subnet", "policy", "notices", "violations", "mad_engine"}
 FLOW[""] = FLOW["verify"] | {"verify"}  # reconcile
 CORE = set(FLOW)
 FLOW["shell"] = CORE | {"shell"}

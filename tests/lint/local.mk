@@ -1,13 +1,15 @@
 # tests/lint/: house rules that check themselves. Each lint prints what is wrong and where.
 LINTS = \
+	tests/lint/alert_rules.py \
 	tests/lint/core_symbols.py \
 	tests/lint/finding_codes.py \
 	tests/lint/function_length.py \
 	tests/lint/header_order.py \
 	tests/lint/manual_pages.py \
 	tests/lint/message_ids.py \
+	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \
 	tests/lint/words.py
 
 TESTS += $(LINTS)
-EXTRA_DIST += $(LINTS) tests/lint/lint.py
+EXTRA_DIST += $(LINTS) tests/lint/lint.py tests/lint/alert_rules.yml

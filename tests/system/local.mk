@@ -6,6 +6,7 @@ SYSTEM_TESTS = \
 	tests/system/test_harness.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
+	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
 	tests/system/test_promises.py \

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "metrics/metrics.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/text.h"
+
+#define COUNTER "counter"
+#define GAUGE   "gauge"
+
+/* One port and source: one or more records of the book. */
+struct series {
+        const struct violation_record *first;
+        uint64_t total;
+        usec_t last;
+        bool rest; /* of more than one port: what there is no room for */
+};
+
+/* --- lines ------------------------------------------------------------------------------------------------------ */
+
+static void family(struct text *t, const char *name, const char *type, const char *help)
+{
+        text_add(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void one(struct text *t, const char *name, const char *type, const char *help, uint64_t value)
+{
+        family(t, name, type, help);
+        text_add(t, "%s %" PRIu64 "\n", name, value);
+}
+
+/* A moment that never was is left out. */
+static void moment(struct text *t, const char *name, const char *help, uint64_t seconds)
+{
+        if (seconds > 0)
+                one(t, name, GAUGE, help, seconds);
+}
+
+static void duration(struct text *t, const char *name, const char *help, usec_t usec)
+{
+        family(t, name, GAUGE, help);
+        text_add(t, "%s %" PRIu64 ".%06u\n", name, usec / USEC_PER_SEC, (unsigned) (usec % USEC_PER_SEC));
+}
+
+static void labelled(struct text *t, const char *name, const char *label, const char *value, uint64_t number)
+{
+        text_add(t, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, value, number);
+}
+
+/* ,label="value": names come from the fabric, and may hold quotes and the backslashes of their escapes. */
+static void add_label(struct text *t, const char *label, const char *value)
+{
+        text_add(t, ",%s=\"", label);
+        for (; *value; value++) {
+                if (*value == '\n') {
+                        text_add(t, "\\n");
+                        continue;
+                }
+                if (*value == '\\' || *value == '"')
+                        text_add_n(t, "\\", 1);
+                text_add_n(t, value, 1);
+        }
+        text_add(t, "\"");
+}
+
+/* --- violations ------------------------------------------------------------------------------------------------- */
+
+static bool same_series(const struct violation_record *a, const struct violation_record *b)
+{
+        return a->port.node_guid.v == b->port.node_guid.v && a->port.number == b->port.number && a->source == b->source;
+}
+
+/* Those that are kept apart by P_Key and peer follow each other. Where nothing was counted there is no series: a fabric has
+ * tens of thousands of counters. */
+static int make_series(struct arena *a, const struct metrics *m, struct series **ret, uint32_t *ret_n)
+{
+        struct series *all = arena_new_array(a, struct series, m->n_records);
+        uint32_t n = 0;
+
+        if (m->n_records > 0 && !all)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < m->n_records; i++) {
+                const struct violation_record *r = &m->records[i];
+
+                if (r->total == 0)
+                        continue; /* a baseline */
+                if (n == 0 || !same_series(all[n - 1].first, r))
+                        all[n++] = (struct series) { .first = r };
+                all[n - 1].total += r->total;
+                all[n - 1].last = MAX(all[n - 1].last, r->last);
+        }
+        *ret = all;
+        *ret_n = n;
+        return 0;
+}
+
+static int by_record(const void *x, const void *y)
+{
+        const struct series *a = x, *b = y;
+
+        return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static int by_total(const void *x, const void *y)
+{
+        const struct series *a = x, *b = y;
+
+        if (a->total != b->total)
+                return a->total < b->total ? 1 : -1;
+        return by_record(x, y);
+}
+
+/* The largest stay, in their order; behind them, for each source, one of all that is left. */
+static uint32_t cut_series(struct series *all, uint32_t n)
+{
+        struct series rest[VIOLATION_N_SOURCES] = {};
+        uint32_t left = METRICS_MAX_SERIES;
+
+        if (n <= METRICS_MAX_SERIES)
+                return n;
+        qsort(all, n, sizeof(*all), by_total);
+        for (uint32_t i = METRICS_MAX_SERIES; i < n; i++) {
+                struct series *s = &rest[all[i].first->source];
+
+                *s = (struct series) { .first = s->rest ? s->first : all[i].first, .total = s->total + all[i].total,
+                                       .last = MAX(s->last, all[i].last), .rest = true };
+        }
+        qsort(all, METRICS_MAX_SERIES, sizeof(*all), by_record);
+        /* there is room: no more rests than series that they stand for */
+        for (int source = 0; source < VIOLATION_N_SOURCES; source++)
+                if (rest[source].rest)
+                        all[left++] = rest[source];
+        return left;
+}
+
+static void add_endport(struct text *t, const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_node *node = subnet_port_node(s, p);
+        char buffer[32];
+
+        add_label(t, "node", node->name[0] ? node->name : node->description);
+        if (node->device[0])
+                add_label(t, "device", node->device);
+        (void) snprintf(buffer, sizeof(buffer), "%u", (unsigned) p->number);
+        add_label(t, "port", buffer);
+        (void) snprintf(buffer, sizeof(buffer), "0x%016" PRIx64, p->guid.v);
+        add_label(t, "port_guid", buffer);
+}
+
+static void add_switch_port(struct text *t, const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_node *node = subnet_port_node(s, p);
+        char number[8];
+
+        add_label(t, "switch", node->name[0] ? node->name : node->description);
+        (void) snprintf(number, sizeof(number), "%u", (unsigned) p->number);
+        add_label(t, "switch_port", number);
+}
+
+/* The endport it is about and the switch port beside it; seen_by: which of them counted. */
+static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_port *beside = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
+        const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
+
+        add_label(t, "seen_by", at_switch ? "switch" : "endport");
+        if (endport)
+                add_endport(t, s, endport);
+        if (external && external->role == PORT_SWITCH_EXTERNAL)
+                add_switch_port(t, s, external);
+}
+
+static void add_port(struct text *t, const struct subnet *s, struct violation_port port)
+{
+        uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
+        uint32_t p = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
+
+        text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
+        if (p != SUBNET_NONE)
+                add_known_port(t, s, &s->ports[p]);
+        else
+                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the picture */
+}
+
+static void add_series_labels(struct text *t, const struct metrics *m, const struct series *s)
+{
+        text_add(t, "{source=\"%s\"", violation_source_to_string(s->first->source));
+        if (s->rest)
+                text_add(t, ",rest=\"true\"");
+        else
+                add_port(t, m->subnet, s->first->port);
+        text_add(t, "} ");
+}
+
+static uint64_t to_unix(const struct metrics *m, usec_t when)
+{
+        usec_t ago = m->now > when ? m->now - when : 0;
+
+        return m->realtime > ago ? (m->realtime - ago) / USEC_PER_SEC : 0;
+}
+
+static void add_by_port(struct text *t, const struct metrics *m, const struct series *all, uint32_t n)
+{
+        static const char total[] = "pkeyd_violations_total", last[] = "pkeyd_violations_last_timestamp_seconds";
+
+        if (n == 0)
+                return;
+        family(t, total, COUNTER, "Membership violations since pkeyd was started, by port and source.");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(t, "%s", total);
+                add_series_labels(t, m, &all[i]);
+                text_add(t, "%" PRIu64 "\n", all[i].total);
+        }
+        family(t, last, GAUGE, "When membership violations were last seen, by port and source.");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(t, "%s", last);
+                add_series_labels(t, m, &all[i]);
+                text_add(t, "%" PRIu64 "\n", to_unix(m, all[i].last));
+        }
+}
+
+static int add_violations(struct text *t, const struct metrics *m)
+{
+        static const char name[] = "pkeyd_fabric_violations_total";
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct series *all;
+        uint64_t saturated = 0;
+        uint32_t n;
+        int r;
+
+        if (!m->has_violations)
+                return 0;
+        r = a ? make_series(a, m, &all, &n) : -ENOMEM;
+        if (r < 0)
+                return r;
+        family(t, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
+        for (int source = 0; source < VIOLATION_N_SOURCES; source++)
+                labelled(t, name, "source", violation_source_to_string((enum violation_source) source),
+                         m->violations[source]);
+        add_by_port(t, m, all, cut_series(all, n));
+        for (uint32_t i = 0; i < m->n_records; i++)
+                saturated += m->records[i].saturated;
+        one(t, "pkeyd_saturated_counters", GAUGE,
+            "Counters of violations that are at their maximum and count no more.", saturated);
+        return 0;
+}
+
+static void add_poll(struct text *t, const struct violation_poll_counters *poll)
+{
+        if (!poll)
+                return;
+        one(t, "pkeyd_polled_ports", GAUGE, "Ports whose counters of violations are looked at.", poll->n_ports);
+        one(t, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
+        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port was asked once.", poll->n_rounds);
+}
+
+static void add_notices(struct text *t, const struct notices_status *notices)
+{
+        static const char name[] = "pkeyd_notices_state";
+        static const struct {
+                enum notices_state state;
+                const char *text;
+        } states[] = {
+                { NOTICES_OFF, "off" },
+                { NOTICES_SUBSCRIBING, "subscribing" },
+                { NOTICES_SUBSCRIBED, "subscribed" },
+                { NOTICES_REFUSED, "refused" },
+                { NOTICES_UNANSWERED, "unanswered" },
+        };
+
+        if (!notices)
+                return;
+        family(t, name, GAUGE, "Subscription to notices at the subnet administrator: 1 for the state that it is in.");
+        for (size_t i = 0; i < ELEMENTS(states); i++)
+                labelled(t, name, "state", states[i].text, notices->state == states[i].state);
+        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administrator that held a notice.",
+            notices->n_reports);
+        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports that held none that could be understood.",
+            notices->n_malformed);
+}
+
+/* --- the daemon and its work ------------------------------------------------------------------------------------ */
+
+static void add_daemon(struct text *t, const struct metrics *m)
+{
+        static const char info[] = "pkeyd_build_info";
+
+        family(t, info, GAUGE, "1; the label is the version of pkeyd.");
+        text_add(t, "%s{version=\"%s\"} 1\n", info, m->version);
+        moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
+        one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd only looks and never writes (mode: audit).", m->audit);
+        one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
+            m->generation);
+        one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
+            m->n_policy_errors == 0);
+        one(t, "pkeyd_policy_errors", GAUGE, "Errors for which the files as they were last loaded were refused.",
+            m->n_policy_errors);
+}
+
+static void add_ports(struct text *t, const struct metrics *m)
+{
+        if (m->looked) {
+                one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd has to do with.", m->n_managed);
+                one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.",
+                    m->n_verified);
+                one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.",
+                    m->n_drifted);
+                one(t, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
+        }
+        one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says, and later were not.", m->n_drifts);
+}
+
+static void add_passes(struct text *t, const struct metrics *m)
+{
+        static const char name[] = "pkeyd_passes_total";
+
+        family(t, name, COUNTER, "Passes over the fabric, by how they ended.");
+        labelled(t, name, "result", "done", m->passes.done);
+        labelled(t, name, "result", "partial", m->passes.partial);
+        labelled(t, name, "result", "refused", m->passes.refused);
+        labelled(t, name, "result", "failed", m->passes.failed);
+        if (m->swept)
+                duration(t, "pkeyd_sweep_duration_seconds", "How long the last pass over the whole fabric took.",
+                         m->sweep_duration);
+        if (m->planned)
+                duration(t, "pkeyd_plan_duration_seconds", "How long comparing the fabric with the policy and making a plan last took.", m->plan_duration);
+        if (m->applied)
+                duration(t, "pkeyd_apply_duration_seconds", "How long carrying out the last plan that was not empty took.",
+                         m->apply_duration);
+        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last pass came to its end.", m->last_pass);
+        moment(t, "pkeyd_last_success_timestamp_seconds",
+               "When the last pass came to its end without a port that failed.", m->last_success);
+        moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
+}
+
+static void add_mads(struct text *t, const struct metrics *m)
+{
+        one(t, "pkeyd_writes_total", COUNTER, "Writes to P_Key tables and switch ports that were confirmed.", m->n_writes);
+        one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
+        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each; those of the discovery are not counted.", m->mads.sent);
+        one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again for want of an answer.", m->mads.retried);
+        one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
+        one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries that had no answer in time.", m->mads.timed_out);
+        one(t, "pkeyd_mads_busy_total", COUNTER, "Answers that only said: busy.", m->mads.busy);
+        one(t, "pkeyd_mads_malformed_total", COUNTER, "MADs received that were no answer to what was asked.",
+            m->mads.malformed);
+}
+
+int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
+{
+        _cleanup_text_ struct text t = {};
+        int r;
+
+        add_daemon(&t, m);
+        add_ports(&t, m);
+        add_passes(&t, m);
+        add_mads(&t, m);
+        r = add_violations(&t, m);
+        if (r < 0)
+                return r;
+        add_poll(&t, m->poll);
+        add_notices(&t, m->notices);
+        text_add(&t, "# EOF\n");
+        if (t.failed)
+                return -ENOMEM;
+        *ret_n = t.n;
+        *ret = STEAL(t.bytes);
+        return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * metrics/: numbers -> a text that Prometheus reads.
+ *
+ *     struct metrics --metrics_print--> the text format 0.0.4, for the textfile collector of node_exporter
+ *
+ * The text is what that collector reads, which is not OpenMetrics: there the TYPE line of a counter must have its name
+ * with _total, in OpenMetrics without. Where both can be had they are: units in names, no time stamps, HELP before TYPE,
+ * families in one piece, and `# EOF` as the last line, which the one wants and the other takes for a comment.
+ *
+ * Numbers of violations are those of the book (violations/violations.h), never counted a second time here, so that journal,
+ * bus and metrics say the same. What the book keeps apart by P_Key and peer is one series here: of one port and source. A
+ * series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the picture knows: at a switch
+ * port that is what is plugged into it.
+ *
+ * Invariants: the same numbers give the same bytes; no two series are the same, whatever a fabric says of itself; at most
+ * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of what is not shown
+ * (rest="true"), so that sums stay right. A number that is not known is left out, never 0.
+ *
+ * This folder refuses to know where the text goes, and what time it is.
+ */
+
+#include "mad_engine/mad_engine.h"
+#include "notices/notices.h"
+#include "violations/poll.h"
+#include "violations/violations.h"
+
+#define METRICS_MAX_SERIES 5000
+
+/* Passes over the fabric since the start, by how they ended. */
+struct metrics_passes {
+        uint64_t done, partial, refused, failed;
+};
+
+struct metrics {
+        const char *version;
+        uint64_t started;            /* this and `last_...`: seconds since 1970; 0: never */
+        uint64_t last_pass;          /* that came to its end: the fabric was looked at, and what could be mended was */
+        uint64_t last_success;       /* likewise, and no port failed */
+        uint64_t last_apply;         /* all writes were confirmed */
+
+        uint64_t generation;         /* in force; 0: none */
+        uint64_t n_policy_errors;    /* of what was last loaded; 0: it was accepted */
+        bool audit;
+
+        bool looked;                 /* the following four are known */
+        uint32_t n_managed, n_verified, n_drifted, n_unreachable;
+        uint64_t n_drifts;           /* tables that were right and then were not, since the start */
+
+        bool planned, applied, swept;
+        usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
+        struct metrics_passes passes;
+        uint64_t n_writes, n_writes_failed;
+        struct mad_engine_counters mads;
+
+        const struct notices_status *notices;        /* borrows; NULL: nobody subscribes */
+        const struct violation_poll_counters *poll;  /* borrows; NULL: nobody polls */
+
+        bool has_violations;                         /* there is a book */
+        const struct violation_record *records;      /* borrows; as violations_records() gives them */
+        uint32_t n_records;
+        uint64_t violations[VIOLATION_N_SOURCES];    /* as violations_total() gives them */
+        const struct subnet *subnet;                 /* borrows; whose ports get names; NULL: none */
+        usec_t now;                                  /* by the clock of the records; and the same moment ... */
+        usec_t realtime;                             /* ... in microseconds since 1970 */
+};
+
+/* Returns 0 or -ENOMEM; *ret owned, with a NUL behind its *ret_n bytes. */
+int metrics_print(const struct metrics *m, char **ret, size_t *ret_n);

@@ -1,0 +1,11 @@
+# opensm/: OpenSM's files, read as OpenSM reads them and written so that it cannot misread them
+libpkeyd_core_la_SOURCES += \
+	src/opensm/opensm_conf.c \
+	src/opensm/opensm_conf.h \
+	src/opensm/partitions_conf.c \
+	src/opensm/partitions_conf.h \
+	src/opensm/partitions_conf_apply.c \
+	src/opensm/partitions_conf_reader.h \
+	src/opensm/partitions_conf_words.c \
+	src/opensm/partitions_file.c \
+	src/opensm/partitions_file.h

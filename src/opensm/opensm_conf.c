@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/opensm_conf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/report.h"
+
+#define LINE_MAX_SIZE 1022 /* what one fgets of OpenSM takes from this file */
+
+struct reader {
+        struct arena *arena;
+        struct report report;
+        struct opensm_conf *conf;
+        struct place place;
+};
+
+void opensm_conf_default(struct opensm_conf *ret)
+{
+        *ret = (struct opensm_conf) { .keep_pkey_indexes = true, .sm_key_is_default = true };
+}
+
+static void warn(struct reader *r, const char *key, const char *value, const char *what)
+{
+        (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place, "%s: %s %s", key,
+                          report_quote(&r->report, value), what);
+}
+
+static void read_bool(struct reader *r, const char *key, const char *value, bool *ret)
+{
+        *ret = strcmp(value, "TRUE") == 0;
+        if (!*ret && strcmp(value, "FALSE") != 0)
+                warn(r, key, value, "is taken for FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
+}
+
+static void read_m_key(struct reader *r, const char *key, const char *value)
+{
+        char *end;
+        uint64_t v = strtoull(value, &end, 0);
+
+        if (end == value || *end)
+                (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
+                                  "%s: its value is not a number; OpenSM leaves it as it was", key);
+        else if (strcmp(key, "m_key") == 0)
+                r->conf->m_key = v;
+        else
+                r->conf->sm_key_is_default = v == 1;
+}
+
+static void read_level(struct reader *r, const char *key, const char *value)
+{
+        char *end;
+        unsigned long v = strtoul(value, &end, 0);
+
+        if (end == value || *end || v > 3)
+                warn(r, key, value, "is not a protection level (accepted: 0 to 3)");
+        else
+                r->conf->m_key_protection_level = (unsigned) v;
+}
+
+static void read_enforcement(struct reader *r, const char *key, const char *value, const char **ret)
+{
+        static const char *const words[] = { "both", "in", "out", "off" };
+
+        for (size_t i = 0; i < ELEMENTS(words); i++) {
+                if (strcmp(value, words[i]) == 0) {
+                        *ret = words[i];
+                        return;
+                }
+        }
+        warn(r, key, value, "is taken for both by OpenSM (accepted: both, in, out, off)");
+        *ret = words[0];
+}
+
+static int read_option(struct reader *r, const char *key, const char *value)
+{
+        struct opensm_conf *c = r->conf;
+
+        if (strcmp(key, "allow_both_pkeys") == 0)
+                read_bool(r, key, value, &c->allow_both_pkeys);
+        else if (strcmp(key, "qos") == 0)
+                read_bool(r, key, value, &c->qos);
+        else if (strcmp(key, "keep_pkey_indexes") == 0)
+                read_bool(r, key, value, &c->keep_pkey_indexes);
+        else if (strcmp(key, "m_key") == 0 || strcmp(key, "sa_key") == 0)
+                read_m_key(r, key, value);
+        else if (strcmp(key, "m_key_protection_level") == 0)
+                read_level(r, key, value);
+        else if (strcmp(key, "part_enforce") == 0)
+                read_enforcement(r, key, value, &c->part_enforce);
+        else if (strcmp(key, "partition_config_file") == 0) {
+                c->partition_config_file = strcmp(value, "(null)") == 0 ? NULL : arena_strdup(r->arena, value);
+                if (!c->partition_config_file && strcmp(value, "(null)") != 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static char *strip(char *s)
+{
+        size_t n;
+
+        while (isspace((unsigned char) *s))
+                s++;
+        n = strlen(s);
+        while (n > 0 && isspace((unsigned char) s[n - 1]))
+                s[--n] = '\0';
+        if (n > 1 && (s[0] == '"' || s[0] == '\'') && s[n - 1] == s[0]) {
+                s[n - 1] = '\0';
+                s++;
+        }
+        return s;
+}
+
+static int read_line(struct reader *r, char *line)
+{
+        char *key, *value;
+
+        line[strcspn(line, "#")] = '\0';
+        key = line + strspn(line, " \t\n");
+        value = key + strcspn(key, " \t\n");
+        if (value == key)
+                return 0;
+        if (*value)
+                *value++ = '\0';
+        return read_option(r, key, strip(value));
+}
+
+int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                      struct opensm_conf *ret)
+{
+        struct opensm_conf conf;
+        struct reader r = { .arena = a, .conf = &conf, .place = { .where = { file_name, 0, 1 } } };
+        char line[LINE_MAX_SIZE + 1];
+        size_t used, offset;
+        int e = 0;
+
+        opensm_conf_default(&conf);
+        report_init(&r.report, findings);
+        for (offset = 0; offset < n && e == 0; offset += used) {
+                const char *end = memchr(bytes + offset, '\n', MIN(n - offset, (size_t) LINE_MAX_SIZE));
+
+                used = end ? (size_t) (end - bytes) - offset + 1 : MIN(n - offset, (size_t) LINE_MAX_SIZE);
+                if (offset == 0 || bytes[offset - 1] == '\n')
+                        r.place.where.line++;
+                memcpy(line, bytes + offset, used);
+                line[used] = '\0';
+                e = read_line(&r, line);
+        }
+        if (e < 0 || findings->out_of_memory)
+                return -ENOMEM;
+        *ret = conf;
+        return 0;
+}

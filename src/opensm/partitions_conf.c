@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * OpenSM reads a line into a buffer, puts NULs into it and walks over what is left. The walk is done here in a buffer of the
+ * same size, position by position: where OpenSM steps over the end of a line it reads what an earlier line left there, and
+ * that can be told only by doing the same.
+ */
+#include "opensm/partitions_conf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opensm/partitions_conf_reader.h"
+
+#define MAX_SOURCE_LINE 160
+
+/* ---- places ---------------------------------------------------------------------------------------------------- */
+
+static struct place place_of(const struct reader *r, size_t position)
+{
+        position = MIN(position, sizeof(r->line) - 1);
+        return (struct place) { .where = { r->conf->file, r->origin[position].line, r->origin[position].column },
+                                .source_line = r->origin[position].line == r->line_number ? r->source_line : NULL };
+}
+
+struct finding *partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
+{
+        struct place place = place_of(r, position);
+        char text[512];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return report_add(&r->report, FINDING_WARNING, code, &place, "%s", text);
+}
+
+/* The line as it may be printed below a finding; none if it is too long to be of help. */
+static int remember_source_line(struct reader *r, const char *bytes, size_t n)
+{
+        char *line;
+
+        r->source_line = NULL;
+        if (n > MAX_SOURCE_LINE)
+                return 0;
+        line = arena_strndup(r->arena, bytes, n);
+        if (!line)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                if (!isprint((unsigned char) bytes[i]))
+                        line[i] = bytes[i] == '\t' ? ' ' : '?';
+        r->source_line = line;
+        return 0;
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+        return c == ' ' || c == '\t' || c == '\n';
+}
+
+static size_t skip_blanks(const struct reader *r, size_t p)
+{
+        while (is_blank(r->line[p]))
+                p++;
+        return p;
+}
+
+/* Position of c from p on, before the next NUL; NOWHERE if there is none. */
+static size_t find(const struct reader *r, size_t p, char c)
+{
+        const char *at = strchr(r->line + p, c);
+
+        return at ? (size_t) (at - r->line) : NOWHERE;
+}
+
+static void cut_blanks_behind(struct reader *r, size_t start)
+{
+        size_t q = start + strlen(r->line + start);
+
+        while (q != start && (r->line[q] == '\0' || is_blank(r->line[q])))
+                r->line[q--] = '\0';
+}
+
+/* NAME or NAME=VALUE from p to the next NUL. Gives how far OpenSM goes on: behind that NUL. */
+static size_t read_token(struct reader *r, size_t p, struct token *ret)
+{
+        size_t name = skip_blanks(r, p), equals = find(r, name, '='), length, value, end;
+
+        if (equals != NOWHERE)
+                r->line[equals] = '\0';
+        length = strlen(r->line + p) + 1;
+        cut_blanks_behind(r, name);
+        *ret = (struct token) { .name = r->line + name, .at = name };
+        if (equals == NOWHERE)
+                return length;
+        value = skip_blanks(r, equals + 1);
+        end = value + strlen(r->line + value);
+        length += end - (equals + 1) + 1;
+        cut_blanks_behind(r, value);
+        ret->value = r->line + value;
+        ret->value_at = value;
+        return length;
+}
+
+bool partitions_conf_begins(const char *word, const char *whole)
+{
+        return strncmp(word, whole, strlen(word)) == 0;
+}
+
+/* strtoull with base 0, of a libc for which 0b is no prefix. */
+uint64_t partitions_conf_number(const char *text, const char **ret_end)
+{
+        const char *p = text;
+        char *end;
+        uint64_t v;
+
+        while (isspace((unsigned char) *p))
+                p++;
+        p += *p == '-' || *p == '+';
+        if (p[0] == '0' && (p[1] == 'b' || p[1] == 'B')) {
+                *ret_end = p + 1;
+                return 0;
+        }
+        v = strtoull(text, &end, 0);
+        *ret_end = end;
+        return v;
+}
+
+/* ---- partitions ------------------------------------------------------------------------------------------------ */
+
+/* OpenSM walks over its partitions by the P_Key in network byte order, read as if it were in the host's. */
+static uint16_t walking_order(uint16_t base)
+{
+        return (uint16_t) (base << 8 | base >> 8);
+}
+
+static struct partitions_conf_partition *find_by_name(struct reader *r, const char *name)
+{
+        struct partitions_conf_partition *found = NULL;
+
+        for (uint32_t i = 0; i < r->conf->n_partitions; i++) {
+                struct partitions_conf_partition *p = &r->conf->partitions[i];
+                char number[8];
+
+                (void) snprintf(number, sizeof(number), "%04x", p->base);
+                if (strncmp(*p->name ? p->name : number, name, NAME_SIZE) == 0 &&
+                    (!found || walking_order(p->base) < walking_order(found->base)))
+                        found = p;
+        }
+        return found;
+}
+
+static uint16_t make_up_base(struct reader *r)
+{
+        while (r->counter < P_KEY_DEFAULT_BASE - 1)
+                if (r->by_base[++r->counter] == 0)
+                        return r->counter;
+        return 0;
+}
+
+/* The partition with this base, made if it is not there. NULL: memory is out. */
+static struct partitions_conf_partition *partition_of(struct reader *r, const char *name, uint16_t base, size_t at)
+{
+        struct partitions_conf *c = r->conf;
+        struct partitions_conf_partition *p;
+
+        if (r->by_base[base])
+                return &c->partitions[r->by_base[base] - 1];
+        if (c->n_partitions == r->allocated) {
+                uint32_t more = MAX(r->allocated * 2, 64u);
+
+                p = reallocarray(c->partitions, more, sizeof(*p));
+                if (!p)
+                        return NULL;
+                c->partitions = p;
+                r->allocated = more;
+        }
+        p = &c->partitions[c->n_partitions];
+        *p = (struct partitions_conf_partition) { .base = base };
+        p->where = at == NOWHERE ? (struct location) { .file = c->file } : place_of(r, at).where;
+        name = name ?: "";
+        p->name = arena_strndup(r->arena, name, MIN(strlen(name), (size_t) NAME_SIZE - 1));
+        if (!p->name)
+                return NULL;
+        r->by_base[base] = ++c->n_partitions;
+        return p;
+}
+
+int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member)
+{
+        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_member *m = arena_new_object(r->arena, struct partitions_conf_member);
+
+        if (!m)
+                return -ENOMEM;
+        *m = member;
+        if (p->last)
+                p->last->next = m;
+        else
+                p->members = m;
+        p->last = m;
+        p->n_members++;
+        return 0;
+}
+
+/* ---- definitions ----------------------------------------------------------------------------------------------- */
+
+/* OpenSM gives up and takes its default. */
+static int discard(struct reader *r, size_t position, const char *why)
+{
+        partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
+                             "member of the default partition and removes all others", why);
+        return -ENOEXEC;
+}
+
+static int open_definition(struct reader *r, struct token *head, const char *name, uint16_t base)
+{
+        struct partitions_conf_partition *p = NULL;
+        bool generated = false;
+        uint32_t before = r->conf->n_partitions;
+
+        if (base == 0 && name)
+                p = find_by_name(r, name);
+        if (base == 0 && !p) {
+                base = make_up_base(r);
+                generated = true;
+                if (base == 0)
+                        return discard(r, head->at, "no P_Key is left for a partition without one");
+        }
+        p = p ?: partition_of(r, name, base, head->at);
+        if (!p)
+                return -ENOMEM;
+        p->generated |= generated;
+        r->open.is_open = true;
+        r->open.partition = (uint32_t) (p - r->conf->partitions);
+        partitions_conf_judge_definition(r, head, name, generated, r->conf->n_partitions == before);
+        return partitions_conf_add_broadcast(r, head);
+}
+
+/* NAME=KEY, NAME, KEY, or nothing. */
+static int create_partition(struct reader *r, struct token *head)
+{
+        const char *name = head->name, *id = head->value, *end;
+        uint64_t v = 0;
+
+        if (!id && isdigit((unsigned char) *name)) {
+                id = name;
+                name = NULL;
+        }
+        if (id) {
+                v = partitions_conf_number(id, &end);
+                if (end == id || *end)
+                        return discard(r, head->value ? head->value_at : head->at, "this P_Key is not a number");
+                partitions_conf_judge_key(r, head->value ? head->value_at : head->at, id, v);
+        }
+        return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
+}
+
+static int read_header(struct reader *r, size_t start, size_t *ret_end)
+{
+        size_t colon = find(r, start, ':'), p = start, comma;
+        struct token head, flag;
+
+        if (colon == NOWHERE)
+                return discard(r, start, "no ':' follows, so this defines no partition");
+        if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
+                struct place place = place_of(r, start);
+
+                (void) report_add(&r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &place,
+                                  "more than %u definitions", PARTITIONS_CONF_MAX_DEFINITIONS);
+                return -EBADMSG;
+        }
+        r->line[colon] = '\0';
+        comma = find(r, p, ',');
+        if (comma != NOWHERE)
+                r->line[comma] = '\0';
+        p += read_token(r, p, &head);
+        while (comma != NOWHERE) {
+                comma = find(r, p, ',');
+                if (comma != NOWHERE)
+                        r->line[comma] = '\0';
+                p += read_token(r, p, &flag);
+                partitions_conf_add_flag(r, &flag);
+        }
+        if (p != colon + 1)
+                return discard(r, start, "this definition cannot be read");
+        *ret_end = p;
+        return create_partition(r, &head);
+}
+
+/* Port specifiers up to the next NUL. */
+static int read_members(struct reader *r, size_t p, size_t *ret_end)
+{
+        struct token token;
+        size_t comma, length;
+        int e;
+
+        do {
+                comma = find(r, p, ',');
+                if (comma != NOWHERE)
+                        r->line[comma] = '\0';
+                length = read_token(r, p, &token);
+                if (strcmp(token.name, "mgid") == 0)
+                        return partitions_conf_read_group(r, &token, p + length, ret_end);
+                e = partitions_conf_read_member(r, &token);
+                if (e == -EINVAL)
+                        return discard(r, token.at, "this is not a port GUID");
+                if (e < 0)
+                        return e;
+                p += length;
+        } while (comma != NOWHERE);
+        *ret_end = p;
+        return 0;
+}
+
+size_t partitions_conf_read_flags(struct reader *r, size_t p, struct group_flags *flags)
+{
+        struct token token;
+        size_t start = p, comma;
+
+        do {
+                if (p >= sizeof(r->line))
+                        break;
+                comma = find(r, p, ',');
+                if (comma != NOWHERE)
+                        r->line[comma] = '\0';
+                p += read_token(r, p, &token);
+                (void) partitions_conf_group_flag(r, &token, flags);
+        } while (comma != NOWHERE);
+        return p - start;
+}
+
+/* One definition, or more of the one that is open. *ret_end is where OpenSM goes on if a semicolon was there. */
+static int read_definition(struct reader *r, size_t p, size_t *ret_end)
+{
+        int e;
+
+        if (r->line[p] == '\0') {
+                partitions_conf_warn(r, p, FINDING_OPENSM_SEMICOLON, "a ';' with nothing before it: OpenSM steps over the end "
+                                     "of the statement and reads on behind it");
+                p++;
+        }
+        if (!r->open.is_open) {
+                e = read_header(r, p, &p);
+                if (e < 0)
+                        return e;
+        }
+        return read_members(r, p, ret_end);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
+static void begin_definition(struct reader *r)
+{
+        r->open = (struct definition) { .membership = MEMBERSHIP_LIMITED };
+        r->open.flags = (struct group_flags) { .mtu = MULTICAST_MTU_2048, .rate = MULTICAST_RATE_10 };
+        r->begun = true;
+}
+
+bool partitions_conf_known_text(struct reader *r, size_t p)
+{
+        if (p <= r->length)
+                return true;
+        if (p < r->written && p < sizeof(r->line) && r->line[skip_blanks(r, p)] != '\0')
+                partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this again behind the end of line %u, which is "
+                                     "shorter", r->line_number);
+        return p < r->written && p < sizeof(r->line);
+}
+
+/* It may find nothing there, or the end of another file. */
+static int give_up(struct reader *r)
+{
+        struct place place = place_of(r, 0);
+
+        report_hint(&r->report, report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
+                    "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is no "
+                    "telling what it makes of it"), "take out the ';' that stands alone");
+        return -EBADMSG;
+}
+
+static int read_chunk(struct reader *r)
+{
+        size_t p = 0, semicolon;
+        int e;
+
+        r->hash = find(r, 0, '#');
+        if (r->hash != NOWHERE)
+                r->line[r->hash] = '\0';
+        do {
+                if (!partitions_conf_known_text(r, p))
+                        return give_up(r);
+                p = skip_blanks(r, p);
+                if (r->line[p] == '\0')
+                        return 0;
+                if (!r->begun)
+                        begin_definition(r);
+                semicolon = find(r, p, ';');
+                if (semicolon != NOWHERE)
+                        r->line[semicolon] = '\0';
+                e = read_definition(r, p, &p);
+                if (e < 0)
+                        return e;
+                r->any = true;
+                if (semicolon != NOWHERE)
+                        r->begun = false;
+        } while (semicolon != NOWHERE);
+        return 0;
+}
+
+/* A copy of what one fgets gives, with the place of each byte. */
+static size_t take_chunk(struct reader *r, const char *bytes, size_t n)
+{
+        const char *newline = memchr(bytes, '\n', MIN(n, (size_t) PARTITIONS_CONF_LINE));
+        size_t length = newline ? (size_t) (newline - bytes) + 1 : MIN(n, (size_t) PARTITIONS_CONF_LINE);
+
+        memcpy(r->line, bytes, length);
+        r->line[length] = '\0';
+        for (size_t i = 0; i <= length; i++)
+                r->origin[i] = (struct origin) { r->line_number, r->column + (unsigned) i };
+        r->length = length;
+        r->written = MAX(r->written, length + 1);
+        return length;
+}
+
+static int add_comment(struct reader *r, const char *line, size_t n)
+{
+        const char *hash = memchr(line, '#', n), *end = line + n;
+        struct partitions_conf_comment *c;
+        char *text;
+
+        if (!hash)
+                return 0;
+        c = arena_new_object(r->arena, struct partitions_conf_comment);
+        if (!c)
+                return -ENOMEM;
+        c->line = r->line_number;
+        c->alone = true;
+        for (const char *p = line; p < hash; p++)
+                c->alone &= isspace((unsigned char) *p) != 0;
+        while (hash < end && (*hash == '#' || isspace((unsigned char) *hash)))
+                hash++;
+        while (end > hash && isspace((unsigned char) end[-1]))
+                end--;
+        text = arena_strndup(r->arena, hash, (size_t) (end - hash));
+        if (!text)
+                return -ENOMEM;
+        for (size_t i = 0; i < (size_t) (end - hash); i++)
+                if (!isprint((unsigned char) hash[i]))
+                        text[i] = '?';
+        c->text = text;
+        *r->next_comment = c;
+        r->next_comment = &c->next;
+        return 0;
+}
+
+static int read_line(struct reader *r, const char *bytes, size_t n)
+{
+        size_t offset = 0;
+        int e;
+
+        r->line_number++;
+        r->column = 1;
+        e = add_comment(r, bytes, n);
+        if (e == 0)
+                e = remember_source_line(r, bytes, n > 0 && bytes[n - 1] == '\n' ? n - 1 : n);
+        while (e == 0 && offset < n && !r->discarded) {
+                size_t length = take_chunk(r, bytes + offset, n - offset);
+
+                if (offset > 0)
+                        partitions_conf_warn(r, 0, FINDING_OPENSM_LINE, "the line has more than %u characters: OpenSM takes "
+                                             "what follows from here for another line", PARTITIONS_CONF_LINE);
+                e = read_chunk(r);
+                if (e == -ENOEXEC) {
+                        r->discarded = true;
+                        e = 0;
+                }
+                offset += length;
+                r->column += (unsigned) length;
+        }
+        return e;
+}
+
+/* Every port a limited member and the SM's a full one; or, if the file is dropped, every port a full member. */
+static int make_default(struct reader *r, bool full)
+{
+        struct location nowhere = { .file = r->conf->file };
+        int e;
+
+        if (!partition_of(r, "Default", P_KEY_DEFAULT_BASE, NOWHERE))
+                return -ENOMEM;
+        r->open.partition = 0;
+        e = partitions_conf_add_member(r, (struct partitions_conf_member) {
+                .who = PARTITIONS_CONF_ALL, .membership = full ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED, .where = nowhere });
+        if (e < 0 || full)
+                return e;
+        return partitions_conf_add_member(r, (struct partitions_conf_member) {
+                .who = PARTITIONS_CONF_SELF, .membership = MEMBERSHIP_FULL, .where = nowhere });
+}
+
+static int take_opensm_default(struct reader *r)
+{
+        struct partitions_conf *c = r->conf;
+
+        c->discarded = true;
+        c->n_partitions = 0;
+        memset(r->by_base, 0, sizeof(*r->by_base) * (P_KEY_BASE_MASK + 1));
+        return make_default(r, true);
+}
+
+static int read_all(struct reader *r, const char *bytes, size_t n)
+{
+        struct place whole = { .where = { r->conf->file, 1, 1 } };
+        size_t offset = 0, length;
+        const char *newline;
+        int e;
+
+        e = make_default(r, false);
+        for (; e == 0 && offset < n; offset += length) {
+                newline = memchr(bytes + offset, '\n', n - offset);
+                length = newline ? (size_t) (newline - bytes) - offset + 1 : n - offset;
+                e = read_line(r, bytes + offset, length);
+        }
+        if (e == 0 && !r->any && !r->discarded) {
+                (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
+                                  "nothing is defined here: OpenSM makes every port a full member of the default partition");
+                r->discarded = true;
+        }
+        return e == 0 && r->discarded ? take_opensm_default(r) : e;
+}
+
+/* The list was grown with malloc; what is handed out lives in the arena. */
+static int settle(struct reader *r)
+{
+        struct partitions_conf *c = r->conf;
+        struct partitions_conf_partition *p = arena_new_array(r->arena, struct partitions_conf_partition, c->n_partitions);
+
+        if (!p) {
+                free(c->partitions);
+                return -ENOMEM;
+        }
+        memcpy(p, c->partitions, c->n_partitions * sizeof(*p));
+        free(c->partitions);
+        c->partitions = p;
+        return 0;
+}
+
+int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
+                          struct partitions_conf **ret)
+{
+        _cleanup_free_ struct reader *r = calloc(1, sizeof(*r));
+        _cleanup_free_ uint32_t *by_base = calloc(P_KEY_BASE_MASK + 1, sizeof(*by_base));
+        struct partitions_conf *c = arena_new_object(a, struct partitions_conf);
+        int e, finish;
+
+        if (!r || !by_base || !c)
+                return -ENOMEM;
+        c->file = arena_strdup(a, file_name);
+        if (!c->file)
+                return -ENOMEM;
+        r->arena = a;
+        r->conf = c;
+        r->by_base = by_base;
+        r->next_comment = &c->comments;
+        report_init(&r->report, findings);
+        e = read_all(r, bytes, n);
+        if (e == 0)
+                e = settle(r);
+        else
+                free(c->partitions);
+        finish = report_finish(&r->report);
+        if (e == 0)
+                e = finish;
+        if (e == 0)
+                *ret = c;
+        return e;
+}
+
+const struct partitions_conf_partition *partitions_conf_find(const struct partitions_conf *c, uint16_t base)
+{
+        for (uint32_t i = 0; i < c->n_partitions; i++)
+                if (c->partitions[i].base == base)
+                        return &c->partitions[i];
+        return NULL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What the parts of partitions_conf_parse share; nobody else includes this. */
+
+#include "opensm/partitions_conf.h"
+#include "policy/report.h"
+
+#define NOWHERE   SIZE_MAX
+#define NAME_SIZE 32 /* of OpenSM's name of a partition, with its NUL */
+
+struct origin {
+        unsigned line, column;
+};
+
+/* Multicast flags as OpenSM holds them, unchecked. */
+struct group_flags {
+        uint32_t mtu, rate, sl, q_key, flow_label;
+        uint16_t scopes;
+        uint8_t tclass;
+};
+
+/* From the first word of a definition to its semicolon. */
+struct definition {
+        bool is_open;               /* its head was read */
+        uint32_t partition;         /* index */
+        enum membership membership; /* of members that say none */
+        bool ipoib, index0;
+        struct group_flags flags;
+};
+
+struct token {
+        const char *name, *value;   /* value NULL: no '=' */
+        size_t at, value_at;
+};
+
+struct reader {
+        struct arena *arena;
+        struct report report;
+        struct partitions_conf *conf; /* its partitions are malloc'ed until the end */
+        uint32_t allocated;
+        uint32_t *by_base;            /* index + 1 */
+        uint32_t n_definitions;
+        uint16_t counter;             /* the last number that was made up */
+        bool begun, any, discarded;
+        struct definition open;
+        struct partitions_conf_comment **next_comment;
+        unsigned line_number, column; /* of the line at hand, and where in it the buffer begins */
+        const char *source_line;
+        size_t length, hash;          /* of the text in the buffer; where its comment begins, or NOWHERE */
+        size_t written;               /* so many bytes of the buffer were ever written */
+        char line[4096];              /* OpenSM's */
+        struct origin origin[4096];
+};
+
+/* A warning at a position of the buffer. */
+struct finding *partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* Is `word` the beginning of `whole`? The empty word is the beginning of any. */
+bool partitions_conf_begins(const char *word, const char *whole);
+uint64_t partitions_conf_number(const char *text, const char **ret_end);
+
+int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member);
+/* May OpenSM's reading go on at p, and is it known what stands there? Says so if it is no longer this line's text. */
+bool partitions_conf_known_text(struct reader *r, size_t p);
+/* Flags of multicast groups, separated by commas, from p to the next NUL. Gives how far OpenSM goes. */
+size_t partitions_conf_read_flags(struct reader *r, size_t p, struct group_flags *flags);
+
+/* partitions_conf_words.c: what single words mean, and where they mean something else than it seems. */
+
+/* True if it was one of these flags. */
+bool partitions_conf_group_flag(struct reader *r, const struct token *t, struct group_flags *flags);
+void partitions_conf_add_flag(struct reader *r, const struct token *t);
+/* 0, -EINVAL (no GUID: the file is dropped), -ENOMEM. */
+int partitions_conf_read_member(struct reader *r, const struct token *t);
+/* The rest of a line `mgid=...`, flags from p on. 0, -EBADMSG, -ENOMEM. */
+int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p, size_t *ret_end);
+/* The broadcast group of the definition that was just opened, if it says ipoib. */
+int partitions_conf_add_broadcast(struct reader *r, const struct token *head);
+void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, uint64_t value);
+void partitions_conf_judge_definition(struct reader *r, const struct token *head, const char *name, bool generated,
+                                      bool again);

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opensm/partitions_conf_reader.h"
+
+static const char *quote(struct reader *r, const char *text)
+{
+        return report_quote(&r->report, text);
+}
+
+/* OpenSM compares as many characters as were written. */
+static void judge_word(struct reader *r, size_t at, const char *word, const char *whole)
+{
+        if (strcmp(word, whole) == 0)
+                return;
+        if (*word)
+                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM takes %s for %s, because that is how it begins",
+                                     quote(r, word), whole);
+        else
+                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM takes the empty word here for %s", whole);
+}
+
+/* ---- multicast flags ------------------------------------------------------------------------------------------- */
+
+static void judge_value(struct reader *r, const struct token *t, const char *whole, const char *what)
+{
+        partitions_conf_warn(r, t->value ? t->value_at : t->at, FINDING_OPENSM_IPOIB, "%s: %s %s", whole,
+                             t->value ? quote(r, t->value) : "no value", what);
+}
+
+/* A number of which OpenSM takes what it can read. */
+static bool read_value(struct reader *r, const struct token *t, const char *whole, uint64_t *ret)
+{
+        const char *end;
+
+        if (!t->value) {
+                if (t->at < r->hash)
+                        judge_value(r, t, whole, "is given; OpenSM passes over it");
+                return false;
+        }
+        *ret = partitions_conf_number(t->value, &end);
+        if (*end || end == t->value)
+                judge_value(r, t, whole, "is not a number; OpenSM takes what is one at its beginning, or 0");
+        return true;
+}
+
+static void read_scope(struct reader *r, const struct token *t, struct group_flags *flags)
+{
+        uint64_t v;
+
+        if (!read_value(r, t, "scope", &v))
+                return;
+        v = (uint32_t) v;
+        if (v == 0 || v > MULTICAST_MAX_SCOPE)
+                judge_value(r, t, "scope", "is not a scope; OpenSM passes over it");
+        else
+                flags->scopes |= (uint16_t) (1u << v);
+}
+
+/* SL and FlowLabel are checked by OpenSM, and kept as they were if they are wrong. */
+static void read_checked(struct reader *r, const struct token *t, const char *whole, uint32_t max, uint32_t *ret)
+{
+        const char *end = NULL;
+        uint32_t v = t->value ? (uint32_t) partitions_conf_number(t->value, &end) : 0;
+
+        if (!t->value && t->at > r->hash)
+                return;
+        if (!t->value || !*t->value || v > max || (*end && !isspace((unsigned char) *end)))
+                judge_value(r, t, whole, "is no value of it; OpenSM passes over it");
+        else
+                *ret = v;
+}
+
+static bool is_flag(struct reader *r, const struct token *t, const char *whole)
+{
+        if (!partitions_conf_begins(t->name, whole))
+                return false;
+        if (t->value || t->at < r->hash)
+                judge_word(r, t->at, t->name, whole);
+        if (t->value && t->at > r->hash)
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_STALE, "OpenSM reads %s here, in the comment behind a mgid", whole);
+        return true;
+}
+
+bool partitions_conf_group_flag(struct reader *r, const struct token *t, struct group_flags *flags)
+{
+        uint64_t v;
+
+        if (is_flag(r, t, "mtu")) {
+                if (read_value(r, t, "mtu", &v))
+                        flags->mtu = (uint32_t) v;
+        } else if (is_flag(r, t, "rate")) {
+                if (read_value(r, t, "rate", &v))
+                        flags->rate = (uint32_t) v;
+        } else if (is_flag(r, t, "scope"))
+                read_scope(r, t, flags);
+        else if (is_flag(r, t, "Q_Key")) {
+                if (read_value(r, t, "Q_Key", &v))
+                        flags->q_key = (uint32_t) v;
+        } else if (is_flag(r, t, "TClass")) {
+                if (read_value(r, t, "TClass", &v))
+                        flags->tclass = (uint8_t) v;
+        } else if (is_flag(r, t, "sl"))
+                read_checked(r, t, "sl", MULTICAST_MAX_SL, &flags->sl);
+        else if (is_flag(r, t, "FlowLabel"))
+                read_checked(r, t, "FlowLabel", MULTICAST_MAX_FLOW, &flags->flow_label);
+        else
+                return false;
+        return true;
+}
+
+/* Codes that are none are told, and the default taken: no group of such a kind can be joined. */
+static struct multicast_parameters parameters_of(struct reader *r, size_t at, const struct group_flags *f)
+{
+        struct multicast_parameters p = multicast_ipoib_default();
+
+        if (multicast_mtu_bytes((uint8_t) f->mtu) && f->mtu <= UINT8_MAX)
+                p.mtu = (uint8_t) f->mtu;
+        else
+                partitions_conf_warn(r, at, FINDING_OPENSM_IPOIB, "mtu=%u is not the code of an MTU%s", f->mtu,
+                                     multicast_mtu_code(f->mtu) ? " (a code is wanted, not bytes: 5 is 4096, 4 is 2048)" : "");
+        if (f->rate <= UINT8_MAX && multicast_rate_text((uint8_t) f->rate))
+                p.rate = (uint8_t) f->rate;
+        else
+                partitions_conf_warn(r, at, FINDING_OPENSM_IPOIB, "rate=%u is not the code of a rate", f->rate);
+        p.sl = (uint8_t) f->sl;
+        p.tclass = f->tclass;
+        p.flow_label = f->flow_label;
+        p.scopes = f->scopes ? (uint16_t) f->scopes : p.scopes;
+        p.q_key = f->q_key;
+        return p;
+}
+
+static struct ipoib *ipoib_of(struct reader *r)
+{
+        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+
+        if (!p->ipoib) {
+                p->ipoib = arena_new_object(r->arena, struct ipoib);
+                if (p->ipoib)
+                        p->ipoib->broadcast = multicast_ipoib_default();
+        }
+        return p->ipoib;
+}
+
+int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
+{
+        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct multicast_parameters m;
+        struct ipoib *ipoib;
+
+        if (!r->open.ipoib)
+                return 0;
+        ipoib = ipoib_of(r);
+        if (!ipoib)
+                return -ENOMEM;
+        m = parameters_of(r, head->at, &r->open.flags);
+        if (m.q_key == 0)
+                m.q_key = MULTICAST_Q_KEY_IPOIB;
+        if (p->has_broadcast && !multicast_equal(&m, &ipoib->broadcast))
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_IPOIB, "the broadcast group was made by an earlier definition; "
+                                     "what is said of it here counts for nothing");
+        if (!p->has_broadcast)
+                ipoib->broadcast = m;
+        p->has_broadcast = true;
+        return 0;
+}
+
+/* IP groups have to be like their partition's broadcast group; OpenSM leaves out those that are not. */
+static const char *group_problem(const struct reader *r, const struct multicast_group *g, const struct group_flags *f)
+{
+        const struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+
+        for (uint32_t i = 0; p->ipoib && i < p->ipoib->n_groups; i++)
+                if (memcmp(&p->ipoib->groups[i].mgid, &g->mgid, sizeof(g->mgid)) == 0)
+                        return "this group is there already";
+        if (!mgid_is_ip(&g->mgid))
+                return NULL;
+        if (!mgid_fits_partition(&g->mgid, p->base))
+                return "the group carries IP and has another P_Key in it";
+        if (f->mtu != r->open.flags.mtu || f->rate != r->open.flags.rate)
+                return "the group carries IP, and its mtu and rate are not those of the partition";
+        return NULL;
+}
+
+static int add_group(struct reader *r, const struct multicast_group *group)
+{
+        struct ipoib *ipoib = ipoib_of(r);
+        struct multicast_group *groups;
+
+        if (!ipoib)
+                return -ENOMEM;
+        /* doubled whenever it is full */
+        if ((ipoib->n_groups & (ipoib->n_groups - 1)) == 0) {
+                groups = arena_new_array(r->arena, struct multicast_group, MAX((size_t) ipoib->n_groups * 2, (size_t) 1));
+                if (!groups)
+                        return -ENOMEM;
+                if (ipoib->n_groups > 0)
+                        memcpy(groups, ipoib->groups, ipoib->n_groups * sizeof(*groups));
+                ipoib->groups = groups;
+        }
+        memcpy((void *) &ipoib->groups[ipoib->n_groups++], group, sizeof(*group));
+        return 0;
+}
+
+int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p, size_t *ret_end)
+{
+        struct group_flags flags = r->open.flags;
+        struct multicast_group group;
+        struct place place = { .where = { r->conf->file, r->line_number, r->column + (unsigned) t->at } };
+        const char *problem;
+
+        if (!t->value) {
+                (void) report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_GROUP, &place,
+                                  "mgid without a value: OpenSM crashes here");
+                return -EBADMSG;
+        }
+        *ret_end = p;
+        if (mgid_parse(t->value, &group.mgid) < 0) {
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s is not a multicast GID: OpenSM makes no group, "
+                                     "and goes on behind it", quote(r, t->value));
+                return 0;
+        }
+        flags.tclass = 0;
+        if (partitions_conf_known_text(r, p))
+                *ret_end = p + partitions_conf_read_flags(r, p, &flags);
+        problem = group_problem(r, &group, &flags);
+        if (problem) {
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s: OpenSM makes no group for this line", problem);
+                return 0;
+        }
+        group.parameters = parameters_of(r, t->at, &flags);
+        if (group.parameters.q_key == 0 && mgid_is_ip(&group.mgid))
+                group.parameters.q_key = MULTICAST_Q_KEY_IPOIB;
+        return add_group(r, &group);
+}
+
+/* ---- heads ----------------------------------------------------------------------------------------------------- */
+
+static void read_defmember(struct reader *r, const struct token *t)
+{
+        static const char *const words[] = { "full", "both", "limited" };
+        static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
+
+        for (size_t i = 0; t->value && i < ELEMENTS(words); i++) {
+                if (partitions_conf_begins(t->value, words[i])) {
+                        judge_word(r, t->value_at, t->value, words[i]);
+                        r->open.membership = values[i];
+                        return;
+                }
+        }
+        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "defmember: %s is no membership; OpenSM passes over it (accepted: "
+                             "full, limited, both)", t->value ? quote(r, t->value) : "nothing");
+}
+
+void partitions_conf_add_flag(struct reader *r, const struct token *t)
+{
+        if (partitions_conf_group_flag(r, t, &r->open.flags))
+                return;
+        if (partitions_conf_begins(t->name, "ipoib")) {
+                judge_word(r, t->at, t->name, "ipoib");
+                r->open.ipoib = true;
+        } else if (partitions_conf_begins(t->name, "defmember")) {
+                judge_word(r, t->at, t->name, "defmember");
+                read_defmember(r, t);
+        } else if (strcmp(t->name, "indx0") == 0)
+                r->open.index0 = true;
+        else
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "%s is no flag of a partition; OpenSM passes over it",
+                                     quote(r, t->name));
+}
+
+static const char *number_habit(const char *text)
+{
+        while (isspace((unsigned char) *text))
+                text++;
+        if (*text == '-' || *text == '+')
+                return "a sign";
+        if (text[0] == '0' && isdigit((unsigned char) text[1]))
+                return "octal, because of the 0 in front";
+        return text[0] == '0' ? NULL : "decimal";
+}
+
+void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, uint64_t value)
+{
+        unsigned base = (unsigned) value & P_KEY_BASE_MASK;
+        const char *habit = number_habit(text);
+
+        if (base == 0)
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is no number of a partition; OpenSM looks for the name "
+                                     "or makes one up", quote(r, text));
+        else if (value > P_KEY_BASE_MASK)
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is cut to its low 15 bits: OpenSM takes it for 0x%04x",
+                                     quote(r, text), base);
+        else if (habit)
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is read as %s: 0x%04x", quote(r, text), habit, base);
+}
+
+void partitions_conf_judge_definition(struct reader *r, const struct token *head, const char *name, bool generated,
+                                      bool again)
+{
+        const struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+
+        if (generated && (!name || !*name))
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "a partition without name and P_Key: OpenSM makes up "
+                                     "0x%04x, and another number at each sweep", p->base);
+        else if (generated)
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "%s has no P_Key; OpenSM makes up 0x%04x%s",
+                                     quote(r, name), p->base, strcasecmp(name, "default") == 0 ?
+                                     " (the default partition is Default, with a capital D)" : "");
+        else if (again && p->generated && head->value)
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the number that OpenSM made up for the "
+                                     "partition of line %u: the two are one", p->base, p->where.line);
+        else if (again && name && *name && p->where.line > 0 && strncmp(p->name, name, NAME_SIZE - 1) != 0)
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is %s of line %u already: the two are one",
+                                     p->base, *p->name ? quote(r, p->name) : "the partition", p->where.line);
+}
+
+/* ---- members --------------------------------------------------------------------------------------------------- */
+
+static enum membership read_membership(struct reader *r, const struct token *t)
+{
+        if (!t->value)
+                return r->open.membership;
+        if (partitions_conf_begins(t->value, "full")) {
+                judge_word(r, t->value_at, t->value, "full");
+                return MEMBERSHIP_FULL;
+        }
+        if (partitions_conf_begins(t->value, "both")) {
+                judge_word(r, t->value_at, t->value, "both");
+                return MEMBERSHIP_BOTH;
+        }
+        if (!partitions_conf_begins(t->value, "limited"))
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_WORD, "%s is no membership; OpenSM takes it for limited",
+                                     quote(r, t->value));
+        return MEMBERSHIP_LIMITED;
+}
+
+static bool read_keyword(struct reader *r, const struct token *t, struct partitions_conf_member *m)
+{
+        static const struct {
+                const char *word;
+                enum partitions_conf_who who;
+                enum node_type type;
+        } keywords[] = {
+                { "ALL", PARTITIONS_CONF_ALL, 0 },
+                { "ALL_CAS", PARTITIONS_CONF_TYPE, NODE_CA },
+                { "ALL_SWITCHES", PARTITIONS_CONF_TYPE, NODE_SWITCH },
+                { "ALL_ROUTERS", PARTITIONS_CONF_TYPE, NODE_ROUTER },
+                { "SELF", PARTITIONS_CONF_SELF, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(keywords); i++) {
+                if (!partitions_conf_begins(t->name, keywords[i].word))
+                        continue;
+                judge_word(r, t->at, t->name, keywords[i].word);
+                m->who = keywords[i].who;
+                m->type = keywords[i].type;
+                return true;
+        }
+        return false;
+}
+
+static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
+{
+        const char *end, *habit = number_habit(t->name);
+
+        errno = 0;
+        ret->v = partitions_conf_number(t->name, &end);
+        if (ret->v == 0 || *end)
+                return -EINVAL;
+        if (errno == ERANGE)
+                habit = "the largest number there is, because it has more than 64 bits";
+        if (habit)
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_GUID, "%s is read as %s: 0x%016" PRIx64, quote(r, t->name), habit,
+                                     ret->v);
+        return 0;
+}
+
+int partitions_conf_read_member(struct reader *r, const struct token *t)
+{
+        struct partitions_conf_member m = { .who = PARTITIONS_CONF_GUID, .index0 = r->open.index0 };
+
+        if (!*t->name)
+                return 0;
+        if (partitions_conf_begins(t->name, "NONE")) {
+                if (strcmp(t->name, "NONE") != 0)
+                        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "OpenSM takes %s for NONE: nobody",
+                                             quote(r, t->name));
+                return 0;
+        }
+        m.membership = read_membership(r, t);
+        if (!read_keyword(r, t, &m) && read_guid(r, t, &m.guid) < 0)
+                return -EINVAL;
+        m.where = (struct location) { r->conf->file, r->origin[t->at].line, r->origin[t->at].column };
+        return partitions_conf_add_member(r, m);
+}

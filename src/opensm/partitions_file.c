@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/partitions_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/text.h"
+
+/* The head: a line for people, a line for partitions_file_recognise. What comes before SUM and what comes behind the second
+ * line is what the checksum is over. */
+#define HEAD_PEOPLE "# Written by pkeyd. Do not edit: what is changed here is not in the policy and will be refused.\n"
+#define HEAD_OWN    "# pkeyd "
+#define HEAD_SUM    " sum "
+#define SUM_DIGITS  16
+
+#define MAX_LABEL 128
+
+/* ---- from tables to members ------------------------------------------------------------------------------------ */
+
+/* One entry of one port, or both of a base. */
+struct item {
+        uint16_t base;
+        struct partitions_file_member member;
+};
+
+static int compare_items(const void *left, const void *right)
+{
+        const struct item *a = left, *b = right;
+        bool default_a = a->base == P_KEY_DEFAULT_BASE, default_b = b->base == P_KEY_DEFAULT_BASE;
+
+        if (default_a != default_b)
+                return default_a ? -1 : 1;
+        if (a->base != b->base)
+                return a->base < b->base ? -1 : 1;
+        return (a->member.port.v > b->member.port.v) - (a->member.port.v < b->member.port.v);
+}
+
+static enum membership add_entry(enum membership m, struct p_key key)
+{
+        enum membership more = p_key_is_full(key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+
+        return m == MEMBERSHIP_NONE || m == more ? more : MEMBERSHIP_BOTH;
+}
+
+/* Sorts, and makes one item of those of one port and base. */
+static size_t merge_items(struct item *items, size_t n)
+{
+        size_t kept = 0;
+
+        qsort(items, n, sizeof(*items), compare_items);
+        for (size_t i = 0; i < n; i++) {
+                struct item *last = kept > 0 ? &items[kept - 1] : NULL;
+
+                if (last && compare_items(last, &items[i]) == 0) {
+                        struct p_key key = p_key_make(last->base, items[i].member.membership == MEMBERSHIP_FULL);
+
+                        last->member.membership = add_entry(last->member.membership, key);
+                } else
+                        items[kept++] = items[i];
+        }
+        return kept;
+}
+
+static void describe_partition(const struct policy *policy, uint16_t base, struct partitions_file_partition *ret)
+{
+        int i = policy ? policy_find_base(policy, base) : -1;
+
+        ret->base = base;
+        ret->name = i >= 0 ? policy->partitions[i].name : "";
+        ret->index0 = i >= 0 && policy->partitions[i].index0;
+        ret->ipoib = i >= 0 ? policy->partitions[i].ipoib : NULL;
+}
+
+static int group_items(struct arena *a, const struct policy *policy, const struct item *items, size_t n,
+                       struct partitions_file *ret)
+{
+        struct partitions_file_member *members = arena_new_array(a, struct partitions_file_member, n);
+        struct partitions_file_partition *partitions;
+        uint32_t n_partitions = 0;
+
+        for (size_t i = 0; i < n; i++)
+                n_partitions += i == 0 || items[i].base != items[i - 1].base;
+        partitions = arena_new_array(a, struct partitions_file_partition, n_partitions);
+        if (!members || !partitions)
+                return -ENOMEM;
+        *ret = (struct partitions_file) { .partitions = partitions };
+        for (size_t i = 0; i < n; i++) {
+                members[i] = items[i].member;
+                if (i == 0 || items[i].base != items[i - 1].base) {
+                        describe_partition(policy, items[i].base, &partitions[ret->n_partitions]);
+                        partitions[ret->n_partitions++].members = &members[i];
+                }
+                partitions[ret->n_partitions - 1].n_members++;
+        }
+        return 0;
+}
+
+int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_file_port *ports,
+                               uint32_t n_ports, struct partitions_file *ret)
+{
+        _cleanup_free_ struct item *items = NULL;
+        size_t n = 0;
+
+        for (uint32_t p = 0; p < n_ports; p++)
+                n += ports[p].n_keys;
+        items = calloc(n ? n : 1, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        n = 0;
+        for (uint32_t p = 0; p < n_ports; p++)
+                for (uint32_t k = 0; k < ports[p].n_keys; k++)
+                        if (p_key_is_used(ports[p].keys[k]))
+                                items[n++] = (struct item) {
+                                        p_key_base(ports[p].keys[k]),
+                                        { ports[p].guid, add_entry(MEMBERSHIP_NONE, ports[p].keys[k]), ports[p].label },
+                                };
+        return group_items(a, policy, items, merge_items(items, n), ret);
+}
+
+int partitions_file_collect(struct arena *a, const struct subnet *subnet, const struct desired_port *tables,
+                            struct partitions_file_port **ret, uint32_t *ret_n)
+{
+        struct partitions_file_port *ports = arena_new_array(a, struct partitions_file_port, subnet->n_ports);
+        uint32_t n = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < subnet->n_ports; p++) {
+                if (subnet->ports[p].role != PORT_ENDPORT || subnet->ports[p].guid.v == 0)
+                        continue;
+                ports[n] = (struct partitions_file_port) {
+                        subnet->ports[p].guid, subnet_port_label(a, subnet, p), tables[p].wanted, tables[p].n_wanted,
+                };
+                if (!ports[n++].label)
+                        return -ENOMEM;
+        }
+        *ret = ports;
+        *ret_n = n;
+        return 0;
+}
+
+int partitions_file_from_desired(struct arena *a, const struct desired *desired, struct partitions_file *ret)
+{
+        struct partitions_file_port *ports;
+        uint32_t n;
+        int r;
+
+        r = partitions_file_collect(a, desired->subnet, desired->ports, &ports, &n);
+        if (r < 0)
+                return r;
+        return partitions_file_from_ports(a, desired->policy, ports, n, ret);
+}
+
+/* ---- rendering ------------------------------------------------------------------------------------------------- */
+
+static void print_name(struct text *t, const struct partitions_file_partition *p)
+{
+        size_t n = 0;
+
+        for (const char *c = p->name; *c && n < 31; c++) {
+                if (isalnum((unsigned char) *c) || *c == '_' || *c == '-' || *c == '.') {
+                        text_add_n(t, c, 1);
+                        n++;
+                }
+        }
+        if (n == 0)
+                text_add(t, "p%04x", p->base);
+}
+
+static void print_parameters(struct text *t, const struct multicast_parameters *m)
+{
+        text_add(t, ",mtu=%u,rate=%u,sl=%u", m->mtu, m->rate, m->sl);
+        for (unsigned scope = 1; scope <= MULTICAST_MAX_SCOPE; scope++)
+                if (m->scopes >> scope & 1)
+                        text_add(t, ",scope=%u", scope);
+        text_add(t, ",Q_Key=0x%x,TClass=%u,FlowLabel=%u", m->q_key, m->tclass, m->flow_label);
+}
+
+/* A group stands on a line of its own, and never at the end of a rule: OpenSM reads on behind it. */
+static bool print_groups(struct text *t, struct arena *a, const struct ipoib *ipoib)
+{
+        for (uint32_t i = 0; i < ipoib->n_groups; i++) {
+                const char *gid = mgid_text(a, &ipoib->groups[i].mgid);
+
+                if (!gid)
+                        return false;
+                text_add(t, "    mgid=%s", gid);
+                print_parameters(t, &ipoib->groups[i].parameters);
+                text_add(t, "\n");
+        }
+        return true;
+}
+
+static void print_label(struct text *t, const char *label)
+{
+        size_t n = strnlen(label, MAX_LABEL);
+
+        text_add(t, " # ");
+        for (size_t i = 0; i < n; i++)
+                text_add_n(t, isprint((unsigned char) label[i]) ? &label[i] : "?", 1);
+}
+
+static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p)
+{
+        if (p->n_members == 0)
+                return true;
+        text_add(t, "\n");
+        print_name(t, p);
+        text_add(t, "=0x%04x%s", p->base, p->index0 ? ",indx0" : "");
+        if (p->ipoib) {
+                text_add(t, ",ipoib");
+                print_parameters(t, &p->ipoib->broadcast);
+        }
+        text_add(t, ":\n");
+        if (p->ipoib && !print_groups(t, a, p->ipoib))
+                return false;
+        for (uint32_t i = 0; i < p->n_members; i++) {
+                const struct partitions_file_member *m = &p->members[i];
+
+                text_add(t, "    0x%016" PRIx64 "=%s%s", m->port.v, membership_to_string(m->membership),
+                         i + 1 < p->n_members ? "," : ";");
+                if (m->label)
+                        print_label(t, m->label);
+                text_add(t, "\n");
+        }
+        return true;
+}
+
+/* FNV-1a: against accidents, not against somebody who wants to. */
+static uint64_t sum(uint64_t h, const char *bytes, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ (unsigned char) bytes[i]) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+#define SUM_START UINT64_C(0xcbf29ce484222325)
+
+static void refuse_both(const struct partitions_file_partition *p, const struct partitions_file_member *m,
+                        struct findings *findings)
+{
+        struct finding *item;
+
+        item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
+                            "0x%016" PRIx64 "%s%s%s is both a full and a limited member of %s (0x%04x), which OpenSM makes "
+                            "full only", m->port.v, m->label ? " (" : "", m->label ?: "", m->label ? ")" : "", p->name,
+                            p->base);
+        if (item)
+                finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf and restart OpenSM");
+}
+
+/* One example for each partition is enough. */
+static int check_partition(const struct partitions_file_partition *p, bool allow_both_pkeys, struct findings *findings)
+{
+        for (uint32_t i = 0; i < p->n_members; i++) {
+                if (p->members[i].membership == MEMBERSHIP_NONE || p->members[i].port.v == 0)
+                        return -EINVAL;
+                if (p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys) {
+                        refuse_both(p, &p->members[i], findings);
+                        return -EBADMSG;
+                }
+        }
+        return 0;
+}
+
+/* Somebody else's from now on. */
+static int release(struct arena *a, const struct text *body, const char **ret, size_t *ret_n)
+{
+        _cleanup_text_ struct text whole = {};
+
+        text_add(&whole, "# What pkeyctl export opensm made of a policy.\n");
+        if (body->n > 0)
+                text_add_n(&whole, body->bytes, body->n);
+        *ret_n = whole.n;
+        *ret = text_copy(a, &whole);
+        return *ret ? 0 : -ENOMEM;
+}
+
+int partitions_file_render(struct arena *a, const struct partitions_file *file, bool allow_both_pkeys,
+                           struct findings *findings, const char **ret, size_t *ret_n)
+{
+        _cleanup_text_ struct text head = {}, body = {}, whole = {};
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        int r = 0, e;
+
+        if (!scratch)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < file->n_partitions; i++) {
+                e = check_partition(&file->partitions[i], allow_both_pkeys, findings);
+                r = r < 0 ? r : e;
+        }
+        if (r < 0)
+                return r;
+        text_add(&head, HEAD_PEOPLE HEAD_OWN "generation %" PRIu64, file->generation);
+        if (file->phase)
+                text_add(&head, " phase %s", file->phase);
+        for (uint32_t i = 0; i < file->n_partitions; i++)
+                if (!print_partition(&body, scratch, &file->partitions[i]))
+                        return -ENOMEM;
+        if (head.failed || body.failed)
+                return -ENOMEM;
+        if (file->released)
+                return release(a, &body, ret, ret_n);
+        text_add_n(&whole, head.bytes, head.n);
+        text_add(&whole, HEAD_SUM "%016" PRIx64 "\n", sum(sum(SUM_START, head.bytes, head.n), body.bytes, body.n));
+        text_add_n(&whole, body.bytes, body.n);
+        *ret_n = whole.n;
+        *ret = text_copy(a, &whole);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* ---- recognising ----------------------------------------------------------------------------------------------- */
+
+static bool begins_with(const char *bytes, size_t n, const char *word)
+{
+        return n >= strlen(word) && memcmp(bytes, word, strlen(word)) == 0;
+}
+
+static uint64_t read_number(const char *bytes, const char *end, unsigned base, const char **ret_end)
+{
+        uint64_t v = 0;
+
+        while (bytes < end && isxdigit((unsigned char) *bytes)) {
+                unsigned digit = isdigit((unsigned char) *bytes) ? (unsigned) (*bytes - '0')
+                                                                  : (unsigned) (tolower(*bytes) - 'a') + 10;
+
+                if (digit >= base)
+                        break;
+                v = v * base + digit;
+                bytes++;
+        }
+        *ret_end = bytes;
+        return v;
+}
+
+enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, uint64_t *ret_generation)
+{
+        size_t people = strlen(HEAD_PEOPLE), digits = strlen(HEAD_SUM) + SUM_DIGITS;
+        const char *own, *line_end, *number, *end;
+        uint64_t generation;
+
+        if (n == 0)
+                return PARTITIONS_FILE_FOREIGN;
+        own = bytes + people;
+        /* the second line alone makes it ours: the first may have been the one that was edited */
+        if (!begins_with(bytes, n, HEAD_PEOPLE)) {
+                line_end = memchr(bytes, '\n', n);
+                if (!line_end)
+                        return PARTITIONS_FILE_FOREIGN;
+                own = line_end + 1;
+                people = 0;
+        }
+        if (!begins_with(own, n - (size_t) (own - bytes), HEAD_OWN "generation "))
+                return PARTITIONS_FILE_FOREIGN;
+        number = own + strlen(HEAD_OWN "generation ");
+        generation = read_number(number, bytes + n, 10, &end);
+        if (end == number)
+                return PARTITIONS_FILE_FOREIGN;
+        if (ret_generation)
+                *ret_generation = generation;
+        line_end = memchr(own, '\n', n - (size_t) (own - bytes));
+        if (people == 0 || !line_end || (size_t) (line_end - own) < digits ||
+            !begins_with(line_end - digits, digits, HEAD_SUM))
+                return PARTITIONS_FILE_EDITED;
+        number = line_end - SUM_DIGITS;
+        if (read_number(number, line_end, 16, &end) !=
+                            sum(sum(SUM_START, bytes, (size_t) (line_end - digits - bytes)), line_end + 1,
+                                n - (size_t) (line_end + 1 - bytes)) || end != line_end)
+                return PARTITIONS_FILE_EDITED;
+        return PARTITIONS_FILE_INTACT;
+}

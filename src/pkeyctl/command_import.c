@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "opensm/opensm_conf.h"
+#include "pkeyctl/commands.h"
+#include "pkeyctl/import.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+#include "shell/file.h"
+
+int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
+{
+        const char *bytes, *path = ctx->options->opensm_config;
+        size_t n;
+        int r;
+
+        opensm_conf_default(ret);
+        if (!path)
+                return 0;
+        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r < 0)
+                return r;
+        return opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
+/* Without a fabric GUIDs stay GUIDs: worth a warning, no reason to refuse. One that was asked for has to be there. */
+static int look_for_names(struct context *ctx)
+{
+        struct findings before = ctx->findings;
+        const char *why = "";
+        struct finding *item;
+        int r;
+
+        if (ctx->options->topology)
+                return pipeline_read_topology(ctx);
+        findings_init(&ctx->findings, ctx->arena);
+        r = pipeline_discover(ctx);
+        for (size_t i = 0; i < ctx->findings.n && r == -EBADMSG; i++)
+                why = ctx->findings.items[i].text;
+        findings_done(&ctx->findings);
+        ctx->findings = before;
+        if (r != -EBADMSG)
+                return r;
+        item = findings_add(&ctx->findings, ctx->options->ca || ctx->options->port ? FINDING_ERROR : FINDING_WARNING,
+                            FINDING_HOST_NO_DEVICE, NULL, "%s: GUIDs stay GUIDs, and nothing is compared", why);
+        if (item)
+                finding_set_hint(&ctx->findings, item, "--topology FILE is what ibnetdiscover wrote");
+        return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
+}
+
+int command_import(struct context *ctx, const struct arguments *arguments)
+{
+        const char *path = arguments->items[0], *bytes, *yaml;
+        struct partitions_conf *conf = NULL;
+        struct opensm_conf opensm;
+        int r, read, look;
+        size_t n;
+
+        r = pipeline_read_files(ctx, POLICY_NONE, NULL);
+        if (r == 0)
+                r = pipeline_read_opensm_conf(ctx, &opensm);
+        if (r == 0)
+                r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r < 0)
+                return r;
+        read = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
+        if (read < 0)
+                return read;
+        look = look_for_names(ctx);
+        if (look < 0)
+                return look;
+        r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
+        if (r == 0)
+                r = ctx->output->file(ctx, yaml, strlen(yaml));
+        if (r < 0)
+                return r;
+        return conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
+}

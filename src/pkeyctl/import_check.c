@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/import.h"
+#include "policy/policy.h"
+
+/* What the policy makes of a port in this partition. */
+static enum membership membership_of(const struct memberships *m, uint32_t port, uint16_t base)
+{
+        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
+                if (m->policy->partitions[m->items[i].partition].base == base)
+                        return m->items[i].membership;
+        return MEMBERSHIP_NONE;
+}
+
+/* pkeyd keeps its own port and the SM's full members of the default partition, whatever was said. */
+static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, enum membership got)
+{
+        return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm) && got == MEMBERSHIP_FULL;
+}
+
+static void tell_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
+                            enum membership got, uint32_t others)
+{
+        bool kept = is_kept_full(im->subnet, port, p->source->base, got);
+        const char *label = subnet_port_label(im->arena, im->subnet, port);
+        struct place place = { .where = p->source->where };
+        struct finding *item;
+
+        item = report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
+                          place.where.line > 0 ? &place : NULL, "%s: OpenSM makes %s a member: %s; this policy: %s%s", p->name,
+                          label ?: "?", membership_to_string(wanted), membership_to_string(got),
+                          others > 0 ? " (and other ports)" : "");
+        if (kept)
+                report_hint(&im->report, item, "without a full member there nobody could reach the subnet administrator");
+}
+
+static int compare_partition(struct import *im, const struct import_partition *p, const struct memberships *m)
+{
+        uint32_t example = SUBNET_NONE, n = 0;
+        uint8_t *levels;
+        int r;
+
+        r = partitions_conf_apply(im->arena, p->source, im->subnet, im->allow_both_pkeys, &levels);
+        if (r < 0)
+                return r;
+        for (uint32_t port = 0; port < im->subnet->n_ports; port++) {
+                enum membership got = membership_of(m, port, p->source->base);
+
+                if (im->subnet->ports[port].role != PORT_ENDPORT || got == (enum membership) levels[port])
+                        continue;
+                if (is_kept_full(im->subnet, port, p->source->base, got))
+                        tell_difference(im, p, port, (enum membership) levels[port], got, 0);
+                else if (n++ == 0)
+                        example = port;
+        }
+        if (n > 0)
+                tell_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
+                                n - 1);
+        return 0;
+}
+
+static int compare(struct import *im, const struct policy *policy)
+{
+        _cleanup_findings_ struct findings findings;
+        struct memberships *m;
+        int r;
+
+        /* what the policy's own reading has to say was said in the words of the original already */
+        findings_init(&findings, im->arena);
+        r = policy_resolve(im->arena, policy, im->subnet, &findings, &m);
+        for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
+                if (findings.items[i].severity == FINDING_ERROR)
+                        (void) report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
+                                          "the policy that was made cannot be used: %s", findings.items[i].text);
+        for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
+                r = compare_partition(im, &im->partitions[i], m);
+        return r;
+}
+
+int import_check(struct import *im, const char *yaml)
+{
+        _cleanup_findings_ struct findings findings;
+        struct policy *policy;
+        int r;
+
+        findings_init(&findings, im->arena);
+        r = policy_parse(im->arena, "partitions.yaml", yaml, strlen(yaml), &findings, &policy);
+        for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
+                if (findings.items[i].severity == FINDING_ERROR)
+                        (void) report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
+                                          "the policy that was made cannot be read: line %u: %s", findings.items[i].where.line,
+                                          findings.items[i].text);
+        if (r < 0 || !im->subnet)
+                return r;
+        return compare(im, policy);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/import.h"
+#include "policy/policy.h"
+#include "policy/text.h"
+
+/* A place of the original where something of a partition stands. */
+struct mark {
+        unsigned line;
+        uint32_t partition;
+        const struct partitions_conf_member *member; /* NULL: the head of its first definition */
+};
+
+struct printer {
+        struct import *im;
+        struct text t;
+        struct mark *marks; /* ascending line */
+        uint32_t n_marks;
+};
+
+#define TOP UINT32_MAX
+
+static int compare_marks(const void *left, const void *right)
+{
+        const struct mark *a = left, *b = right;
+
+        return (a->line > b->line) - (a->line < b->line);
+}
+
+static int make_marks(struct printer *p)
+{
+        const struct partitions_conf *c = p->im->conf;
+        size_t n = c->n_partitions;
+
+        for (uint32_t i = 0; i < c->n_partitions; i++)
+                n += c->partitions[i].n_members;
+        p->marks = arena_new_array(p->im->arena, struct mark, n);
+        if (!p->marks)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < c->n_partitions; i++) {
+                if (c->partitions[i].where.line > 0)
+                        p->marks[p->n_marks++] = (struct mark) { c->partitions[i].where.line, i, NULL };
+                for (const struct partitions_conf_member *m = c->partitions[i].members; m; m = m->next)
+                        if (m->where.line > 0)
+                                p->marks[p->n_marks++] = (struct mark) { m->where.line, i, m };
+        }
+        qsort(p->marks, p->n_marks, sizeof(*p->marks), compare_marks);
+        return 0;
+}
+
+/* ---- comments -------------------------------------------------------------------------------------------------- */
+
+/* The first mark in or behind this line. */
+static uint32_t mark_from(const struct printer *p, unsigned line)
+{
+        uint32_t low = 0, high = p->n_marks;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (p->marks[middle].line < line)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* The last line of the comments that follow each other from this one on. */
+static unsigned end_of_block(const struct partitions_conf_comment *c)
+{
+        while (c->next && c->next->alone && c->next->line == c->line + 1)
+                c = c->next;
+        return c->line;
+}
+
+/* Which partition a comment is about: what follows right below, or else what it stands behind. */
+static uint32_t comment_owner(const struct printer *p, const struct partitions_conf_comment *c)
+{
+        uint32_t next = mark_from(p, c->line);
+
+        if (c->alone && next < p->n_marks && p->marks[next].line == end_of_block(c) + 1)
+                return p->marks[next].partition;
+        if (!c->alone && next < p->n_marks && p->marks[next].line == c->line)
+                return p->marks[next].partition;
+        return next > 0 ? p->marks[next - 1].partition : TOP;
+}
+
+static const char *host_of(const struct import *im, const struct partitions_conf_member *m)
+{
+        uint32_t port = im->subnet && m->who == PARTITIONS_CONF_GUID ? subnet_find_endport(im->subnet, m->guid) : SUBNET_NONE;
+
+        return port == SUBNET_NONE ? "" : subnet_port_node(im->subnet, &im->subnet->ports[port])->name;
+}
+
+/* The one port in the line of a comment; NULL: none, or several. */
+static const struct partitions_conf_member *only_member(const struct printer *p, unsigned line)
+{
+        const struct partitions_conf_member *found = NULL;
+
+        for (uint32_t i = mark_from(p, line); i < p->n_marks && p->marks[i].line == line; i++) {
+                if (p->marks[i].member && found)
+                        return NULL;
+                if (p->marks[i].member)
+                        found = p->marks[i].member;
+        }
+        return found && found->who == PARTITIONS_CONF_GUID ? found : NULL;
+}
+
+/* Behind a GUID usually stands whose it is, and that the policy says by itself. */
+static bool says_host(const struct printer *p, const struct partitions_conf_comment *c)
+{
+        const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
+        const char *host = m ? host_of(p->im, m) : "";
+
+        return *host && strstr(c->text, host);
+}
+
+/* Below a GUID that stays one its comment goes along. */
+static const char *comment_of_guid(const struct printer *p, uint32_t partition, const char *item)
+{
+        const struct partitions_conf_comment *c = p->im->conf->comments;
+        const struct partitions_conf_member *m = p->im->conf->partitions[partition].members;
+        char guid[20];
+
+        for (; m; m = m->next) {
+                (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, m->guid.v);
+                if (m->who == PARTITIONS_CONF_GUID && m->where.line > 0 && strcmp(guid, item) == 0)
+                        break;
+        }
+        for (; m && c && c->line <= m->where.line; c = c->next)
+                if (c->line == m->where.line && !c->alone && only_member(p, c->line) == m)
+                        return c->text;
+        return NULL;
+}
+
+static bool goes_with_item(const struct printer *p, const struct partitions_conf_comment *c)
+{
+        const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
+
+        return m && !*host_of(p->im, m);
+}
+
+static void print_comments(struct printer *p, uint32_t owner, const char *indent)
+{
+        const struct partitions_conf_member *m;
+
+        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next) {
+                if (comment_owner(p, c) != owner || says_host(p, c) || !*c->text)
+                        continue;
+                if (owner != TOP && goes_with_item(p, c) && !p->im->conf->discarded)
+                        continue;
+                m = c->alone ? NULL : only_member(p, c->line);
+                if (m)
+                        text_add(&p->t, "%s# 0x%016" PRIx64 ": %s\n", indent, m->guid.v, c->text);
+                else
+                        text_add(&p->t, "%s# %s\n", indent, c->text);
+        }
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
+static void print_group(struct printer *p, uint32_t partition, const struct import_set *set)
+{
+        text_add(&p->t, "  %s:\n", set->group);
+        for (uint32_t i = 0; i < set->n_items; i++) {
+                const char *comment = set->items[i][1] == 'x' ? comment_of_guid(p, partition, set->items[i]) : NULL;
+
+                text_add(&p->t, "    - %s%s%s\n", set->items[i], comment ? " # " : "", comment ?: "");
+        }
+}
+
+static void print_groups(struct printer *p)
+{
+        bool any = false;
+
+        for (uint32_t i = 0; i < p->im->n_partitions; i++)
+                for (uint32_t k = 0; k < p->im->partitions[i].n_sets; k++) {
+                        if (!p->im->partitions[i].sets[k].group_first)
+                                continue;
+                        if (!any)
+                                text_add(&p->t, "\ngroups:\n");
+                        any = true;
+                        print_group(p, i, &p->im->partitions[i].sets[k]);
+                }
+}
+
+static void print_level(struct printer *p, const char *word, enum membership m)
+{
+        if (m != MEMBERSHIP_NONE)
+                text_add(&p->t, "      %s: %s\n", word, membership_to_string(m));
+}
+
+static void print_set(struct printer *p, uint32_t partition, const struct import_set *set)
+{
+        if (set->group) {
+                print_level(p, set->group, set->membership);
+                return;
+        }
+        for (uint32_t i = 0; i < set->n_items; i++) {
+                const char *comment = set->items[i][1] == 'x' ? comment_of_guid(p, partition, set->items[i]) : NULL;
+
+                text_add(&p->t, "      %s: %s%s%s\n", set->items[i], membership_to_string(set->membership),
+                         comment ? " # " : "", comment ?: "");
+        }
+}
+
+static void print_members(struct printer *p, uint32_t partition)
+{
+        const struct import_partition *ip = &p->im->partitions[partition];
+        size_t before;
+
+        text_add(&p->t, "    members:");
+        before = p->t.n;
+        text_add(&p->t, "\n");
+        print_level(p, "ALL", ip->all);
+        print_level(p, "ALL_CAS", ip->types[NODE_CA]);
+        print_level(p, "ALL_SWITCHES", ip->types[NODE_SWITCH]);
+        print_level(p, "ALL_ROUTERS", ip->types[NODE_ROUTER]);
+        print_level(p, "SELF", ip->self);
+        for (uint32_t k = 0; k < ip->n_sets; k++)
+                print_set(p, partition, &ip->sets[k]);
+        if (p->t.n == before + 1) {
+                p->t.n = before;
+                text_add(&p->t, " {}\n");
+        }
+}
+
+static int print_partition(struct printer *p, uint32_t partition)
+{
+        const struct import_partition *ip = &p->im->partitions[partition];
+        const char *ipoib;
+
+        text_add(&p->t, "\n");
+        print_comments(p, partition, "  ");
+        text_add(&p->t, "  %s:\n    pkey: 0x%04x\n", ip->name, ip->source->base);
+        if (ip->index0)
+                text_add(&p->t, "    index0: true\n");
+        if (ip->source->has_broadcast) {
+                ipoib = policy_print_ipoib(p->im->arena, ip->source->ipoib);
+                if (!ipoib)
+                        return -ENOMEM;
+                text_add(&p->t, "%s", ipoib);
+        }
+        print_members(p, partition);
+        return 0;
+}
+
+static const char *print(struct printer *p)
+{
+        const struct partitions_conf *c = p->im->conf;
+
+        text_add(&p->t, "# What pkeyctl import made of %s.\n", c->file);
+        if (c->discarded)
+                text_add(&p->t, "# OpenSM cannot read that file, drops it and opens the default partition to all; so does this.\n");
+        print_comments(p, TOP, "");
+        text_add(&p->t, "\nversion: 1\n");
+        print_groups(p);
+        text_add(&p->t, "\npartitions:\n");
+        for (uint32_t i = 0; i < p->im->n_partitions; i++)
+                if (print_partition(p, i) < 0)
+                        return NULL;
+        return text_copy(p->im->arena, &p->t);
+}
+
+const char *import_print(struct import *im)
+{
+        struct printer p = { .im = im };
+        const char *text = NULL;
+
+        if (make_marks(&p) == 0)
+                text = print(&p);
+        text_done(&p.t);
+        return text;
+}

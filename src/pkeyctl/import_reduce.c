@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/import.h"
+
+/* A line that means many ports: which it was, for the later one counts. Order 0: none. */
+struct cover {
+        enum membership membership;
+        uint32_t order;
+        struct location where;
+};
+
+struct covers {
+        struct cover all, types[IMPORT_N_TYPES];
+};
+
+static void warn(struct import *im, const struct location *where, enum finding_code code, const char *text)
+{
+        struct place place = { .where = *where };
+
+        (void) report_add(&im->report, FINDING_WARNING, code, where->line > 0 ? &place : NULL, "%s", text);
+}
+
+static const struct cover *later(const struct cover *a, const struct cover *b)
+{
+        return a->order > b->order ? a : b;
+}
+
+static enum membership lesser(enum membership a, enum membership b)
+{
+        if (a == MEMBERSHIP_LIMITED || b == MEMBERSHIP_LIMITED)
+                return MEMBERSHIP_LIMITED;
+        return MIN(a, b);
+}
+
+static int compare_ports(const void *left, const void *right)
+{
+        const struct import_port *a = left, *b = right;
+
+        if (a->guid.v != b->guid.v)
+                return a->guid.v < b->guid.v ? -1 : 1;
+        return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Of several lines about one port the last one. */
+static uint32_t keep_last(struct import_port *ports, uint32_t n)
+{
+        uint32_t kept = 0;
+
+        qsort(ports, n, sizeof(*ports), compare_ports);
+        for (uint32_t i = 0; i < n; i++) {
+                if (kept > 0 && ports[kept - 1].guid.v == ports[i].guid.v)
+                        kept--;
+                ports[kept++] = ports[i];
+        }
+        return kept;
+}
+
+static uint32_t sm_port(const struct subnet *s)
+{
+        if (!s)
+                return SUBNET_NONE;
+        return s->sm != SUBNET_NONE ? s->sm : s->self;
+}
+
+static struct import_port find_port(const struct import *im, const struct partitions_conf_member *m)
+{
+        struct import_port p = { .guid = m->guid, .port = SUBNET_NONE, .where = m->where };
+
+        if (m->who == PARTITIONS_CONF_SELF) {
+                p.self = true;
+                p.port = sm_port(im->subnet);
+                p.guid = p.port != SUBNET_NONE ? im->subnet->ports[p.port].guid : (struct guid) { 0 };
+        } else if (im->subnet)
+                p.port = subnet_find_endport(im->subnet, m->guid);
+        return p;
+}
+
+static void gather(struct import *im, struct import_partition *p, struct covers *covers)
+{
+        uint32_t order = 0;
+
+        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next) {
+                enum membership level = m->membership;
+                struct cover *c = m->who == PARTITIONS_CONF_ALL ? &covers->all : &covers->types[m->type % IMPORT_N_TYPES];
+
+                order++;
+                p->index0 |= m->index0;
+                if (level == MEMBERSHIP_BOTH && !im->allow_both_pkeys)
+                        level = MEMBERSHIP_FULL;
+                if (m->who == PARTITIONS_CONF_ALL || m->who == PARTITIONS_CONF_TYPE)
+                        *c = (struct cover) { level, order, m->where };
+                else {
+                        p->ports[p->n_ports] = find_port(im, m);
+                        p->ports[p->n_ports].membership = level;
+                        p->ports[p->n_ports++].order = order;
+                }
+        }
+        p->n_ports = keep_last(p->ports, p->n_ports);
+}
+
+/* A port of unknown kind, and a later line about a kind: as little as either says. */
+static void narrow(struct import *im, struct import_port *port, const struct covers *covers)
+{
+        for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
+                const struct cover *c = &covers->types[t];
+
+                if (c->order < port->order || c->membership == port->membership)
+                        continue;
+                if (lesser(c->membership, port->membership) != port->membership)
+                        warn(im, &port->where, FINDING_IMPORT_NARROWED, arena_printf(im->arena, "whether line %u counts for "
+                             "this port is known only when it is there; it becomes a %s member", c->where.line,
+                             membership_to_string(lesser(c->membership, port->membership))) ?: "");
+                port->membership = lesser(c->membership, port->membership);
+        }
+}
+
+/* False: a later line speaks of all ports of its kind, so nothing is left of this one. */
+static bool stands(struct import *im, struct import_port *port, const struct covers *covers)
+{
+        const struct cover *c = &covers->all;
+
+        if (port->port != SUBNET_NONE)
+                c = later(c, &covers->types[subnet_port_node(im->subnet, &im->subnet->ports[port->port])->type %
+                                            IMPORT_N_TYPES]);
+        if (c->order < port->order) {
+                if (port->port == SUBNET_NONE)
+                        narrow(im, port, covers);
+                return true;
+        }
+        if (c->membership != port->membership && port->where.line > 0)
+                warn(im, &port->where, FINDING_IMPORT_OVERRIDDEN,
+                     arena_printf(im->arena, "%s here counts for nothing: line %u, which comes later, makes it %s",
+                                  membership_to_string(port->membership), c->where.line,
+                                  membership_to_string(c->membership)) ?: "");
+        return false;
+}
+
+/* OpenSM knows port GUIDs only; a policy would take a node's GUID for all of its ports. */
+static bool is_node(struct import *im, const struct import_port *port)
+{
+        if (!im->subnet || port->port != SUBNET_NONE || port->self)
+                return false;
+        if (subnet_find_node(im->subnet, port->guid) != SUBNET_NONE) {
+                warn(im, &port->where, FINDING_IMPORT_GUID,
+                     arena_printf(im->arena, "0x%016" PRIx64 " is the GUID of a node, not of a port: OpenSM passes over it, "
+                                  "and it is left out", port->guid.v) ?: "");
+                return true;
+        }
+        warn(im, &port->where, FINDING_IMPORT_GUID,
+             arena_printf(im->arena, "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
+                          port->guid.v) ?: "");
+        return false;
+}
+
+/* SELF stays a word where it means the port that pkeyd works through. */
+static bool take_self(struct import *im, struct import_partition *p, const struct import_port *port)
+{
+        if (!port->self || (im->subnet && im->subnet->self != SUBNET_NONE && im->subnet->self != port->port))
+                return false;
+        p->self = port->membership;
+        return true;
+}
+
+int import_reduce(struct import *im, struct import_partition *p)
+{
+        struct covers covers = {};
+        uint32_t kept = 0;
+
+        p->ports = arena_new_array(im->arena, struct import_port, p->source->n_members);
+        if (!p->ports)
+                return -ENOMEM;
+        gather(im, p, &covers);
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                struct import_port *port = &p->ports[i];
+
+                if (stands(im, port, &covers) && !is_node(im, port) && !take_self(im, p, port))
+                        p->ports[kept++] = *port;
+        }
+        p->n_ports = kept;
+        p->all = covers.all.membership;
+        for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
+                const struct cover *c = &covers.types[t];
+
+                if (c->order > covers.all.order && c->membership != p->all)
+                        p->types[t] = c->membership;
+                else if (c->order > 0 && c->order < covers.all.order && c->membership != p->all)
+                        warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN,
+                             arena_printf(im->arena, "this line counts for nothing: line %u, which comes later, speaks of all "
+                                          "ports", covers.all.where.line) ?: "");
+        }
+        return 0;
+}

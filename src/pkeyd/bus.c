@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/bus.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "pkeyd/bus_message.h"
+#include "pkeyd/bus_status.h"
+#include "watch/backoff.h"
+
+#define BUS_NAME      "org.pkeyd1"
+#define BUS_PATH      "/org/pkeyd1"
+#define BUS_INTERFACE "org.pkeyd1"
+
+#define ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
+#define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
+
+#define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before a bus is looked for again */
+#define MAX_QUEUED 64                  /* messages that the bus has not taken yet; then no more are made */
+
+/* Of sd_bus_request_name; the numbers stand in the D-Bus specification. */
+#define NAME_PRIMARY_OWNER 1u
+#define NAME_ALREADY_OWNER 4u
+
+/* Somebody who called Reload and has no answer yet. */
+struct waiter {
+        struct bus *bus;
+        sd_bus_message *call; /* owned */
+        bool asked;           /* the sender may, and the reload has begun */
+};
+
+struct bus {
+        struct daemon *daemon;
+        sd_bus *bus;                       /* NULL: none now */
+        sd_event_source *retry, *post;
+        usec_t retry_delay;
+        bool owns_name;
+        bool said_absent;
+        char *policy_file;                 /* owned */
+        struct bus_status status;          /* as it was after the last event */
+        uint32_t untold;                   /* properties that changed since PropertiesChanged */
+        struct waiter *waiters[BUS_MAX_WAITERS]; /* owned */
+        size_t n_waiters;
+        struct arena *arena;               /* of the findings; both of the reload that is waited for */
+        struct findings findings;
+};
+
+static bool is_jammed(struct bus *b)
+{
+        uint64_t n = 0;
+
+        return !b->bus || sd_bus_get_n_queued_write(b->bus, &n) < 0 || n > MAX_QUEUED;
+}
+
+/* --- those who wait for a reload -------------------------------------------------------------------------------- */
+
+static void forget_findings(struct bus *b)
+{
+        findings_done(&b->findings);
+        b->arena = arena_free(b->arena);
+        findings_init(&b->findings, NULL);
+}
+
+static void waiter_remove(struct bus *b, struct waiter *w)
+{
+        for (size_t i = 0; i < b->n_waiters; i++)
+                if (b->waiters[i] == w) {
+                        b->waiters[i] = b->waiters[--b->n_waiters];
+                        break;
+                }
+        sd_bus_message_unref(w->call);
+        free(w);
+        if (b->n_waiters == 0)
+                forget_findings(b);
+}
+
+static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
+{
+        struct waiter *w = calloc(1, sizeof(*w));
+
+        if (!w)
+                return -ENOMEM;
+        *w = (struct waiter) { .bus = b, .call = sd_bus_message_ref(call) };
+        b->waiters[b->n_waiters++] = w;
+        *ret = w;
+        return 0;
+}
+
+void bus_note_findings(struct bus *b, const struct findings *findings, bool first)
+{
+        if (!b || b->n_waiters == 0)
+                return;
+        if (first)
+                forget_findings(b);
+        if (!b->arena)
+                b->arena = b->findings.arena = arena_new();
+        for (size_t i = 0; b->arena && i < findings->n && b->findings.n < BUS_MAX_FINDINGS; i++) {
+                const struct finding *f = &findings->items[i];
+                struct location where = f->where;
+                struct finding *copy;
+
+                where.file = where.file ? arena_strdup(b->arena, where.file) : NULL;
+                copy = findings_add(&b->findings, f->severity, f->code, &where, "%s", f->text);
+                if (copy && f->hint)
+                        finding_set_hint(&b->findings, copy, "%s", f->hint);
+                if (copy && f->source_line)
+                        copy->source_line = arena_strdup(b->arena, f->source_line);
+        }
+}
+
+static const char *outcome_to_string(enum reload_outcome o)
+{
+        switch (o) {
+        case RELOAD_CARRIED_OUT:
+                return "carried-out";
+        case RELOAD_UNCHANGED:
+                return "unchanged";
+        case RELOAD_PARTIAL:
+                return "partial";
+        case RELOAD_WAITS:
+                return "waits";
+        case RELOAD_REFUSED:
+                return "refused";
+        }
+        return "";
+}
+
+static int append_end(sd_bus_message *m, const struct reload_end *end)
+{
+        int r;
+
+        r = sd_bus_message_append(m, "st", outcome_to_string(end->outcome), end->generation);
+        return r < 0 ? r : bus_append_text(m, end->text);
+}
+
+/* What cannot be answered for want of memory is answered with an error that needs less. */
+static void answer(struct waiter *w, const struct reload_end *end)
+{
+        const struct findings *findings = end->findings ? end->findings : &w->bus->findings;
+        sd_bus_message *reply = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_return(w->call, &reply);
+        if (r >= 0)
+                r = append_end(reply, end);
+        if (r >= 0)
+                r = bus_append_findings(reply, findings, BUS_MAX_FINDINGS);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        sd_bus_message_unref(reply);
+        if (r < 0)
+                (void) sd_bus_reply_method_errno(w->call, r, NULL);
+        waiter_remove(w->bus, w);
+}
+
+void bus_answer_reload(struct bus *b, const struct reload_end *end)
+{
+        for (size_t i = b ? b->n_waiters : 0; i > 0; i--)
+                if (b->waiters[i - 1]->asked)
+                        answer(b->waiters[i - 1], end);
+        if (b)
+                forget_findings(b);
+}
+
+/* --- signals ---------------------------------------------------------------------------------------------------- */
+
+static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what), const void *what)
+{
+        sd_bus_message *m = NULL;
+        int r;
+
+        if (!b || !b->owns_name || is_jammed(b))
+                return;
+        r = sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
+        if (r >= 0)
+                r = append(m, what);
+        if (r >= 0)
+                r = sd_bus_send(b->bus, m, NULL);
+        if (r < 0)
+                journal_debug(&b->daemon->journal, "bus: signal %s: %s", name, strerror(-r));
+        sd_bus_message_unref(m);
+}
+
+static int append_end_to_signal(sd_bus_message *m, const void *end)
+{
+        return append_end(m, end);
+}
+
+void bus_tell_reload(struct bus *b, const struct reload_end *end)
+{
+        send_signal(b, "ReloadEnded", append_end_to_signal, end);
+}
+
+static int append_violation_to_signal(sd_bus_message *m, const void *item)
+{
+        return bus_append_violation(m, item);
+}
+
+void bus_emit_violation(struct bus *b, const struct violation_item *item)
+{
+        send_signal(b, "Violation", append_violation_to_signal, item);
+}
+
+/* After each event: what it changed. So nobody who changes something must remember to tell. */
+static int on_post(sd_event_source *source, void *userdata)
+{
+        const char *names[BUS_STATUS_MAX_NAMES];
+        struct bus *b = userdata;
+        int r;
+
+        (void) source;
+        b->untold |= bus_status_update(&b->status, b->daemon, b->policy_file);
+        if (b->untold == 0 || !b->owns_name || is_jammed(b))
+                return 0;
+        bus_status_names(b->untold, names);
+        r = sd_bus_emit_properties_changed_strv(b->bus, BUS_PATH, BUS_INTERFACE, (char **) names);
+        if (r < 0)
+                journal_debug(&b->daemon->journal, "bus: PropertiesChanged: %s", strerror(-r));
+        b->untold = 0;
+        return 0;
+}
+
+/* --- methods ---------------------------------------------------------------------------------------------------- */
+
+static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        sd_bus_message *reply = NULL;
+        struct bus *b = userdata;
+        int r;
+
+        if (is_jammed(b))
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many answers were not taken yet");
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = bus_status_append(&b->status, reply);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        sd_bus_message_unref(reply);
+        return r;
+}
+
+static void begin_reload(struct waiter *w)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct daemon *d = w->bus->daemon;
+        struct reload_end end;
+
+        findings_init(&findings, a);
+        if (!a) {
+                (void) sd_bus_reply_method_errno(w->call, -ENOMEM, NULL);
+                waiter_remove(w->bus, w);
+                return;
+        }
+        w->asked = true;
+        if (daemon_reload(d, &findings, &end) < 0)
+                answer(w, &end); /* others wait for theirs */
+}
+
+/* Who may: root, and the user that pkeyd is. */
+static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        struct waiter *w = userdata;
+        uint32_t user;
+
+        (void) error;
+        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
+            (user != 0 && user != geteuid())) {
+                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED, "only root may ask for a reload");
+                waiter_remove(w->bus, w);
+        } else if (w->bus->daemon->stopping) {
+                (void) sd_bus_reply_method_errorf(w->call, ERROR_STOPPING, "pkeyd is stopping");
+                waiter_remove(w->bus, w);
+        } else {
+                begin_reload(w);
+        }
+        return 1;
+}
+
+static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        const char *sender = sd_bus_message_get_sender(call);
+        struct bus *b = userdata;
+        struct waiter *w;
+        int r;
+
+        if (b->n_waiters == BUS_MAX_WAITERS)
+                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already", BUS_MAX_WAITERS);
+        if (!sender)
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "who asks is not known");
+        r = waiter_new(b, call, &w);
+        if (r < 0)
+                return r;
+        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                     "GetConnectionUnixUser", on_sender_user, w, "s", sender);
+        if (r < 0) {
+                waiter_remove(b, w);
+                return r;
+        }
+        return 1;
+}
+
+/* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". Its own name will do. */
+static bool label_is_of(const char *label, const char *node)
+{
+        size_t n = strlen(node);
+
+        return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
+}
+
+static bool is_asked_for(const struct violation_item *item, usec_t since, const char *node)
+{
+        if (item->last < since)
+                return false;
+        return *node == '\0' || label_is_of(item->node, node) || label_is_of(item->switch_name, node);
+}
+
+static int compare_last(const void *pa, const void *pb)
+{
+        const struct violation_item *a = pa, *b = pb;
+
+        return (a->last < b->last) - (a->last > b->last);
+}
+
+/* The records that are asked for, the latest first. */
+static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
+                   struct violation_item **ret, uint32_t *ret_n)
+{
+        struct violation_item *items = NULL;
+        uint32_t n = 0, kept = 0;
+        int r;
+
+        if (list->records) {
+                r = list->records(list->userdata, a, &items, &n);
+                if (r < 0)
+                        return r;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                if (is_asked_for(&items[i], since, node))
+                        items[kept++] = items[i];
+        if (kept > 0)
+                qsort(items, kept, sizeof(*items), compare_last);
+        *ret = items;
+        *ret_n = kept;
+        return 0;
+}
+
+static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n)
+{
+        int r;
+
+        r = sd_bus_message_append(m, "tu", since, n);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "a{sv}");
+        for (uint32_t i = 0; r >= 0 && i < n && i < BUS_MAX_RECORDS; i++)
+                r = bus_append_violation(m, &items[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        sd_bus_message *reply = NULL;
+        struct violation_item *items;
+        struct bus *b = userdata;
+        const char *node;
+        uint64_t since;
+        uint32_t n;
+        int r;
+
+        if (is_jammed(b))
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many answers were not taken yet");
+        r = sd_bus_message_read(call, "ts", &since, &node);
+        if (r < 0)
+                return r;
+        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n) : -ENOMEM;
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = append_violations(reply, b->daemon->violations.since, items, n);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        sd_bus_message_unref(reply);
+        return r;
+}
+
+/* Everything is unprivileged for sd-bus: its own check would ask the bus and wait for the answer. */
+static const sd_bus_vtable vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Reload", "", "sta" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL("Violation", "a{sv}", 0),
+        SD_BUS_SIGNAL("ReloadEnded", "sts", 0),
+#define X(name, signature, member)                                                                                     \
+        SD_BUS_PROPERTY(#name, signature, NULL, offsetof(struct bus, status.member),                                   \
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        BUS_PROPERTIES(X)
+#undef X
+        SD_BUS_VTABLE_END,
+};
+
+/* --- the connection --------------------------------------------------------------------------------------------- */
+
+static void disconnect(struct bus *b)
+{
+        while (b->n_waiters > 0)
+                waiter_remove(b, b->waiters[0]);
+        b->owns_name = false;
+        if (!b->bus)
+                return;
+        (void) sd_bus_detach_event(b->bus);
+        sd_bus_close(b->bus);
+        b->bus = sd_bus_unref(b->bus);
+}
+
+/* The connection is given up when the timer comes: this may be called from within one of its callbacks. */
+static void retry_later(struct bus *b, const char *why)
+{
+        int enabled;
+
+        if (sd_event_source_get_enabled(b->retry, &enabled) > 0)
+                return; /* the name was lost with the connection */
+        b->owns_name = false;
+        if (!b->said_absent)
+                journal_event(&b->daemon->journal, EVENT_BUS_ABSENT, NULL,
+                              "not on the system bus: %s; pkeyctl status, reload and watch cannot reach pkeyd", why);
+        b->said_absent = true;
+        b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
+        (void) sd_event_source_set_time(b->retry, clock_now() + b->retry_delay);
+        (void) sd_event_source_set_enabled(b->retry, SD_EVENT_ONESHOT);
+}
+
+static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        struct bus *b = userdata;
+        uint32_t result;
+
+        (void) error;
+        if (sd_bus_message_is_method_error(reply, NULL)) {
+                retry_later(b, sd_bus_message_get_error(reply)->message ?: "the name " BUS_NAME " was refused");
+                return 1;
+        }
+        if (sd_bus_message_read(reply, "u", &result) < 0 ||
+            (result != NAME_PRIMARY_OWNER && result != NAME_ALREADY_OWNER)) {
+                retry_later(b, "another process has the name " BUS_NAME);
+                return 1;
+        }
+        b->owns_name = true;
+        b->retry_delay = 0;
+        if (b->said_absent)
+                journal_event(&b->daemon->journal, EVENT_BUS_FOUND, NULL, "on the system bus as " BUS_NAME);
+        b->said_absent = false;
+        return 1;
+}
+
+static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error *error)
+{
+        (void) signal;
+        (void) error;
+        retry_later(userdata, "the bus closed the connection");
+        return 0;
+}
+
+static int connect_to_bus(struct bus *b)
+{
+        int r;
+
+        r = sd_bus_open_system(&b->bus);
+        if (r >= 0)
+                r = sd_bus_attach_event(b->bus, b->daemon->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", NULL,
+                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, b);
+        if (r >= 0)
+                r = sd_bus_add_object_vtable(b->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, b);
+        if (r >= 0)
+                r = sd_bus_request_name_async(b->bus, NULL, BUS_NAME, 0, on_name, b);
+        return r < 0 ? r : 0;
+}
+
+static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        struct bus *b = userdata;
+        int r;
+
+        (void) timer;
+        (void) scheduled;
+        disconnect(b);
+        r = connect_to_bus(b);
+        if (r < 0)
+                retry_later(b, strerror(-r));
+        return 0;
+}
+
+int bus_new(struct daemon *d, struct bus **ret)
+{
+        struct bus *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        *b = (struct bus) { .daemon = d, .policy_file = bus_make_text(d->options->policy_file) };
+        findings_init(&b->findings, NULL);
+        r = b->policy_file ? 0 : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_time(d->event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
+        if (r >= 0)
+                r = sd_event_add_post(d->event, &b->post, on_post, b);
+        if (r < 0) {
+                (void) bus_free(b);
+                return r;
+        }
+        (void) bus_status_update(&b->status, d, b->policy_file);
+        *ret = b;
+        return 0;
+}
+
+struct bus *bus_free(struct bus *b)
+{
+        if (!b)
+                return NULL;
+        disconnect(b);
+        sd_event_source_disable_unref(b->retry);
+        sd_event_source_disable_unref(b->post);
+        forget_findings(b);
+        free(b->policy_file);
+        free(b);
+        return NULL;
+}

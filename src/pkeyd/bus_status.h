@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What the properties of the bus object are, as one snapshot of the daemon. */
+
+#include <systemd/sd-bus.h>
+
+#include "pkeyd/daemon.h"
+
+/* X(Name, "signature", member): in the order in which busctl shows them. */
+#define BUS_PROPERTIES(X)                                                                                              \
+        X(Version, "s", version)                                                                                       \
+        X(State, "s", state)                                                                                           \
+        X(StatusText, "s", text)                                                                                       \
+        X(Reloading, "b", reloading)                                                                                   \
+        X(Generation, "t", generation)                                                                                 \
+        X(Partitions, "u", partitions)                                                                                 \
+        X(Mode, "s", mode)                                                                                             \
+        X(PolicyFile, "s", policy_file)                                                                                \
+        X(FileErrors, "u", file_errors)                                                                                \
+        X(PortsManaged, "u", ports_managed)                                                                            \
+        X(PortsRight, "u", ports_right)                                                                                \
+        X(PortsDiffer, "u", ports_differ)                                                                              \
+        X(PortsUnreachable, "u", ports_unreachable)                                                                    \
+        X(LastSuccess, "t", last_success)                                                                              \
+        X(ViolationsTotal, "t", violations_total)                                                                      \
+        X(ViolationsSince, "t", violations_since)
+
+/* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
+struct bus_status {
+        const char *version, *state, *text, *mode, *policy_file;
+        int reloading;
+        uint64_t generation, last_success, violations_total, violations_since;
+        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable;
+        char text_buffer[sizeof(((struct daemon *) NULL)->status)]; /* what `text` points to */
+};
+
+/* What became another: bit i is property i. All text but that of `text_buffer` is static or the caller's policy_file. */
+uint32_t bus_status_update(struct bus_status *s, const struct daemon *d, const char *policy_file);
+
+/* Their names, ended by NULL; room for all of them and the NULL. Borrows static strings. */
+#define BUS_STATUS_MAX_NAMES 33
+void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_NAMES]);
+
+/* a{sv} of all. Returns 0 or negative errno. */
+int bus_status_append(const struct bus_status *s, sd_bus_message *m);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Violations as they are shown outside of the daemon: one record of the book, or one report of it, with all that is known
+ * in words. Whoever keeps the book fills a struct violation_list; the bus asks it and knows nothing else of violations. One
+ * that is all zero belongs to a daemon that counts nothing.
+ */
+
+#include "ib/types.h"
+#include "util/arena.h"
+
+/* Strings are borrowed, and may be NULL: not known. So are zeros in numbers that are names. */
+struct violation_item {
+        const char *kind;        /* of a report: "first", "more", "saturated", "quiet", "storm"; NULL: a record */
+        const char *source;      /* as violation_source_to_string */
+        const char *node;        /* label of the endport it is about */
+        struct guid port_guid;
+        struct lid lid;
+        uint8_t port;
+        const char *switch_name; /* label of the switch port beside it */
+        const char *partition;   /* name */
+        struct p_key p_key;
+        uint64_t count;          /* of a report: what it tells of */
+        uint64_t total;          /* since the book was opened */
+        uint32_t n_ports;        /* of "storm" */
+        usec_t first, last;      /* CLOCK_REALTIME */
+        bool names_sender;       /* node is who sent it; else it is the victim's counter */
+        bool saturated;
+        const char *text;        /* the sentence */
+};
+
+struct violation_list {
+        void *userdata;
+        /* All records, in any order, allocated from the arena. Returns 0 or -ENOMEM. */
+        int (*records)(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n);
+        /* Of all sources and ports. */
+        uint64_t (*total)(void *userdata);
+        usec_t since;            /* CLOCK_REALTIME, when counting began; 0: nothing is counted */
+};

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The `ipoib` of a partition: what a subnet manager is to make of it beside the P_Keys. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "ib/multicast.h"
+#include "policy/policy_keys.h"
+#include "policy/policy_reader.h"
+
+#define MAX_GROUPS 1024
+
+static const char *below(struct policy_reader *r, const char *path, const char *key)
+{
+        const char *text = arena_printf(r->arena, "%s.%s", path, key);
+
+        return text ? text : path;
+}
+
+static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, const char *what)
+{
+        (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s %s", path,
+                               report_quote(&r->report, node->text), what);
+}
+
+/* Decimal, or hex with 0x. False: not a number, or over max. */
+static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
+{
+        bool hex = text[0] == '0' && text[1] == 'x';
+        const char *digits = hex ? text + 2 : text;
+        uint64_t v = 0;
+
+        if (!*digits || strlen(digits) > 18)
+                return false;
+        for (; *digits; digits++) {
+                unsigned char c = (unsigned char) *digits;
+
+                if (hex ? !isxdigit(c) : !isdigit(c))
+                        return false;
+                v = v * (hex ? 16 : 10) + (isdigit(c) ? (unsigned) c - '0' : (unsigned) tolower(c) - 'a' + 10);
+        }
+        *ret = v;
+        return v <= max;
+}
+
+static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, const char *key,
+                            uint64_t max, const char *problem, uint64_t standard)
+{
+        const struct yaml_tree_node *node = yaml_tree_get(map, key);
+        uint64_t v;
+
+        path = below(r, path, key);
+        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+                return standard;
+        if (parse_number(node->text, max, &v))
+                return v;
+        refuse(r, node, path, problem);
+        return standard;
+}
+
+static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
+                     struct multicast_parameters *p)
+{
+        const struct yaml_tree_node *node = yaml_tree_get(map, "mtu");
+        struct finding *item;
+        uint64_t v;
+
+        path = below(r, path, "mtu");
+        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+                return;
+        if (parse_number(node->text, UINT16_MAX, &v) && multicast_mtu_code(v)) {
+                p->mtu = multicast_mtu_code(v);
+                return;
+        }
+        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s is not an MTU in bytes (accepted: 256, 512, "
+                               "1024, 2048, 4096)", path, report_quote(&r->report, node->text));
+        if (parse_number(node->text, 5, &v) && multicast_mtu_bytes((uint8_t) v))
+                report_hint(&r->report, item, "the code %s of a partitions.conf is %u here", node->text,
+                            multicast_mtu_bytes((uint8_t) v));
+}
+
+static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
+                      struct multicast_parameters *p)
+{
+        const struct yaml_tree_node *node = yaml_tree_get(map, "rate");
+        struct finding *item;
+        uint64_t v;
+
+        path = below(r, path, "rate");
+        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+                return;
+        if (multicast_rate_code(node->text)) {
+                p->rate = multicast_rate_code(node->text);
+                return;
+        }
+        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s is not a rate in Gb/s (accepted: 2.5, 5, 10, "
+                               "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)",
+                               path, report_quote(&r->report, node->text));
+        if (parse_number(node->text, UINT8_MAX, &v) && multicast_rate_text((uint8_t) v))
+                report_hint(&r->report, item, "the code %s of a partitions.conf is %s here", node->text,
+                            multicast_rate_text((uint8_t) v));
+}
+
+static void read_scope(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, uint16_t *scopes)
+{
+        uint64_t v;
+
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+                return;
+        if (parse_number(node->text, MULTICAST_MAX_SCOPE, &v) && v > 0)
+                *scopes |= (uint16_t) (1u << v);
+        else
+                refuse(r, node, path, "is not a scope (accepted: 1 to 15; 2 is link-local, 5 site-local, 14 global)");
+}
+
+static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
+                        struct multicast_parameters *p)
+{
+        const struct yaml_tree_node *node = yaml_tree_get(map, "scope"), *c;
+        uint16_t scopes = 0;
+
+        path = below(r, path, "scope");
+        if (!node)
+                return;
+        if (node->kind != YAML_TREE_LIST)
+                read_scope(r, node, path, &scopes);
+        for (c = node->kind == YAML_TREE_LIST ? node->children : NULL; c; c = c->next)
+                read_scope(r, c, path, &scopes);
+        if (node->kind == YAML_TREE_LIST && !node->children)
+                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: the list is empty (accepted: one scope or "
+                                       "a list of some)", path);
+        if (scopes)
+                p->scopes = scopes;
+}
+
+static void read_parameters(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
+                            struct multicast_parameters *p)
+{
+        read_mtu(r, map, path, p);
+        read_rate(r, map, path, p);
+        read_scopes(r, map, path, p);
+        p->sl = (uint8_t) read_number(r, map, path, "sl", MULTICAST_MAX_SL, "is not an SL (accepted: 0 to 15)", p->sl);
+        p->q_key = (uint32_t) read_number(r, map, path, "q_key", UINT32_MAX, "is not a Q_Key (accepted: up to 0xffffffff)",
+                                          p->q_key);
+        p->tclass = (uint8_t) read_number(r, map, path, "tclass", UINT8_MAX, "is not a traffic class (accepted: 0 to 255)",
+                                          p->tclass);
+        p->flow_label = (uint32_t) read_number(r, map, path, "flow_label", MULTICAST_MAX_FLOW,
+                                               "is not a flow label (accepted: up to 0xfffff)", p->flow_label);
+}
+
+/* ---- groups beside the broadcast group ------------------------------------------------------------------------ */
+
+/* OpenSM leaves a group that is not so out, and says so in its log. */
+static void check_ip_group(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, uint16_t base,
+                           const struct multicast_parameters *broadcast, const struct multicast_group *group)
+{
+        if (!mgid_is_ip(&group->mgid))
+                return;
+        if (group->parameters.mtu != broadcast->mtu || group->parameters.rate != broadcast->rate)
+                refuse(r, node, path, "carries IP, so its mtu and rate must be those of the partition's broadcast group");
+        if (base && !mgid_fits_partition(&group->mgid, base))
+                refuse(r, node, path, "carries IP and has another partition's P_Key in it (accepted: this one's with the high "
+                       "bit set, or 0)");
+}
+
+static void read_group(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, uint16_t base,
+                       const struct multicast_parameters *broadcast, struct multicast_group *ret)
+{
+        const struct yaml_tree_node *gid = node;
+
+        if (node->kind == YAML_TREE_MAP) {
+                yaml_tree_check_keys(&r->tree, node, path, policy_group_keys, policy_n_group_keys, policy_n_group_keys);
+                gid = yaml_tree_get(node, "mgid");
+                if (!gid) {
+                        (void) yaml_tree_error(&r->tree, node, FINDING_KEY_MISSING, "%s: the key 'mgid' is missing", path);
+                        return;
+                }
+        }
+        if (!yaml_tree_expect(&r->tree, gid, YAML_TREE_SCALAR, path))
+                return;
+        if (mgid_parse(gid->text, &ret->mgid) < 0) {
+                refuse(r, gid, path, "is not a multicast GID (accepted: as in ff12:401b::16)");
+                return;
+        }
+        ret->parameters = multicast_inherit(broadcast, &ret->mgid);
+        if (node->kind == YAML_TREE_MAP)
+                read_parameters(r, node, path, &ret->parameters);
+        check_ip_group(r, gid, path, base, broadcast, ret);
+}
+
+static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, uint16_t base,
+                       struct ipoib *ret)
+{
+        const struct yaml_tree_node *node = yaml_tree_get(map, "mgids"), *c;
+        struct multicast_group *groups;
+        uint32_t n = 0;
+
+        path = below(r, path, "mgids");
+        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_LIST, path))
+                return 0;
+        for (c = node->children; c; c = c->next)
+                n++;
+        if (n > MAX_GROUPS) {
+                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
+                                       n, MAX_GROUPS);
+                return 0;
+        }
+        groups = arena_new_array(r->arena, struct multicast_group, n);
+        if (!groups)
+                return -ENOMEM;
+        ret->groups = groups;
+        for (c = node->children; c; c = c->next)
+                read_group(r, c, path, base, &ret->broadcast, &groups[ret->n_groups++]);
+        return 0;
+}
+
+/* ---- ipoib ---------------------------------------------------------------------------------------------------- */
+
+int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                      struct policy_partition *partition)
+{
+        struct ipoib *ipoib;
+        bool wanted = true;
+
+        if (!node)
+                return 0;
+        if (node->kind == YAML_TREE_SCALAR && !node->broken && yaml_tree_bool(&r->tree, node, path, &wanted) < 0)
+                return 0;
+        if (!wanted || (node->kind != YAML_TREE_SCALAR && !yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path)))
+                return 0;
+        ipoib = arena_new_object(r->arena, struct ipoib);
+        if (!ipoib)
+                return -ENOMEM;
+        ipoib->broadcast = multicast_ipoib_default();
+        partition->ipoib = ipoib;
+        if (node->kind != YAML_TREE_MAP)
+                return 0;
+        yaml_tree_check_keys(&r->tree, node, path, policy_ipoib_keys, policy_n_ipoib_keys, policy_n_ipoib_keys);
+        read_parameters(r, node, path, &ipoib->broadcast);
+        return read_groups(r, node, path, partition->base, ipoib);
+}
+
+/* ---- the normal form ------------------------------------------------------------------------------------------ */
+
+/* Only what is not so anyway. */
+static void print_parameters(struct text *t, const char *indent, const struct multicast_parameters *p,
+                             const struct multicast_parameters *standard)
+{
+        const char *comma = "";
+
+        if (p->mtu != standard->mtu)
+                text_add(t, "%smtu: %u\n", indent, multicast_mtu_bytes(p->mtu));
+        if (p->rate != standard->rate)
+                text_add(t, "%srate: %s\n", indent, multicast_rate_text(p->rate));
+        if (p->sl != standard->sl)
+                text_add(t, "%ssl: %u\n", indent, p->sl);
+        if (p->scopes != standard->scopes) {
+                text_add(t, "%sscope: [", indent);
+                for (unsigned scope = 1; scope <= MULTICAST_MAX_SCOPE; scope++) {
+                        if (!(p->scopes >> scope & 1))
+                                continue;
+                        text_add(t, "%s%u", comma, scope);
+                        comma = ", ";
+                }
+                text_add(t, "]\n");
+        }
+        if (p->q_key != standard->q_key)
+                text_add(t, "%sq_key: 0x%x\n", indent, p->q_key);
+        if (p->tclass != standard->tclass)
+                text_add(t, "%stclass: %u\n", indent, p->tclass);
+        if (p->flow_label != standard->flow_label)
+                text_add(t, "%sflow_label: 0x%x\n", indent, p->flow_label);
+}
+
+static bool print_group(struct text *t, struct arena *a, const struct ipoib *ipoib, const struct multicast_group *group)
+{
+        struct multicast_parameters standard = multicast_inherit(&ipoib->broadcast, &group->mgid);
+        const char *gid = mgid_text(a, &group->mgid);
+
+        if (!gid)
+                return false;
+        if (multicast_equal(&group->parameters, &standard))
+                text_add(t, "        - \"%s\"\n", gid);
+        else {
+                text_add(t, "        - mgid: \"%s\"\n", gid);
+                print_parameters(t, "          ", &group->parameters, &standard);
+        }
+        return true;
+}
+
+const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib)
+{
+        struct multicast_parameters standard = multicast_ipoib_default();
+        _cleanup_text_ struct text t = {};
+
+        if (ipoib->n_groups == 0 && multicast_equal(&ipoib->broadcast, &standard))
+                return "    ipoib: true\n";
+        text_add(&t, "    ipoib:\n");
+        print_parameters(&t, "      ", &ipoib->broadcast, &standard);
+        if (ipoib->n_groups > 0)
+                text_add(&t, "      mgids:\n");
+        for (uint32_t i = 0; i < ipoib->n_groups; i++)
+                if (!print_group(&t, a, ipoib, &ipoib->groups[i]))
+                        return NULL;
+        return text_copy(a, &t);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The inside of the book: records.c keeps the entries, book.c counts, telling.c says what is worth a line. Of no interest
+ * outside of this folder.
+ *
+ * An entry is a record and what telling needs to know of it. Entries are never freed, only used anew; each is in one list
+ * of life and in at most one of telling. Since time does not go back and every list has one delay, each is sorted by when
+ * something is to be done with its members, and only first members need to be looked at.
+ */
+
+#include "violations/looks.h"
+
+enum life {
+        LIFE_IDLE,   /* no episode; by when the last one ended */
+        LIFE_ACTIVE, /* in an episode; by when it last counted */
+        LIFE_CALMED, /* the episode is over, and held back to be told of in a sum */
+        LIFE_N,
+};
+
+enum tell {
+        TELL_COOLING,  /* told of less than an interval ago; by when */
+        TELL_DUE,      /* to be told of now, if there is room for a line */
+        TELL_HELD,     /* there was none: waits for the end of the interval */
+        TELL_RELEASED, /* held, and now told alone: too few for a sum */
+        TELL_N,
+        TELL_NONE = TELL_N,
+};
+
+struct book_entry {
+        struct violation_record record;
+        enum life life;
+        enum tell tell;
+        uint64_t in_interval;    /* counted in the interval that began then */
+        usec_t interval_began;
+        usec_t since;            /* of what is untold; as in violation_report */
+        usec_t told_at;
+        bool told;               /* of this episode */
+        bool in_sum;             /* ... the last time, in a sum */
+        bool say_saturated;
+};
+
+struct violations {
+        struct violations_config config;
+
+        struct book_entry *entries;
+        struct violation_link *life_links, *tell_links;
+        struct violation_record *sorted; /* room for as many as there are entries, so that a list of all never fails */
+        struct violation_port *ports;    /* likewise, to count ports of a storm */
+        uint32_t n, allocated;
+        struct violation_index index;
+        struct violation_list lives[LIFE_N], tells[TELL_N];
+        bool is_sorted;
+
+        struct violation_looks looks;
+        uint64_t totals[VIOLATION_N_SOURCES];
+
+        /* The interval in which lines are counted. */
+        bool window_open;
+        usec_t window_began;
+        uint32_t n_told, n_calm_told;
+        uint32_t n_calm_released; /* of LIFE_CALMED, the first so many: too few for a sum */
+        bool in_storm;           /* the last one ended with a sum */
+};
+
+static inline uint64_t book_add(uint64_t a, uint64_t b)
+{
+        return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* records.c */
+void book_init(struct violations *v);
+void book_done(struct violations *v);
+/* The notice is NULL for a counter. VIOLATION_NONE: there is no such record. */
+uint32_t book_find(const struct violations *v, struct violation_port port, enum violation_source source,
+                   const struct notice *notice);
+/* Makes it if need be; VIOLATION_NONE: memory is out. */
+uint32_t book_take(struct violations *v, struct violation_port port, enum violation_source source,
+                   const struct notice *notice);
+void book_set_life(struct violations *v, uint32_t entry, enum life life);
+void book_set_tell(struct violations *v, uint32_t entry, enum tell tell);
+/* qsort's order of records and of ports. */
+int book_compare_records(const void *a, const void *b);
+int book_compare_ports(const void *a, const void *b);
+
+/* telling.c */
+/* There is something new with this entry. */
+void book_wants_telling(struct violations *v, uint32_t entry);

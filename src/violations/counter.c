@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/counter.h"
+
+#include "util/cleanup.h"
+
+static uint64_t maximum(unsigned bits)
+{
+        return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+
+/* How near to the end a wide counter must have been, and how near to 0 it must be, to have gone round rather than to have
+ * been reset. Taken for the former by mistake it would cry of thousands of millions. */
+static uint64_t wrap_margin(unsigned bits)
+{
+        return maximum(bits) >> 8;
+}
+
+static uint64_t moved(const struct violation_counter *c, uint64_t value)
+{
+        uint64_t max = maximum(c->bits), margin = wrap_margin(c->bits);
+
+        if (value >= c->value)
+                return value - c->value;
+        if (c->bits > VIOLATION_COUNTER_SATURATING_BITS && c->value > max - margin && value < margin)
+                return max - c->value + value + 1;
+        return value;
+}
+
+void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value,
+                           struct violation_look *ret)
+{
+        bool saturated;
+
+        value = MIN(value, maximum(bits));
+        saturated = bits <= VIOLATION_COUNTER_SATURATING_BITS && value == maximum(bits);
+        /* One of another width is another counter. */
+        if (c->bits != bits)
+                *c = (struct violation_counter) { .bits = (uint8_t) bits };
+        *ret = (struct violation_look) {
+                .count = c->seen ? moved(c, value) : 0,
+                .since = c->seen ? c->when : 0,
+                .saturated = saturated,
+                .newly_saturated = saturated && !c->saturated,
+        };
+        c->value = value;
+        c->when = now;
+        c->seen = true;
+        c->saturated = saturated;
+}
+
+void violation_counter_cleared(struct violation_counter *c)
+{
+        c->value = 0;
+        c->saturated = false;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A hash index over items 0, 1, 2, ... that live elsewhere: from a hash to all items that have it. */
+
+#include "ib/types.h"
+
+#define VIOLATION_NONE UINT32_MAX
+
+struct violation_index {
+        uint32_t *heads;     /* by the low bits of the hash */
+        uint32_t *next;      /* by item */
+        uint64_t *hashes;    /* by item */
+        uint32_t allocated;  /* of each; a power of two, or 0 */
+};
+
+/* Room for items below n, at most 2^31. Returns 0 or -ENOMEM (then nothing changed). */
+int violation_index_reserve(struct violation_index *x, uint32_t n);
+void violation_index_done(struct violation_index *x);
+
+/* The item has room and is not in. */
+void violation_index_add(struct violation_index *x, uint32_t item, uint64_t hash);
+/* It is in. */
+void violation_index_remove(struct violation_index *x, uint32_t item);
+/* The first item with this hash, and the next after one; VIOLATION_NONE: no more. */
+uint32_t violation_index_first(const struct violation_index *x, uint64_t hash);
+uint32_t violation_index_next(const struct violation_index *x, uint32_t item);
+
+/* Stirs a number into a hash (the finaliser of splitmix64). */
+static inline uint64_t violation_hash(uint64_t hash, uint64_t number)
+{
+        uint64_t z = (hash ^ number) + UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}

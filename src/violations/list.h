@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Double chains through items 0, 1, 2, ...: an item is in at most one list of those that share an array of links. */
+
+#include "violations/index.h"
+
+struct violation_link {
+        uint32_t before, after;
+};
+
+struct violation_list {
+        uint32_t first, last, n;
+};
+
+static inline void violation_list_init(struct violation_list *l)
+{
+        *l = (struct violation_list) { VIOLATION_NONE, VIOLATION_NONE, 0 };
+}
+
+static inline void violation_list_append(struct violation_list *l, struct violation_link *links, uint32_t item)
+{
+        links[item] = (struct violation_link) { l->last, VIOLATION_NONE };
+        if (l->last == VIOLATION_NONE)
+                l->first = item;
+        else
+                links[l->last].after = item;
+        l->last = item;
+        l->n++;
+}
+
+static inline void violation_list_remove(struct violation_list *l, struct violation_link *links, uint32_t item)
+{
+        struct violation_link *k = &links[item];
+
+        if (k->before == VIOLATION_NONE)
+                l->first = k->after;
+        else
+                links[k->before].after = k->after;
+        if (k->after == VIOLATION_NONE)
+                l->last = k->before;
+        else
+                links[k->after].before = k->before;
+        l->n--;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/looks.h"
+
+#include <errno.h>
+
+#define AT_START 64
+
+static uint64_t hash_of(struct violation_port port)
+{
+        return violation_hash(violation_hash(0, port.node_guid.v), port.number);
+}
+
+void violation_looks_init(struct violation_looks *l)
+{
+        *l = (struct violation_looks) {};
+        violation_list_init(&l->by_age);
+}
+
+void violation_looks_done(struct violation_looks *l)
+{
+        free(l->ports);
+        free(l->links);
+        violation_index_done(&l->index);
+}
+
+static uint32_t find(const struct violation_looks *l, struct violation_port port)
+{
+        uint32_t i = violation_index_first(&l->index, hash_of(port));
+
+        while (i != VIOLATION_NONE && !violation_port_equal(l->ports[i].port, port))
+                i = violation_index_next(&l->index, i);
+        return i;
+}
+
+struct violation_port_looks *violation_looks_find(const struct violation_looks *l, struct violation_port port)
+{
+        uint32_t i = find(l, port);
+
+        return i == VIOLATION_NONE ? NULL : &l->ports[i];
+}
+
+static int grow(struct violation_looks *l)
+{
+        uint32_t n = l->allocated ? l->allocated * 2 : AT_START;
+        struct violation_port_looks *ports;
+        struct violation_link *links;
+
+        ports = reallocarray(l->ports, n, sizeof(*ports));
+        if (!ports)
+                return -ENOMEM;
+        l->ports = ports;
+        links = reallocarray(l->links, n, sizeof(*links));
+        if (!links)
+                return -ENOMEM;
+        l->links = links;
+        if (violation_index_reserve(&l->index, n) < 0)
+                return -ENOMEM;
+        l->allocated = n;
+        return 0;
+}
+
+/* A place for a port that is not there. */
+static uint32_t make_room(struct violation_looks *l)
+{
+        uint32_t i;
+
+        if (l->n == VIOLATION_MAX_PORTS) {
+                i = l->by_age.first;
+                violation_index_remove(&l->index, i);
+                violation_list_remove(&l->by_age, l->links, i);
+                return i;
+        }
+        if (l->n == l->allocated && grow(l) < 0)
+                return VIOLATION_NONE;
+        return l->n++;
+}
+
+struct violation_port_looks *violation_looks_take(struct violation_looks *l, struct violation_port port)
+{
+        uint32_t i = find(l, port);
+
+        if (i != VIOLATION_NONE) {
+                violation_list_remove(&l->by_age, l->links, i);
+        } else {
+                i = make_room(l);
+                if (i == VIOLATION_NONE)
+                        return NULL;
+                l->ports[i] = (struct violation_port_looks) { .port = port };
+                violation_index_add(&l->index, i, hash_of(port));
+        }
+        violation_list_append(&l->by_age, l->links, i);
+        return &l->ports[i];
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/poll.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ib/smp.h"
+#include "violations/list.h"
+#include "violations/poll_targets.h"
+
+#define MAX_FLIGHTS   256 /* a side stage has a handful */
+#define MAX_EVENTS    262144
+#define ONCE_RETRIES  2
+/* What is late by less is made up for; the rest makes the round longer. */
+#define LATE_SLOTS    8
+#define LATE_MAX      USEC_PER_SEC
+#define GSI_QP        1
+#define FIRST_MULTICAST_LID 0xc000
+
+/* Why a request is under way. */
+enum flight_kind {
+        FLIGHT_PORT_INFO,
+        FLIGHT_CLASS_PORT_INFO,
+        FLIGHT_COUNTERS,
+        FLIGHT_CLEAR,
+};
+
+struct flight {
+        bool is_used;
+        uint64_t cookie;
+        enum flight_kind kind;
+        struct violation_port port;  /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
+        bool is_extended;
+        enum pma_counter counter;    /* of FLIGHT_CLEAR */
+};
+
+/* A sample, or a counter that was cleared, or one that shall be. */
+struct event {
+        bool is_cleared;
+        struct violation_sample sample;
+};
+
+struct event_queue {
+        struct event *events; /* a ring */
+        uint32_t first, n, allocated;
+};
+
+struct violation_poll {
+        struct violation_poll_config config;
+        struct poll_targets t;
+
+        /* The round: items before `position` had their turn. That of item i comes (i - from) n-ths of an interval after
+         * `began`. */
+        uint32_t position, from;
+        usec_t began;
+        uint64_t n_rounds;
+        uint32_t once_position;
+        uint8_t retries;      /* of what is asked now */
+
+        uint32_t ready_first, ready_last; /* targets; VIOLATION_NONE: none */
+        struct flight flights[MAX_FLIGHTS];
+        unsigned n_flights;
+        uint64_t next_serial;
+        struct event_queue events, clears;
+};
+
+/* --- queues ---------------------------------------------------------------------------------------------------------- */
+
+static int queue_grow(struct event_queue *q)
+{
+        uint32_t n = q->allocated ? q->allocated * 2 : 64;
+        struct event *events;
+
+        if (n > MAX_EVENTS)
+                return -ENOMEM;
+        events = calloc(n, sizeof(*events));
+        if (!events)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < q->n; i++)
+                events[i] = q->events[(q->first + i) % q->allocated];
+        free(q->events);
+        q->events = events;
+        q->first = 0;
+        q->allocated = n;
+        return 0;
+}
+
+/* What does not fit (false) is no loss: the next look at that counter says it all, and one that went down was cleared. */
+static bool queue_push(struct event_queue *q, const struct event *event)
+{
+        if (q->n == q->allocated && queue_grow(q) < 0)
+                return false;
+        q->events[(q->first + q->n) % q->allocated] = *event;
+        q->n++;
+        return true;
+}
+
+static void queue_pop(struct event_queue *q)
+{
+        q->first = (q->first + 1) % q->allocated;
+        q->n--;
+}
+
+static void push_sample(struct violation_poll *p, struct violation_port port, enum violation_source source,
+                        unsigned bits, uint64_t value)
+{
+        const struct event e = { .sample = { .port = port, .source = source, .bits = bits, .value = value } };
+
+        (void) queue_push(&p->events, &e);
+}
+
+/* --- rounds ---------------------------------------------------------------------------------------------------------- */
+
+/* When it is the turn of the next item, or the round is over. */
+static usec_t turn_at(const struct violation_poll *p)
+{
+        return p->began + (p->position - p->from) * p->config.interval / p->t.n_items;
+}
+
+/* From now on turns are counted from here. */
+static void go_on_at(struct violation_poll *p, usec_t when, uint32_t position)
+{
+        p->began = when;
+        p->from = p->position = position;
+}
+
+/* What was missed for good moves all that follows. */
+static void forget_what_is_late(struct violation_poll *p, usec_t now)
+{
+        usec_t late = MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX);
+
+        if (now > turn_at(p) && now - turn_at(p) > late)
+                go_on_at(p, now, p->position);
+}
+
+/* The item whose turn it is; NULL: none now. */
+static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
+{
+        if (p->t.n_items == 0)
+                return NULL;
+        if (p->position == p->t.n_items) {
+                p->n_rounds++;
+                go_on_at(p, turn_at(p), 0);
+        }
+        return turn_at(p) <= now ? &p->t.items[p->position++] : NULL;
+}
+
+/* --- requests -------------------------------------------------------------------------------------------------------- */
+
+static struct flight *take_flight(struct violation_poll *p, enum flight_kind kind, struct violation_port port)
+{
+        unsigned i = 0;
+
+        while (p->flights[i].is_used)
+                i++;
+        p->flights[i] = (struct flight) {
+                .is_used = true,
+                .cookie = ++p->next_serial * MAX_FLIGHTS + i,
+                .kind = kind,
+                .port = port,
+        };
+        p->n_flights++;
+        return &p->flights[i];
+}
+
+static void ask_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+{
+        t->is_asked[BLOCK_PORT_INFO] = true;
+        *ret = (struct mad_request) {
+                .mgmt_class = MAD_CLASS_SMP,
+                .route = t->route,
+                .destination = t->destination,
+                .cookie = take_flight(p, FLIGHT_PORT_INFO, t->port)->cookie,
+                .method = MAD_GET,
+                .attribute = SMP_ATTR_PORT_INFO,
+                .modifier = t->port.number,
+                .key = p->config.m_key,
+                .retries = p->retries,
+        };
+}
+
+static struct mad_request pma_request(const struct violation_poll *p, const struct poll_target *t,
+                                      const struct flight *flight)
+{
+        const struct poll_agent *agent = &p->t.agents[t->agent];
+
+        return (struct mad_request) {
+                .mgmt_class = MAD_CLASS_PMA,
+                .route.lid = agent->redirect_lid.v ? agent->redirect_lid : t->lid,
+                .destination = t->destination,
+                .cookie = flight->cookie,
+                .method = MAD_GET,
+                .retries = p->retries,
+        };
+}
+
+static void ask_class_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+{
+        struct poll_agent *agent = &p->t.agents[t->agent];
+
+        agent->state = AGENT_ASKED;
+        t->wait = WAIT_FOR_AGENT;
+        *ret = pma_request(p, t, take_flight(p, FLIGHT_CLASS_PORT_INFO, agent->who));
+        ret->attribute = PMA_ATTR_CLASS_PORT_INFO;
+}
+
+static void ask_for_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+{
+        struct flight *flight = take_flight(p, FLIGHT_COUNTERS, t->port);
+
+        t->is_asked[BLOCK_COUNTERS] = true;
+        flight->is_extended = p->t.agents[t->agent].is_extended;
+        *ret = pma_request(p, t, flight);
+        ret->attribute = flight->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED : PMA_ATTR_PORT_COUNTERS;
+        pma_counters_encode(t->port.number, ret->data);
+}
+
+/* True: there is a request. */
+static bool ask_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+{
+        const struct poll_agent *agent = &p->t.agents[t->agent];
+
+        if (agent->state == AGENT_ASKED) {
+                t->wait = WAIT_FOR_AGENT;
+                return false;
+        }
+        if (agent->state == AGENT_UNKNOWN) {
+                ask_class_port_info(p, t, ret);
+                return true;
+        }
+        if (agent->is_elsewhere) {
+                t->is_silent[BLOCK_COUNTERS] = true;
+                return false;
+        }
+        ask_for_counters(p, t, ret);
+        return true;
+}
+
+static bool ask(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
+{
+        struct poll_target *t = &p->t.targets[item->target];
+
+        if (t->is_asked[item->block] || t->is_refused[item->block] || t->wait != WAIT_NONE)
+                return false;
+        if (item->block == BLOCK_COUNTERS)
+                return ask_counters(p, t, ret);
+        ask_port_info(p, t, ret);
+        return true;
+}
+
+static void push_ready(struct violation_poll *p, uint32_t target)
+{
+        p->t.targets[target].wait = WAIT_TO_SEND;
+        p->t.targets[target].next_ready = VIOLATION_NONE;
+        if (p->ready_first == VIOLATION_NONE)
+                p->ready_first = target;
+        else
+                p->t.targets[p->ready_last].next_ready = target;
+        p->ready_last = target;
+}
+
+static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
+{
+        while (p->ready_first != VIOLATION_NONE) {
+                struct poll_target *t = &p->t.targets[p->ready_first];
+
+                p->ready_first = t->next_ready;
+                t->wait = WAIT_NONE;
+                if (t->has[BLOCK_COUNTERS] && ask_counters(p, t, ret))
+                        return true;
+        }
+        return false;
+}
+
+static enum pma_counter counter_of(enum violation_source source)
+{
+        return source == VIOLATION_XMIT_CONSTRAINT ? PMA_XMIT_CONSTRAINT_ERRORS : PMA_RCV_CONSTRAINT_ERRORS;
+}
+
+static enum violation_source source_of(enum pma_counter counter)
+{
+        return counter == PMA_XMIT_CONSTRAINT_ERRORS ? VIOLATION_XMIT_CONSTRAINT : VIOLATION_RCV_CONSTRAINT;
+}
+
+/* Never sent again: had only the answer been lost, the second one would clear what came in between. */
+static void ask_to_clear(struct violation_poll *p, struct poll_target *t, enum pma_counter counter,
+                         struct mad_request *ret)
+{
+        struct flight *flight = take_flight(p, FLIGHT_CLEAR, t->port);
+
+        flight->counter = counter;
+        flight->is_extended = p->t.agents[t->agent].is_extended;
+        *ret = pma_request(p, t, flight);
+        ret->method = MAD_SET;
+        ret->retries = 0;
+        ret->attribute = flight->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED : PMA_ATTR_PORT_COUNTERS;
+        pma_clear_encode(t->port.number, flight->is_extended, counter, ret->data);
+}
+
+static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
+{
+        while (p->clears.n > 0) {
+                const struct violation_sample *s = &p->clears.events[p->clears.first].sample;
+                struct poll_target *t = poll_targets_find(&p->t, s->port);
+                enum pma_counter counter = counter_of(s->source);
+
+                queue_pop(&p->clears);
+                if (!t)
+                        continue;
+                if (p->t.agents[t->agent].state == AGENT_KNOWN && t->has[BLOCK_COUNTERS]) {
+                        ask_to_clear(p, t, counter, ret);
+                        return true;
+                }
+                t->is_clearing[counter] = false;
+        }
+        return false;
+}
+
+static bool poll_next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct violation_poll *p = state;
+        const struct poll_item *item;
+
+        if (p->n_flights == MAX_FLIGHTS)
+                return false;
+        p->retries = 0;
+        if (ask_clears(p, ret) || ask_ready(p, ret))
+                return true;
+        if (p->t.n_items > 0)
+                forget_what_is_late(p, now);
+        while ((item = take_turn(p, now)))
+                if (ask(p, item, ret))
+                        return true;
+        return false;
+}
+
+static usec_t poll_due(const void *state)
+{
+        const struct violation_poll *p = state;
+
+        if (p->n_flights == MAX_FLIGHTS)
+                return USEC_INFINITY;
+        if (p->clears.n > 0 || p->ready_first != VIOLATION_NONE)
+                return 0;
+        return p->t.n_items > 0 ? turn_at(p) : USEC_INFINITY;
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+/* An agent that answers after it did not may be another one than before: it is asked anew what it knows. */
+static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
+{
+        if (!agent->is_silent)
+                return;
+        agent->is_silent = false;
+        if (agent->state != AGENT_ASKED)
+                agent->state = AGENT_UNKNOWN;
+        agent->redirect_lid.v = 0;
+        agent->is_elsewhere = false;
+        for (uint32_t i = agent->first; i < agent->end; i++)
+                memset(p->t.targets[i].is_refused, 0, sizeof(p->t.targets[i].is_refused));
+}
+
+/* What an outcome says of who answers; true: there is an answer, perhaps a refusal. */
+static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
+{
+        struct poll_agent *agent = &p->t.agents[t->agent];
+
+        t->is_asked[block] = false;
+        switch (o) {
+        case MAD_ANSWERED:
+        case MAD_REFUSED:
+                agent_answered(p, agent);
+                t->is_silent[block] = false;
+                return true;
+        case MAD_TIMED_OUT:
+                agent->is_silent = true;
+                t->is_silent[block] = true;
+                return false;
+        case MAD_BUSY:
+                t->is_silent[block] = true;
+                return false;
+        case MAD_UNSENT: /* says nothing of the port */
+                return false;
+        }
+        return false;
+}
+
+static void port_info_came(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
+{
+        struct port_info info;
+
+        if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
+                return;
+        if (result->outcome == MAD_REFUSED) {
+                t->is_refused[BLOCK_PORT_INFO] = true;
+                return;
+        }
+        port_info_decode(result->data, &info);
+        push_sample(p, t->port, VIOLATION_P_KEY_VIOLATIONS, 16, info.p_key_violations);
+}
+
+/* 64-bit counters that are refused after all: there are always those of 8 bits, from the next interval on. */
+static void counters_refused(struct violation_poll *p, struct poll_target *t, bool was_extended)
+{
+        if (was_extended)
+                p->t.agents[t->agent].is_extended = false;
+        else
+                t->is_refused[BLOCK_COUNTERS] = true;
+}
+
+static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                          const struct mad_result *result)
+{
+        unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
+        uint64_t values[PMA_N_COUNTERS];
+
+        if (!take_outcome(p, t, BLOCK_COUNTERS, result->outcome))
+                return;
+        if (result->outcome == MAD_REFUSED) {
+                counters_refused(p, t, flight->is_extended);
+                return;
+        }
+        pma_counters_decode(result->data, flight->is_extended, values);
+        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
+                push_sample(p, t->port, source_of((enum pma_counter) c), bits, values[c]);
+}
+
+static void clear_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                       const struct mad_result *result)
+{
+        const struct event e = {
+                .is_cleared = true,
+                .sample = { .port = t->port, .source = source_of(flight->counter) },
+        };
+
+        t->is_clearing[flight->counter] = false;
+        if (result->outcome == MAD_ANSWERED)
+                (void) queue_push(&p->events, &e);
+}
+
+/* Whoever waited for this agent may ask, or must do without. */
+static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool may_ask)
+{
+        for (uint32_t i = agent->first; i < agent->end; i++) {
+                struct poll_target *t = &p->t.targets[i];
+
+                if (t->wait != WAIT_FOR_AGENT)
+                        continue;
+                if (may_ask) {
+                        push_ready(p, i);
+                } else {
+                        t->wait = WAIT_NONE;
+                        t->is_silent[BLOCK_COUNTERS] = true;
+                }
+        }
+}
+
+/* A PMA may be at another LID (IBA 1.5, 13.4.8.1: RedirectLID); that one is asked for its own ClassPortInfo, once. */
+static void class_port_info_decoded(struct violation_poll *p, struct poll_agent *agent,
+                                    const struct pma_class_port_info *info)
+{
+        struct lid own = p->t.targets[agent->first].lid;
+        bool is_redirected = info->redirect_lid.v != 0 && info->redirect_lid.v != own.v && agent->redirect_lid.v == 0;
+
+        agent->state = AGENT_KNOWN;
+        agent->is_extended = info->has_extended_errors;
+        agent->is_elsewhere = false;
+        if (!is_redirected)
+                return;
+        if (info->redirect_lid.v >= FIRST_MULTICAST_LID || info->redirect_qp != GSI_QP) {
+                agent->is_elsewhere = true;
+                return;
+        }
+        agent->redirect_lid = info->redirect_lid;
+        agent->state = AGENT_UNKNOWN;
+}
+
+static void class_port_info_came(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
+{
+        struct pma_class_port_info info = {}; /* refused: what every PMA has, PortCounters */
+        bool has_answered = result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED;
+
+        agent->state = AGENT_UNKNOWN;
+        if (has_answered) {
+                agent_answered(p, agent);
+                if (result->outcome == MAD_ANSWERED)
+                        pma_class_port_info_decode(result->data, &info);
+                class_port_info_decoded(p, agent, &info);
+        } else if (result->outcome == MAD_TIMED_OUT) {
+                agent->is_silent = true;
+        }
+        end_waiting(p, agent, has_answered);
+}
+
+static void flight_landed(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
+{
+        struct poll_agent *agent;
+        struct poll_target *t;
+
+        if (flight->kind == FLIGHT_CLASS_PORT_INFO) {
+                agent = poll_targets_find_agent(&p->t, flight->port);
+                if (agent)
+                        class_port_info_came(p, agent, result);
+                return;
+        }
+        t = poll_targets_find(&p->t, flight->port);
+        if (!t)
+                return;
+        if (flight->kind == FLIGHT_PORT_INFO)
+                port_info_came(p, t, result);
+        else if (flight->kind == FLIGHT_COUNTERS)
+                counters_came(p, t, flight, result);
+        else
+                clear_came(p, t, flight, result);
+}
+
+static void take_result(struct violation_poll *p, const struct mad_result *result)
+{
+        struct flight *f = &p->flights[result->cookie % MAX_FLIGHTS], flight = *f;
+
+        if (!f->is_used || f->cookie != result->cookie)
+                return;
+        f->is_used = false;
+        p->n_flights--;
+        flight_landed(p, &flight, result);
+}
+
+static void poll_result(void *state, usec_t now, const struct mad_result *result)
+{
+        (void) now;
+        take_result(state, result);
+}
+
+static void poll_reset(void *state, usec_t now)
+{
+        struct violation_poll *p = state;
+
+        (void) now;
+        memset(p->flights, 0, sizeof(p->flights));
+        p->n_flights = 0;
+        p->clears.n = 0;
+        p->ready_first = VIOLATION_NONE;
+        for (uint32_t i = 0; i < p->t.n_targets; i++) {
+                struct poll_target *t = &p->t.targets[i];
+
+                t->wait = WAIT_NONE;
+                memset(t->is_asked, 0, sizeof(t->is_asked));
+                memset(t->is_clearing, 0, sizeof(t->is_clearing));
+        }
+        for (uint32_t i = 0; i < p->t.n_agents; i++)
+                if (p->t.agents[i].state == AGENT_ASKED)
+                        p->t.agents[i].state = AGENT_UNKNOWN;
+}
+
+struct mad_side_stage violation_poll_side(struct violation_poll *p)
+{
+        return (struct mad_side_stage) {
+                .state = p,
+                .next = poll_next,
+                .result = poll_result,
+                .due = poll_due,
+                .reset = poll_reset,
+        };
+}
+
+/* --- once ------------------------------------------------------------------------------------------------------------ */
+
+static bool once_next(void *state, struct mad_request *ret)
+{
+        struct violation_poll *p = state;
+
+        if (p->n_flights == MAX_FLIGHTS)
+                return false;
+        p->retries = ONCE_RETRIES;
+        if (ask_clears(p, ret) || ask_ready(p, ret))
+                return true;
+        while (p->once_position < p->t.n_items)
+                if (ask(p, &p->t.items[p->once_position++], ret))
+                        return true;
+        return false;
+}
+
+static void once_result(void *state, const struct mad_result *result)
+{
+        take_result(state, result);
+}
+
+static bool once_done(const void *state)
+{
+        const struct violation_poll *p = state;
+
+        return p->once_position >= p->t.n_items && p->n_flights == 0 && p->clears.n == 0 &&
+               p->ready_first == VIOLATION_NONE;
+}
+
+static void once_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct violation_poll *p = state;
+        uint64_t n = MIN(p->once_position, p->t.n_items);
+
+        *ret_done = n - MIN((uint64_t) p->n_flights, n);
+        *ret_total = p->t.n_items;
+}
+
+struct mad_stage violation_poll_once(struct violation_poll *p)
+{
+        p->once_position = 0;
+        return (struct mad_stage) {
+                .state = p,
+                .next = once_next,
+                .result = once_result,
+                .done = once_done,
+                .progress = once_progress,
+        };
+}
+
+/* --- the poll itself ------------------------------------------------------------------------------------------------- */
+
+struct violation_poll *violation_poll_new(const struct violation_poll_config *config)
+{
+        struct violation_poll *p = calloc(1, sizeof(*p));
+
+        if (!p)
+                return NULL;
+        p->config = *config;
+        p->config.interval = MAX(config->interval, UINT64_C(1));
+        p->ready_first = p->ready_last = VIOLATION_NONE;
+        return p;
+}
+
+struct violation_poll *violation_poll_free(struct violation_poll *p)
+{
+        if (!p)
+                return NULL;
+        poll_targets_done(&p->t);
+        free(p->events.events);
+        free(p->clears.events);
+        free(p);
+        return NULL;
+}
+
+void violation_poll_set_config(struct violation_poll *p, usec_t now, const struct violation_poll_config *config)
+{
+        usec_t then = p->t.n_items > 0 ? turn_at(p) : now;
+
+        p->config = *config;
+        p->config.interval = MAX(config->interval, UINT64_C(1));
+        if (p->t.n_items > 0)
+                then = MIN(then, now + p->config.interval / p->t.n_items);
+        go_on_at(p, then, p->position);
+}
+
+/* The first item behind those that had their turn: items stand in the order of their hash. */
+static uint32_t position_behind(const struct poll_targets *t, uint64_t hash)
+{
+        uint32_t low = 0, high = t->n_items;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (t->items[middle].hash <= hash)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static void tie_ready(struct violation_poll *p)
+{
+        p->ready_first = VIOLATION_NONE;
+        for (uint32_t i = 0; i < p->t.n_targets; i++) {
+                struct poll_target *t = &p->t.targets[i];
+
+                if (t->wait == WAIT_TO_SEND)
+                        push_ready(p, i);
+                else if (p->t.agents[t->agent].state != AGENT_ASKED)
+                        t->wait = WAIT_NONE; /* it has another agent now */
+        }
+}
+
+int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet)
+{
+        usec_t then = p->t.n_items > 0 ? turn_at(p) : now;
+        struct poll_targets t;
+        uint32_t position = 0;
+        int r;
+
+        r = poll_targets_make(subnet, &p->t, &t);
+        if (r < 0)
+                return r;
+        if (p->position > 0)
+                position = position_behind(&t, p->t.items[p->position - 1].hash);
+        poll_targets_done(&p->t);
+        p->t = t;
+        go_on_at(p, then, position);
+        tie_ready(p);
+        return 0;
+}
+
+bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret)
+{
+        if (p->events.n == 0 || p->events.events[p->events.first].is_cleared)
+                return false;
+        *ret = p->events.events[p->events.first].sample;
+        queue_pop(&p->events);
+        return true;
+}
+
+bool violation_poll_next_cleared(struct violation_poll *p, struct violation_port *ret_port,
+                                 enum violation_source *ret_source)
+{
+        const struct event *e;
+
+        if (p->events.n == 0 || !p->events.events[p->events.first].is_cleared)
+                return false;
+        e = &p->events.events[p->events.first];
+        *ret_port = e->sample.port;
+        *ret_source = e->sample.source;
+        queue_pop(&p->events);
+        return true;
+}
+
+void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source)
+{
+        const struct event e = { .sample = { .port = port, .source = source } };
+        struct poll_target *t = poll_targets_find(&p->t, port);
+
+        if (!p->config.clear_saturated || !t ||
+            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) ||
+            t->is_clearing[counter_of(source)])
+                return;
+        t->is_clearing[counter_of(source)] = queue_push(&p->clears, &e);
+}
+
+void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret)
+{
+        *ret = (struct violation_poll_counters) { .n_ports = p->t.n_targets, .n_rounds = p->n_rounds };
+        for (uint32_t i = 0; i < p->t.n_targets; i++)
+                ret->n_silent += p->t.targets[i].is_silent[BLOCK_PORT_INFO] ||
+                                 p->t.targets[i].is_silent[BLOCK_COUNTERS];
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/poll_targets.h"
+
+#include <errno.h>
+
+#include "violations/index.h"
+
+static int compare_ports(struct violation_port a, struct violation_port b)
+{
+        if (a.node_guid.v != b.node_guid.v)
+                return a.node_guid.v < b.node_guid.v ? -1 : 1;
+        return (int) a.number - (int) b.number;
+}
+
+static int compare_target(const void *key, const void *target)
+{
+        return compare_ports(*(const struct violation_port *) key, ((const struct poll_target *) target)->port);
+}
+
+static int compare_agent(const void *key, const void *agent)
+{
+        return compare_ports(*(const struct violation_port *) key, ((const struct poll_agent *) agent)->who);
+}
+
+static int compare_items(const void *a, const void *b)
+{
+        const struct poll_item *x = a, *y = b;
+
+        if (x->hash != y->hash)
+                return x->hash < y->hash ? -1 : 1;
+        return x->target < y->target ? -1 : x->target > y->target;
+}
+
+struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
+{
+        return t->n_targets ? bsearch(&port, t->targets, t->n_targets, sizeof(*t->targets), compare_target) : NULL;
+}
+
+struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who)
+{
+        return t->n_agents ? bsearch(&who, t->agents, t->n_agents, sizeof(*t->agents), compare_agent) : NULL;
+}
+
+void poll_targets_done(struct poll_targets *t)
+{
+        free(t->targets);
+        free(t->agents);
+        free(t->items);
+        *t = (struct poll_targets) {};
+}
+
+/* What was learned of a port that was there before; where it is now the picture says. */
+static void add_target(struct poll_targets *t, const struct subnet_port *p, const struct subnet_node *node,
+                       const struct poll_targets *old)
+{
+        const struct violation_port port = { .node_guid = node->guid, .number = p->number };
+        const struct poll_target *known = poll_targets_find(old, port);
+        struct poll_target *target = &t->targets[t->n_targets++];
+
+        if (known)
+                *target = *known;
+        target->port = port;
+        target->route = p->route;
+        target->destination = p->destination;
+        target->lid = p->lid;
+        target->has[BLOCK_PORT_INFO] = p->role == PORT_ENDPORT;
+        target->has[BLOCK_COUNTERS] = p->lid.v != 0;
+}
+
+static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
+{
+        struct poll_target *target = &t->targets[t->n_targets - 1];
+        struct violation_port who = target->port;
+        const struct poll_agent *known;
+        struct poll_agent *agent;
+
+        if (type == NODE_SWITCH)
+                who.number = 0;
+        if (t->n_agents == 0 || !violation_port_equal(t->agents[t->n_agents - 1].who, who)) {
+                agent = &t->agents[t->n_agents++];
+                known = poll_targets_find_agent(old, who);
+                if (known)
+                        *agent = *known;
+                agent->who = who;
+                agent->first = t->n_targets - 1;
+        }
+        target->agent = t->n_agents - 1;
+        t->agents[target->agent].end = t->n_targets;
+}
+
+static void add_items(struct poll_targets *t)
+{
+        const struct poll_target *target = &t->targets[t->n_targets - 1];
+        uint64_t hash = violation_hash(violation_hash(0, target->port.node_guid.v), target->port.number);
+
+        for (unsigned b = 0; b < N_BLOCKS; b++)
+                if (target->has[b])
+                        t->items[t->n_items++] = (struct poll_item) {
+                                .hash = violation_hash(hash, b),
+                                .target = t->n_targets - 1,
+                                .block = (enum poll_block) b,
+                        };
+}
+
+int poll_targets_make(const struct subnet *subnet, const struct poll_targets *old, struct poll_targets *ret)
+{
+        /* one more, so that no array is of no size */
+        size_t n = (size_t) subnet->n_ports + 1;
+        struct poll_targets t = {};
+
+        t.targets = calloc(n, sizeof(*t.targets));
+        t.agents = calloc(n, sizeof(*t.agents));
+        t.items = calloc(n, N_BLOCKS * sizeof(*t.items));
+        if (!t.targets || !t.agents || !t.items) {
+                poll_targets_done(&t);
+                return -ENOMEM;
+        }
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                const struct subnet_port *p = &subnet->ports[i];
+
+                add_target(&t, p, subnet_port_node(subnet, p), old);
+                add_agent(&t, subnet_port_node(subnet, p)->type, old);
+                add_items(&t);
+        }
+        qsort(t.items, t.n_items, sizeof(*t.items), compare_items);
+        *ret = t;
+        return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Whom the poll asks. A target is a port, an agent who answers for it: one for all ports of a switch, one for each port of
+ * a channel adapter. Items are what is asked in a round: a target and one of its blocks, in the order of a hash of both, so
+ * that neighbours in the round are no neighbours in the fabric, and an item keeps its place when others come and go.
+ */
+
+#include "ib/pma.h"
+#include "violations/poll.h"
+
+enum poll_block {
+        BLOCK_PORT_INFO,
+        BLOCK_COUNTERS,
+        N_BLOCKS,
+};
+
+enum poll_agent_state {
+        AGENT_UNKNOWN,
+        AGENT_ASKED, /* for ClassPortInfo */
+        AGENT_KNOWN,
+};
+
+struct poll_agent {
+        struct violation_port who;   /* number 0: of a switch, for all its ports */
+        uint32_t first, end;         /* targets */
+        enum poll_agent_state state;
+        bool is_extended;            /* has PortCountersExtended with errors */
+        bool is_elsewhere;           /* where we cannot ask */
+        struct lid redirect_lid;     /* 0: the port's own */
+        bool is_silent;              /* did not answer something; when it answers again, it is asked anew what it knows */
+};
+
+enum poll_wait {
+        WAIT_NONE,
+        WAIT_FOR_AGENT, /* its turn came while ClassPortInfo was asked for */
+        WAIT_TO_SEND,   /* that has been answered */
+};
+
+struct poll_target {
+        struct violation_port port;
+        struct mad_route route;
+        uint32_t destination;
+        struct lid lid;
+        uint32_t agent;
+        enum poll_wait wait;
+        uint32_t next_ready;             /* of those that WAIT_TO_SEND */
+        bool has[N_BLOCKS];
+        bool is_refused[N_BLOCKS];
+        bool is_silent[N_BLOCKS];        /* the last time */
+        bool is_asked[N_BLOCKS];         /* an answer is to come */
+        bool is_clearing[PMA_N_COUNTERS];
+};
+
+struct poll_item {
+        uint64_t hash;
+        uint32_t target;
+        enum poll_block block;
+};
+
+struct poll_targets {
+        struct poll_target *targets; /* ascending (node GUID, number) */
+        struct poll_agent *agents;   /* likewise */
+        struct poll_item *items;     /* ascending hash */
+        uint32_t n_targets, n_agents, n_items;
+};
+
+/* Those of a picture, with what `old` knows of those that were there before. Returns 0 or -ENOMEM; to be given to
+ * poll_targets_done. */
+int poll_targets_make(const struct subnet *subnet, const struct poll_targets *old, struct poll_targets *ret);
+void poll_targets_done(struct poll_targets *t);
+
+/* NULL: there is none. */
+struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port);
+struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "violations/book.h"
+
+#define AT_START 64
+
+void book_init(struct violations *v)
+{
+        for (size_t i = 0; i < LIFE_N; i++)
+                violation_list_init(&v->lives[i]);
+        for (size_t i = 0; i < TELL_N; i++)
+                violation_list_init(&v->tells[i]);
+        violation_looks_init(&v->looks);
+}
+
+void book_done(struct violations *v)
+{
+        free(v->entries);
+        free(v->life_links);
+        free(v->tell_links);
+        free(v->sorted);
+        free(v->ports);
+        violation_index_done(&v->index);
+        violation_looks_done(&v->looks);
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+        return a < b ? -1 : a > b;
+}
+
+int book_compare_ports(const void *a, const void *b)
+{
+        const struct violation_port *x = a, *y = b;
+        int c = compare(x->node_guid.v, y->node_guid.v);
+
+        return c ? c : compare(x->number, y->number);
+}
+
+/* With one key between the same two ends. QPs are not looked at: they come and go with each job. */
+static int compare_notices(const struct notice *a, const struct notice *b)
+{
+        const uint64_t x[] = { a->key, a->lid1.v, a->lid2.v, a->gid1.prefix, a->gid1.id, a->gid2.prefix, a->gid2.id };
+        const uint64_t y[] = { b->key, b->lid1.v, b->lid2.v, b->gid1.prefix, b->gid1.id, b->gid2.prefix, b->gid2.id };
+        int c = 0;
+
+        for (size_t i = 0; i < ELEMENTS(x) && c == 0; i++)
+                c = compare(x[i], y[i]);
+        return c;
+}
+
+/* The notice of a counter's record is all 0. */
+int book_compare_records(const void *a, const void *b)
+{
+        const struct violation_record *x = a, *y = b;
+        int c = book_compare_ports(&x->port, &y->port);
+
+        if (c == 0)
+                c = compare(x->source, y->source);
+        return c ? c : compare_notices(&x->notice, &y->notice);
+}
+
+static uint64_t hash_of(const struct violation_record *r)
+{
+        const struct notice *n = &r->notice;
+        uint64_t h = violation_hash(0, r->port.node_guid.v);
+
+        h = violation_hash(h, (uint64_t) r->source << 8 | r->port.number);
+        if (r->source < VIOLATION_N_COUNTERS)
+                return h;
+        h = violation_hash(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);
+        return violation_hash(violation_hash(h, n->gid1.id), n->gid2.id);
+}
+
+static struct violation_record identity(struct violation_port port, enum violation_source source,
+                                        const struct notice *notice)
+{
+        struct violation_record r = { .port = port, .source = source };
+
+        if (notice)
+                r.notice = *notice;
+        return r;
+}
+
+static uint32_t find(const struct violations *v, const struct violation_record *who)
+{
+        uint32_t i = violation_index_first(&v->index, hash_of(who));
+
+        while (i != VIOLATION_NONE && book_compare_records(&v->entries[i].record, who) != 0)
+                i = violation_index_next(&v->index, i);
+        return i;
+}
+
+uint32_t book_find(const struct violations *v, struct violation_port port, enum violation_source source,
+                   const struct notice *notice)
+{
+        const struct violation_record who = identity(port, source, notice);
+
+        return find(v, &who);
+}
+
+void book_set_life(struct violations *v, uint32_t entry, enum life life)
+{
+        struct book_entry *e = &v->entries[entry];
+
+        violation_list_remove(&v->lives[e->life], v->life_links, entry);
+        e->life = life;
+        violation_list_append(&v->lives[life], v->life_links, entry);
+}
+
+void book_set_tell(struct violations *v, uint32_t entry, enum tell tell)
+{
+        struct book_entry *e = &v->entries[entry];
+
+        if (e->tell != TELL_NONE)
+                violation_list_remove(&v->tells[e->tell], v->tell_links, entry);
+        e->tell = tell;
+        if (tell != TELL_NONE)
+                violation_list_append(&v->tells[tell], v->tell_links, entry);
+}
+
+/* One array of the entries' kind, with room for n. */
+static int grow_array(void *array, size_t size, uint32_t n)
+{
+        void **p = array;
+        void *larger = reallocarray(*p, n, size);
+
+        if (!larger)
+                return -ENOMEM;
+        *p = larger;
+        return 0;
+}
+
+static int grow(struct violations *v)
+{
+        uint32_t n = v->allocated ? v->allocated * 2 : AT_START;
+
+        if (grow_array(&v->entries, sizeof(*v->entries), n) < 0 ||
+            grow_array(&v->life_links, sizeof(*v->life_links), n) < 0 ||
+            grow_array(&v->tell_links, sizeof(*v->tell_links), n) < 0 ||
+            grow_array(&v->sorted, sizeof(*v->sorted), n) < 0 || grow_array(&v->ports, sizeof(*v->ports), n) < 0 ||
+            violation_index_reserve(&v->index, n) < 0)
+                return -ENOMEM;
+        v->allocated = n;
+        return 0;
+}
+
+/* Takes the entry that was quiet longest out of everything. */
+static uint32_t evict(struct violations *v)
+{
+        uint32_t i = v->lives[LIFE_IDLE].first;
+
+        if (i == VIOLATION_NONE)
+                i = v->lives[LIFE_CALMED].first;
+        if (i == VIOLATION_NONE)
+                i = v->lives[LIFE_ACTIVE].first;
+        book_set_tell(v, i, TELL_NONE);
+        violation_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
+        violation_index_remove(&v->index, i);
+        return i;
+}
+
+uint32_t book_take(struct violations *v, struct violation_port port, enum violation_source source,
+                   const struct notice *notice)
+{
+        const struct violation_record who = identity(port, source, notice);
+        uint32_t i = find(v, &who);
+
+        if (i != VIOLATION_NONE)
+                return i;
+        if (v->n == VIOLATIONS_MAX_RECORDS)
+                i = evict(v);
+        else if (v->n == v->allocated && grow(v) < 0)
+                return VIOLATION_NONE;
+        else
+                i = v->n++;
+        v->entries[i] = (struct book_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
+        violation_index_add(&v->index, i, hash_of(&who));
+        violation_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
+        v->is_sorted = false;
+        return i;
+}

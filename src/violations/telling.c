@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which reports come when. See violations.h for the rules, book.h for the lists. */
+
+#include <string.h>
+
+#include "violations/book.h"
+
+static usec_t usec_add(usec_t a, usec_t b)
+{
+        return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
+}
+
+static usec_t cool_at(const struct violations *v, const struct book_entry *e)
+{
+        return usec_add(e->told_at, v->config.interval);
+}
+
+static usec_t calm_at(const struct violations *v, const struct book_entry *e)
+{
+        if (v->config.interval > USEC_INFINITY / VIOLATIONS_QUIET_INTERVALS)
+                return USEC_INFINITY;
+        return usec_add(e->record.last, v->config.interval * VIOLATIONS_QUIET_INTERVALS);
+}
+
+static usec_t window_ends(const struct violations *v)
+{
+        return v->window_open ? usec_add(v->window_began, v->config.interval) : USEC_INFINITY;
+}
+
+static void open_window(struct violations *v, usec_t now)
+{
+        if (v->window_open)
+                return;
+        v->window_open = true;
+        v->window_began = now;
+        v->n_told = v->n_calm_told = 0;
+}
+
+static bool is_ripe(const struct violations *v, const struct book_entry *e)
+{
+        return e->record.untold > 0 && e->in_interval >= v->config.threshold;
+}
+
+void book_wants_telling(struct violations *v, uint32_t entry)
+{
+        const struct book_entry *e = &v->entries[entry];
+        bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);
+
+        if (e->say_saturated && e->tell == TELL_COOLING)
+                is_free = true;
+        if (is_free && (e->say_saturated || is_ripe(v, e)))
+                book_set_tell(v, entry, TELL_DUE);
+}
+
+static struct book_entry *first_of(const struct violations *v, enum tell tell)
+{
+        uint32_t i = v->tells[tell].first;
+
+        return i == VIOLATION_NONE ? NULL : &v->entries[i];
+}
+
+static void cool_down(struct violations *v, usec_t now)
+{
+        const struct book_entry *e;
+
+        while ((e = first_of(v, TELL_COOLING)) && cool_at(v, e) <= now) {
+                uint32_t i = v->tells[TELL_COOLING].first;
+
+                book_set_tell(v, i, TELL_NONE);
+                book_wants_telling(v, i);
+        }
+}
+
+/* What the entry had to tell was told. */
+static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_sum)
+{
+        struct book_entry *e = &v->entries[entry];
+
+        e->record.untold = 0;
+        e->say_saturated = false;
+        e->told = e->record.episode > 0;
+        e->in_sum = in_sum;
+        e->told_at = e->interval_began = now;
+        e->in_interval = 0;
+        book_set_tell(v, entry, TELL_COOLING);
+        v->is_sorted = false;
+}
+
+static void end_episode(struct violations *v, uint32_t entry)
+{
+        struct violation_record *r = &v->entries[entry].record;
+
+        r->episode = r->untold = 0;
+        book_set_life(v, entry, LIFE_IDLE);
+        v->is_sorted = false;
+}
+
+static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+{
+        struct book_entry *e = &v->entries[entry];
+
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = e->say_saturated ? VIOLATION_SATURATED : e->told ? VIOLATION_MORE : VIOLATION_FIRST;
+        ret->count = e->record.untold;
+        ret->since = e->record.untold > 0 ? e->since : 0;
+        ret->n_ports = 1;
+        be_told(v, now, entry, false);
+        ret->record = e->record;
+        open_window(v, now);
+        v->n_told++;
+}
+
+static void tell_quiet(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+{
+        struct book_entry *e = &v->entries[entry];
+
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = VIOLATION_QUIET;
+        ret->count = e->record.episode;
+        ret->since = e->record.episode_began;
+        ret->n_ports = 1;
+        end_episode(v, entry);
+        ret->record = e->record;
+        open_window(v, now);
+        v->n_calm_told++;
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------------------ */
+
+/* Keeps the worst, the most first; equal ones in the order of records, whatever the order they come in. */
+static void add_worst(struct violation_report *report, const struct violation_record *r)
+{
+        uint32_t i;
+
+        for (i = report->n_worst; i > 0; i--) {
+                const struct violation_record *other = &report->worst[i - 1];
+
+                if (other->untold > r->untold ||
+                    (other->untold == r->untold && book_compare_records(other, r) < 0))
+                        break;
+                if (i < VIOLATIONS_WORST)
+                        report->worst[i] = *other;
+        }
+        if (i == VIOLATIONS_WORST)
+                return;
+        report->worst[i] = *r;
+        report->n_worst = MIN(report->n_worst + 1, (uint32_t) VIOLATIONS_WORST);
+}
+
+static void add_to_sum(struct violations *v, struct violation_report *report, const struct violation_record *r,
+                       usec_t since)
+{
+        report->count = book_add(report->count, r->untold);
+        if (since != 0 && (report->since == 0 || since < report->since))
+                report->since = since;
+        add_worst(report, r);
+        /* ports are counted when all of them are there */
+        v->ports[report->n_ports++] = r->port;
+}
+
+static void count_ports(struct violations *v, struct violation_report *report)
+{
+        uint32_t n = 0;
+
+        qsort(v->ports, report->n_ports, sizeof(*v->ports), book_compare_ports);
+        for (uint32_t i = 0; i < report->n_ports; i++)
+                n += i == 0 || !violation_port_equal(v->ports[i - 1], v->ports[i]);
+        report->n_ports = n;
+}
+
+static void sum_held(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        struct book_entry *e;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = VIOLATION_STORM;
+        while ((e = first_of(v, TELL_HELD))) {
+                add_to_sum(v, ret, &e->record, e->record.untold > 0 ? e->since : 0);
+                ret->n_saturated += e->say_saturated;
+                be_told(v, now, v->tells[TELL_HELD].first, true);
+        }
+        count_ports(v, ret);
+}
+
+static void sum_calmed(struct violations *v, struct violation_report *ret)
+{
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = VIOLATION_ALL_QUIET;
+        while (v->lives[LIFE_CALMED].n > 0) {
+                uint32_t i = v->lives[LIFE_CALMED].first;
+                struct violation_record *r = &v->entries[i].record;
+
+                r->untold = r->episode;
+                add_to_sum(v, ret, r, r->episode_began);
+                end_episode(v, i);
+        }
+        count_ports(v, ret);
+}
+
+/* --- the interval's end ---------------------------------------------------------------------------------------------- */
+
+static bool is_storm(uint32_t n_told, uint32_t n_held)
+{
+        return n_held > 1 && n_told + n_held > VIOLATIONS_STORM_PORTS;
+}
+
+static void release_held(struct violations *v)
+{
+        while (v->tells[TELL_HELD].n > 0)
+                book_set_tell(v, v->tells[TELL_HELD].first, TELL_RELEASED);
+}
+
+/* One step of closing the window that has ended. True: with a report. False: it is closed, or the next one is open. */
+static bool close_window(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        bool storm = is_storm(v->n_told, v->tells[TELL_HELD].n);
+
+        if (is_storm(v->n_calm_told, v->lives[LIFE_CALMED].n)) {
+                sum_calmed(v, ret);
+                return true;
+        }
+        v->window_open = false;
+        v->in_storm = storm;
+        v->n_calm_released = v->lives[LIFE_CALMED].n;
+        if (!storm) {
+                release_held(v);
+                return false;
+        }
+        sum_held(v, now, ret);
+        open_window(v, now);
+        return true;
+}
+
+/* --- the next report ------------------------------------------------------------------------------------------------- */
+
+/* In a storm only what is new. */
+static bool has_room(const struct violations *v, const struct book_entry *e)
+{
+        bool is_new = e->say_saturated || !e->told;
+
+        return (!v->window_open || v->n_told < VIOLATIONS_STORM_PORTS) && (is_new || !v->in_storm);
+}
+
+static bool tell_due(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        const struct book_entry *e;
+
+        if (first_of(v, TELL_RELEASED)) {
+                tell_alone(v, now, v->tells[TELL_RELEASED].first, ret);
+                return true;
+        }
+        while ((e = first_of(v, TELL_DUE))) {
+                uint32_t i = v->tells[TELL_DUE].first;
+
+                if (has_room(v, e)) {
+                        tell_alone(v, now, i, ret);
+                        return true;
+                }
+                book_set_tell(v, i, TELL_HELD);
+                open_window(v, now);
+        }
+        return false;
+}
+
+/* One whose episode is over is told of alone, or held back, or (of whom nothing was told) forgotten. */
+static bool tell_calm(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        while (v->lives[LIFE_ACTIVE].n > 0) {
+                uint32_t i = v->lives[LIFE_ACTIVE].first;
+                const struct book_entry *e = &v->entries[i];
+
+                /* What is held is told of first. */
+                if (calm_at(v, e) > now || e->tell == TELL_HELD)
+                        return false;
+                if (!e->told) {
+                        end_episode(v, i);
+                } else if (e->in_sum || (v->window_open && v->n_calm_told >= VIOLATIONS_STORM_PORTS)) {
+                        book_set_life(v, i, LIFE_CALMED);
+                        open_window(v, now);
+                } else {
+                        tell_quiet(v, now, i, ret);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Those that were held back and were too few for a sum. */
+static bool tell_released_calm(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        if (v->lives[LIFE_CALMED].n == 0 || v->n_calm_released == 0)
+                return false;
+        v->n_calm_released--;
+        tell_quiet(v, now, v->lives[LIFE_CALMED].first, ret);
+        return true;
+}
+
+bool violations_next_report(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        cool_down(v, now);
+        /* What goes on in a storm belongs to the sum that is due now; else it is the first of the next interval. */
+        if (v->in_storm && tell_due(v, now, ret))
+                return true;
+        if (window_ends(v) <= now && close_window(v, now, ret))
+                return true;
+        return tell_due(v, now, ret) || tell_released_calm(v, now, ret) || tell_calm(v, now, ret);
+}
+
+usec_t violations_due(const struct violations *v)
+{
+        const struct book_entry *e;
+        usec_t due = window_ends(v);
+
+        if (v->tells[TELL_DUE].n > 0 || v->tells[TELL_RELEASED].n > 0 ||
+            (v->n_calm_released > 0 && v->lives[LIFE_CALMED].n > 0))
+                return 0;
+        e = first_of(v, TELL_COOLING);
+        if (e)
+                due = MIN(due, cool_at(v, e));
+        if (v->lives[LIFE_ACTIVE].n > 0) {
+                e = &v->entries[v->lives[LIFE_ACTIVE].first];
+                if (e->tell != TELL_HELD)
+                        due = MIN(due, calm_at(v, e));
+        }
+        return due;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "metrics/metrics.h"
+
+/*
+ * What a full set of numbers gives stands in metrics.prom, beside this file, which promtool reads in tests/lint and
+ * tests/system. With GOLDEN_WRITE=1 in the environment it is written instead; read it critically before it is committed.
+ */
+
+#define NOW      (5000 * USEC_PER_SEC)
+#define REALTIME (1700000000 * USEC_PER_SEC + 250000)
+
+static struct arena *arena;
+
+static void setup(void)
+{
+        arena = arena_new();
+        ck_assert_ptr_nonnull(arena);
+}
+
+static void teardown(void)
+{
+        arena = arena_free(arena);
+}
+
+static char *print(const struct metrics *m, size_t *ret_n)
+{
+        char *text, *copy;
+        size_t n;
+
+        ck_assert_int_eq(metrics_print(m, &text, &n), 0);
+        ck_assert_uint_eq(strlen(text), n);
+        copy = arena_strdup(arena, text);
+        free(text);
+        ck_assert_ptr_nonnull(copy);
+        if (ret_n)
+                *ret_n = n;
+        return copy;
+}
+
+/* How many lines begin with this. */
+static unsigned count(const char *text, const char *begin)
+{
+        unsigned n = 0;
+
+        for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+                n += strncmp(line, begin, strlen(begin)) == 0;
+        return n;
+}
+
+static void has_line(const char *text, const char *line)
+{
+        const char *with_end = arena_printf(arena, "%s\n", line), *at = strstr(text, with_end);
+
+        ck_assert_msg(at && (at == text || at[-1] == '\n'), "no line %s in:\n%s", line, text);
+}
+
+static void add_port(struct subnet_builder *b, struct guid node, uint8_t number, uint64_t guid)
+{
+        struct subnet_port port = { .number = number, .state = PORT_STATE_ACTIVE, .guid = { guid }, .lid = { 1 } };
+
+        ck_assert_int_eq(subnet_builder_add_port(b, node, &port), 0);
+}
+
+static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type, uint8_t n_ports, const char *description)
+{
+        struct subnet_node node = { .guid = { guid }, .type = type, .num_ports = n_ports, .partition_cap = 32 };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, description, strlen(description)), 0);
+}
+
+/* A switch; on its port 3 a host, on its port 4 one whose name is hostile, and one with two ports that nothing leads to. */
+static struct subnet *make_subnet(void)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        add_node(b, 0x10, NODE_SWITCH, 8, "leaf07");
+        add_node(b, 0x20, NODE_CA, 1, "node0042 mlx5_0");
+        add_node(b, 0x30, NODE_CA, 1, "a\"b\\c\nd mlx5_0");
+        add_node(b, 0x40, NODE_CA, 2, "node0001 mlx5_0");
+        add_port(b, (struct guid) { 0x10 }, 0, 0x10);
+        add_port(b, (struct guid) { 0x10 }, 3, 0);
+        add_port(b, (struct guid) { 0x10 }, 4, 0);
+        add_port(b, (struct guid) { 0x20 }, 1, 0x21);
+        add_port(b, (struct guid) { 0x30 }, 1, 0x31);
+        add_port(b, (struct guid) { 0x40 }, 1, 0x41);
+        add_port(b, (struct guid) { 0x40 }, 2, 0x42);
+        ck_assert_int_eq(subnet_builder_add_link(b, (struct guid) { 0x10 }, 3, (struct guid) { 0x20 }, 1), 0);
+        ck_assert_int_eq(subnet_builder_add_link(b, (struct guid) { 0x10 }, 4, (struct guid) { 0x30 }, 1), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
+        return s;
+}
+
+/* As the book has them: ascending. */
+static const struct violation_record records[] = {
+        { .port = { { 0x10 }, 0 }, .source = VIOLATION_P_KEY_VIOLATIONS, .total = 3, .last = 4990 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_P_KEY_VIOLATIONS, .saturated = true },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 17, .last = 4000 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_NOTICE_259, .notice = { .key = 0x8101 }, .total = 2,
+          .last = 10 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_NOTICE_259, .notice = { .key = 0x8102 }, .total = 40,
+          .last = 30 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 3 }, .source = VIOLATION_NOTICE_259, .notice = { .key = 0x8103 }, .total = 500,
+          .last = 20 * USEC_PER_SEC },
+        { .port = { { 0x10 }, 4 }, .source = VIOLATION_XMIT_CONSTRAINT, .total = 255, .last = 1, .saturated = true },
+        { .port = { { 0x20 }, 1 }, .source = VIOLATION_RCV_CONSTRAINT, .total = UINT64_MAX, .last = 2 * USEC_PER_SEC },
+        { .port = { { 0x30 }, 1 }, .source = VIOLATION_P_KEY_VIOLATIONS, .total = 65535, .saturated = true },
+        { .port = { { 0x40 }, 2 }, .source = VIOLATION_BAD_PKEY_CNTR, .total = 1, .last = NOW + 5 },
+        { .port = { { 0x99 }, 9 }, .source = VIOLATION_NOTICE_257, .total = 1, .last = NOW },
+};
+
+static const struct notices_status notices = { .state = NOTICES_SUBSCRIBED, .n_reports = 12, .n_malformed = 1 };
+static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent = 2, .n_rounds = 77 };
+
+static struct metrics full(void)
+{
+        return (struct metrics) {
+                .version = "1.2.3", .started = 1699990000, .last_pass = 1699999999, .last_success = 1699999000,
+                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true,
+                .looked = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_drifts = 9,
+                .planned = true, .applied = true, .swept = true,
+                .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
+                .passes = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4,
+                .mads = { .sent = 1000, .retried = 20, .timed_out = 21, .answered = 979, .busy = 5, .malformed = 6 },
+                .notices = &notices, .poll = &poll, .has_violations = true, .records = records,
+                .n_records = ELEMENTS(records), .violations = { 65538, 18, 255, 1, 1, 0, 542 },
+                .subnet = make_subnet(), .now = NOW, .realtime = REALTIME,
+        };
+}
+
+START_TEST(golden)
+{
+        const char *top = getenv("top_srcdir");
+        const char *path = arena_printf(arena, "%s/tests/unit/metrics.prom", top ? top : "..");
+        struct metrics m = full();
+        size_t n, n_expected;
+        char *text = print(&m, &n), *expected = arena_new_array(arena, char, 2 * n + 100);
+        FILE *f = fopen(path, getenv("GOLDEN_WRITE") ? "we" : "re");
+
+        ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+        if (getenv("GOLDEN_WRITE")) {
+                ck_assert_uint_eq(fwrite(text, 1, n, f), n);
+        } else {
+                n_expected = fread(expected, 1, 2 * n + 99, f);
+                expected[n_expected] = '\0';
+                ck_assert_str_eq(text, expected);
+        }
+        ck_assert_int_eq(fclose(f), 0);
+}
+END_TEST
+
+/* A daemon that has just begun knows little, and says no more than that. */
+START_TEST(what_is_not_known)
+{
+        struct metrics m = { .version = "1" };
+        const char *text = print(&m, NULL);
+
+        has_line(text, "pkeyd_policy_generation 0");
+        has_line(text, "pkeyd_policy_accepted 1");
+        has_line(text, "pkeyd_mads_sent_total 0");
+        ck_assert_uint_eq(count(text, "pkeyd_ports_"), 0);
+        ck_assert_uint_eq(count(text, "pkeyd_last_"), 0);
+        ck_assert_uint_eq(count(text, "pkeyd_plan_"), 0);
+        ck_assert_uint_eq(count(text, "pkeyd_notices_"), 0);
+        ck_assert_uint_eq(count(text, "pkeyd_polled_"), 0);
+        ck_assert_ptr_null(strstr(text, "violations"));
+}
+END_TEST
+
+/* With a book in which nothing stands: zeros, so that the first violation is an increase. */
+START_TEST(empty_book)
+{
+        struct metrics m = { .version = "1", .has_violations = true };
+        const char *text = print(&m, NULL);
+
+        ck_assert_uint_eq(count(text, "pkeyd_fabric_violations_total{"), VIOLATION_N_SOURCES);
+        has_line(text, "pkeyd_fabric_violations_total{source=\"trap_257\"} 0");
+        has_line(text, "pkeyd_saturated_counters 0");
+        ck_assert_uint_eq(count(text, "# TYPE pkeyd_violations_total"), 0);
+}
+END_TEST
+
+/* Without a picture the series are as many, and as different from each other. */
+START_TEST(no_picture)
+{
+        struct metrics m = full();
+        const char *text;
+
+        m.subnet = NULL;
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 8);
+        has_line(text, "pkeyd_violations_total{source=\"trap_259\",node_guid=\"0x0000000000000010\",port=\"3\"} 542");
+}
+END_TEST
+
+static uint64_t sum(const char *text, const char *name)
+{
+        uint64_t all = 0;
+
+        for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+                if (strncmp(line, name, strlen(name)) == 0)
+                        all += strtoull(strstr(line, "} ") + 2, NULL, 10);
+        return all;
+}
+
+/* More than anybody wants to store: the largest are shown, and the sum is what it was. */
+START_TEST(too_many)
+{
+        const uint32_t n = METRICS_MAX_SERIES + 1500;
+        struct violation_record *many = arena_new_array(arena, struct violation_record, n);
+        struct metrics m = { .version = "1", .has_violations = true, .records = many, .n_records = n, .now = NOW };
+        uint64_t all = 0;
+        const char *text;
+
+        for (uint32_t i = 0; i < n; i++) {
+                many[i] = (struct violation_record) {
+                        .port = { { 1 + i }, 1 }, .total = 1 + (i * UINT64_C(7919)) % 6500,
+                        .source = i % 3 ? VIOLATION_P_KEY_VIOLATIONS : VIOLATION_NOTICE_257,
+                };
+                all += many[i].total;
+        }
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), METRICS_MAX_SERIES + 2);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_last_timestamp_seconds{"), METRICS_MAX_SERIES + 2);
+        ck_assert_uint_eq(sum(text, "pkeyd_violations_total{"), all);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{source=\"p_key_violations\",rest=\"true\"}"), 1);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{source=\"trap_257\",rest=\"true\"}"), 1);
+        /* 7919 is prime to 6500: every number from 1 to 6500 is there once, and the 1500 least are not shown */
+        ck_assert_uint_eq(sum(text, "pkeyd_violations_total{source=\"p_key_violations\",rest=\"true\"}") +
+                                  sum(text, "pkeyd_violations_total{source=\"trap_257\",rest=\"true\"}"),
+                          1500 * 1501 / 2);
+        m.n_records = METRICS_MAX_SERIES;
+        ck_assert_ptr_null(strstr(print(&m, NULL), "rest="));
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("metrics");
+        TCase *c = tcase_create("metrics");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, golden);
+        tcase_add_test(c, what_is_not_known);
+        tcase_add_test(c, empty_book);
+        tcase_add_test(c, no_picture);
+        tcase_add_test(c, too_many);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

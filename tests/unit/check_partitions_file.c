@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/opensm_conf.h"
+#include "opensm/partitions_file.h"
+#include "policy_fixture.h"
+
+static const struct partitions_file_member two[] = {
+        { { 0x100 }, MEMBERSHIP_FULL, "node1 mlx5_0/1" },
+        { { 0x200 }, MEMBERSHIP_LIMITED, NULL },
+};
+static const struct partitions_file_member three[] = { { { 0x100 }, MEMBERSHIP_BOTH, "x\ny;" } };
+
+static const char *render(const struct partitions_file_partition *partitions, uint32_t n, bool both, size_t *ret_n)
+{
+        struct partitions_file file = { .partitions = partitions, .n_partitions = n, .generation = 41, .phase = "3 open" };
+        const char *bytes = NULL;
+
+        ck_assert_int_eq(partitions_file_render(arena, &file, both, &findings, &bytes, ret_n), 0);
+        ck_assert_uint_eq(strlen(bytes), *ret_n);
+        return bytes;
+}
+
+START_TEST(test_render)
+{
+        const struct partitions_file_partition partitions[] = {
+                { .name = "default", .base = 0x7fff, .members = two, .n_members = 2 },
+                { .name = "a,b:c", .base = 0x10, .index0 = true, .members = three, .n_members = 1 },
+                { .name = "", .base = 0x11, .members = two, .n_members = 1 },
+                { .name = "empty", .base = 0x12 },
+        };
+        size_t n;
+        const char *bytes = render(partitions, ELEMENTS(partitions), true, &n);
+
+        expect_text(bytes, "# pkeyd generation 41 phase 3 open sum ");
+        expect_text(bytes, "\ndefault=0x7fff:\n    0x0000000000000100=full, # node1 mlx5_0/1\n    0x0000000000000200=limited;\n");
+        expect_text(bytes, "\nabc=0x0010,indx0:\n    0x0000000000000100=both; # x?y;\n");
+        expect_text(bytes, "\np0011=0x0011:\n");
+        ck_assert_ptr_null(strstr(bytes, "empty"));
+}
+END_TEST
+
+START_TEST(test_render_ipoib)
+{
+        struct multicast_group group = { .parameters = { .mtu = 5, .rate = 16, .scopes = 1u << 5, .tclass = 7 } };
+        struct ipoib ipoib = { .broadcast = multicast_ipoib_default(), .groups = &group, .n_groups = 1 };
+        struct partitions_file_partition p = { .name = "ib", .base = 0x10, .ipoib = &ipoib, .members = two, .n_members = 1 };
+        size_t n;
+
+        ck_assert_int_eq(mgid_parse("ff12:401b::16", &group.mgid), 0);
+        expect_text(render(&p, 1, false, &n),
+                    "ib=0x0010,ipoib,mtu=4,rate=3,sl=0,scope=2,Q_Key=0xb1b,TClass=0,FlowLabel=0:\n"
+                    "    mgid=ff12:401b::16,mtu=5,rate=16,sl=0,scope=5,Q_Key=0x0,TClass=7,FlowLabel=0\n"
+                    "    0x0000000000000100=full;");
+}
+END_TEST
+
+START_TEST(test_both_needs_the_option)
+{
+        struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = three, .n_members = 1 };
+        struct partitions_file file = { .partitions = &p, .n_partitions = 1 };
+        const char *bytes;
+        size_t n;
+
+        ck_assert_int_eq(partitions_file_render(arena, &file, false, &findings, &bytes, &n), -EBADMSG);
+        expect_text(only(FINDING_OPENSM_BOTH)->hint, "allow_both_pkeys TRUE");
+}
+END_TEST
+
+START_TEST(test_recognise)
+{
+        struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = two, .n_members = 2 };
+        uint64_t generation = 0;
+        size_t n, i;
+        const char *bytes = render(&p, 1, false, &n);
+        char *copy = arena_strndup(arena, bytes, n);
+
+        ck_assert_int_eq(partitions_file_recognise(bytes, n, &generation), PARTITIONS_FILE_INTACT);
+        ck_assert_uint_eq(generation, 41);
+        /* cut short, or any byte changed: never intact */
+        for (i = 0; i < n; i++) {
+                ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL), PARTITIONS_FILE_INTACT);
+                copy[i] ^= 1;
+                ck_assert_int_ne(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_INTACT);
+                copy[i] ^= 1;
+        }
+        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, NULL), PARTITIONS_FILE_EDITED);
+        copy[3] = 'w';
+        ck_assert_int_eq(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognise("", 0, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_recognise("Default=0x7fff:ALL=full;\n", 25, NULL), PARTITIONS_FILE_FOREIGN);
+}
+END_TEST
+
+/* From a policy and a fabric: names, index 0 and IPoIB of the policy, every endport, default first. */
+START_TEST(test_from_desired)
+{
+        const struct policy *policy = parse("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    index0: true\n"
+                                            "    ipoib: {mtu: 4096, rate: 2.5}\n    members:\n      node1: both\n");
+        struct subnet_node node = { .guid = { 0x100 }, .type = NODE_CA, .num_ports = 1 };
+        struct subnet_port port = { .number = 1, .guid = { 0x101 } };
+        struct partitions_file file;
+        struct memberships *m;
+        struct desired *d;
+        struct subnet_builder *b;
+        struct subnet *subnet;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "node1 mlx5_0", 12), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &subnet), 0);
+        ck_assert_int_eq(policy_resolve(arena, policy, subnet, &findings, &m), 0);
+        ck_assert_int_eq(desired_compute(arena, m, &d), 0);
+        ck_assert_int_eq(partitions_file_from_desired(arena, d, &file), 0);
+        ck_assert_uint_eq(file.n_partitions, 2);
+        ck_assert_uint_eq(file.partitions[0].base, 0x7fff);
+        ck_assert_int_eq(file.partitions[0].members[0].membership, MEMBERSHIP_LIMITED);
+        ck_assert_str_eq(file.partitions[1].name, "p");
+        ck_assert(file.partitions[1].index0);
+        ck_assert_uint_eq(file.partitions[1].n_members, 1);
+        ck_assert_int_eq(file.partitions[1].members[0].membership, MEMBERSHIP_BOTH);
+        ck_assert_str_eq(file.partitions[1].members[0].label, "node1 mlx5_0/1");
+        ck_assert_uint_eq(file.partitions[1].ipoib->broadcast.mtu, 5);
+        ck_assert_uint_eq(file.partitions[1].ipoib->broadcast.rate, 2);
+}
+END_TEST
+
+START_TEST(test_opensm_conf)
+{
+        static const char text[] = "# comment\nallow_both_pkeys TRUE\n qos\ttrue\nm_key 0xdeadbeef\nm_key_protection_level 2\n"
+                                   "partition_config_file \"/a b\" # x\nno_such_option 5\nsa_key 2\npart_enforce in\n"
+                                   "keep_pkey_indexes FALSE\nm_key bad\nm_key_protection_level 4\n";
+        struct opensm_conf c;
+
+        ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", text, strlen(text), &findings, &c), 0);
+        ck_assert(c.allow_both_pkeys && !c.qos && !c.keep_pkey_indexes && !c.sm_key_is_default);
+        ck_assert_uint_eq(c.m_key, 0xdeadbeef);
+        ck_assert_uint_eq(c.m_key_protection_level, 2);
+        ck_assert_str_eq(c.partition_config_file, "/a b");
+        ck_assert_str_eq(c.part_enforce, "in");
+        ck_assert_uint_eq(findings.n, 3);
+        ck_assert_int_eq(findings.items[0].code, FINDING_OPENSM_CONF);
+        expect_text(findings.items[0].text, "'true' is taken for FALSE");
+        ck_assert_uint_eq(findings.items[0].where.line, 3);
+        ck_assert_ptr_null(strstr(findings.items[1].text, "bad"));
+        ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", NULL, 0, &findings, &c), 0);
+        ck_assert(!c.allow_both_pkeys && c.keep_pkey_indexes && c.sm_key_is_default);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("partitions_file");
+        TCase *c = tcase_create("all");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, test_render);
+        tcase_add_test(c, test_render_ipoib);
+        tcase_add_test(c, test_both_needs_the_option);
+        tcase_add_test(c, test_recognise);
+        tcase_add_test(c, test_from_desired);
+        tcase_add_test(c, test_opensm_conf);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

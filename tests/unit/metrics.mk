@@ -1,0 +1,6 @@
+# unit tests of src/metrics
+check_PROGRAMS += check_metrics
+TESTS += check_metrics
+check_metrics_SOURCES = tests/unit/check_metrics.c
+check_metrics_LDADD = $(TEST_LIBS)
+EXTRA_DIST += tests/unit/metrics.prom

@@ -1,0 +1,5 @@
+# unit tests of src/opensm
+check_PROGRAMS += check_partitions_file
+TESTS += check_partitions_file
+check_partitions_file_SOURCES = tests/unit/check_partitions_file.c tests/unit/policy_fixture.h
+check_partitions_file_LDADD = $(TEST_LIBS)
