@@ -8,7 +8,8 @@
 #define REFRESH          (600 * USEC_PER_SEC)
 #define FIRST_WAIT       (5 * USEC_PER_SEC)
 #define LONGEST_WAIT     REFRESH
-#define RETRIES_TO_LEAVE 2   /* of what is taken back: if that is lost, notices come twice until the SA forgets us */
+#define RETRIES_TO_LEAVE 2   /* of what is taken back ... */
+#define ROUNDS_TO_LEAVE  5   /* ... and in so many rounds: nobody answers for ever to a wrong SM_Key */
 #define RECENT           256 /* Reports that are remembered, to know them again ... */
 #define RECENT_FOR       (30 * USEC_PER_SEC) /* ... for so long: an SA gives up after some tries, a second or so apart */
 
@@ -32,6 +33,13 @@ static const struct inform_info kinds[N_KINDS] = {
         [KIND_SECURITY] = { INFORM_ANY, INFORM_TYPE_SECURITY, true },
 };
 
+/* What the SA has, or may have, for us: its answer may be lost. */
+struct held {
+        bool is;
+        uint64_t key;      /* with which it was asked for; without it, it is not taken back */
+        unsigned n_leaves; /* times that nobody answered when it was to be taken back */
+};
+
 struct recent {
         struct mad_frame frame;
         usec_t when;
@@ -44,7 +52,7 @@ struct notices {
         /* A round: all that is wanted, then what is not wanted any more. */
         unsigned wanted;      /* kinds: BY_NUMBER or BY_TYPE */
         unsigned settled;     /* kinds that this round is done with */
-        unsigned held;        /* kinds that the SA has, or may have, for us */
+        struct held held[N_KINDS];
         usec_t next_at, wait;
 
         /* The request under way. */
@@ -53,7 +61,8 @@ struct notices {
         uint64_t expected;
         enum kind kind;
         struct inform_info asked;
-        bool was_held;
+        uint64_t key;
+        bool was_held;        /* before it */
 
         struct recent recent[RECENT]; /* a ring */
         unsigned n_recent;            /* ever */
@@ -96,18 +105,29 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         n->expected = 0;
         n->wait = 0;
         if (moved)
-                n->held = 0;
+                memset(n->held, 0, sizeof(n->held));
         n->status.mad_status = 0;
         n->status.key_unanswered = false;
         n->status.state = is_there ? NOTICES_SUBSCRIBING : NOTICES_OFF;
         begin_round(n, is_there ? now : USEC_INFINITY, BY_NUMBER);
 }
 
+/* Taken back is what is not wanted any more. */
+static unsigned unwanted(const struct notices *n)
+{
+        unsigned ret = 0;
+
+        for (enum kind k = 0; k < N_KINDS; k++)
+                if (n->held[k].is && !(n->wanted & BIT(k)))
+                        ret |= BIT(k);
+        return ret;
+}
+
 /* What to do next in this round; N_KINDS: it is over. */
 static enum kind next_kind(const struct notices *n, bool *ret_subscribe)
 {
         unsigned want = n->wanted & ~n->settled;
-        unsigned todo = want ? want : n->held & ~n->wanted & ~n->settled;
+        unsigned todo = want ? want : unwanted(n) & ~n->settled;
 
         *ret_subscribe = want != 0;
         for (enum kind k = 0; k < N_KINDS; k++)
@@ -116,11 +136,18 @@ static enum kind next_kind(const struct notices *n, bool *ret_subscribe)
         return N_KINDS;
 }
 
+static uint64_t key_for(const struct notices *n, enum kind kind, bool subscribe)
+{
+        if (!subscribe)
+                return n->held[kind].key;
+        return n->status.key_unanswered ? 0 : n->sa.sm_key;
+}
+
 static bool next(void *state, usec_t now, struct mad_request *ret)
 {
         struct notices *n = state;
+        struct held *held;
         bool subscribe;
-        uint64_t key;
         enum kind kind;
 
         if (n->in_flight || now < n->next_at)
@@ -128,14 +155,15 @@ static bool next(void *state, usec_t now, struct mad_request *ret)
         kind = next_kind(n, &subscribe);
         if (kind == N_KINDS)
                 return false;
+        held = &n->held[kind];
         n->kind = kind;
+        n->key = key_for(n, kind, subscribe);
+        n->was_held = held->is;
+        if (!held->is)
+                *held = (struct held) { .is = true, .key = n->key };
         n->asked = kinds[kind];
         n->asked.subscribe = subscribe;
-        n->was_held = n->held & BIT(kind);
-        n->held |= BIT(kind);
-        /* what is taken back was asked for with the key */
-        key = subscribe && n->status.key_unanswered ? 0 : n->sa.sm_key;
-        inform_info_request(&n->asked, n->sa.lid, n->sa.sl, key, ret);
+        inform_info_request(&n->asked, n->sa.lid, n->sa.sl, n->key, ret);
         ret->cookie = n->expected = ++n->cookie;
         ret->retries = subscribe ? STAGE_RETRIES : RETRIES_TO_LEAVE;
         n->in_flight = true;
@@ -176,7 +204,7 @@ static void settle(struct notices *n, usec_t now)
 static void refused(struct notices *n, usec_t now, uint16_t mad_status)
 {
         if (!n->was_held)
-                n->held &= ~BIT(n->kind);
+                n->held[n->kind].is = false;
         if (n->wanted == BY_NUMBER)
                 begin_round(n, now, BY_TYPE);
         else
@@ -197,10 +225,12 @@ static void subscribe_ended(struct notices *n, usec_t now, const struct mad_resu
 {
         switch (result->outcome) {
         case MAD_ANSWERED:
-                if (inform_info_is_taken(&n->asked, result->data))
+                if (inform_info_is_taken(&n->asked, result->data)) {
+                        n->held[n->kind] = (struct held) { .is = true, .key = n->key };
                         settle(n, now);
-                else
+                } else {
                         refused(n, now, 0);
+                }
                 break;
         case MAD_REFUSED:
                 refused(n, now, result->mad_status);
@@ -213,11 +243,13 @@ static void subscribe_ended(struct notices *n, usec_t now, const struct mad_resu
         }
 }
 
-/* Refused: the SA had forgotten it. Unanswered: next time, but if our SM_Key is wrong it never took anything. */
+/* Refused: the SA had forgotten it. Unanswered: the next time. */
 static void leave_ended(struct notices *n, usec_t now, const struct mad_result *result)
 {
-        if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED || n->status.key_unanswered)
-                n->held &= ~BIT(n->kind);
+        struct held *held = &n->held[n->kind];
+
+        if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED || ++held->n_leaves == ROUNDS_TO_LEAVE)
+                held->is = false;
         settle(n, now);
 }
 

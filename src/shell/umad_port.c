@@ -19,6 +19,7 @@
 #define BATCH             256  /* frames for which the event is rung once */
 #define POLL_MSEC         20   /* how soon the thread sees that it shall end */
 #define LISTEN_MSEC       250  /* the same, while it only listens for what may come unasked */
+#define MGMT_CLASS_OFFSET 1
 #define GSI_QPN           1
 #define GSI_Q_KEY         0x80010000 /* IBA 1.5, 10.2.5: the well known Q_Key of QP 1 */
 #define QUIET_POLLS       50   /* polls without anything to wait for, before the thread goes to sleep */
@@ -78,6 +79,16 @@ static void sleep_msec(unsigned msec)
         (void) nanosleep(&t, NULL);
 }
 
+/* On a wire every MAD has 256 bytes. ibsim hands over so many as were given to it, and OpenSM gives it no more of an SA's answer than the
+ * data that it has: what is behind is 0, as a kernel would have sent it. */
+static void fill_up(struct received *r)
+{
+        if (r->length < IB_SA_DATA_OFFS || r->mad[MGMT_CLASS_OFFSET] != IB_SA_CLASS)
+                return;
+        memset(r->mad + r->length, 0, MAD_SIZE - r->length);
+        r->length = MAD_SIZE;
+}
+
 static bool ring_put(struct mad_port *p, const void *umad, size_t length)
 {
         const ib_mad_addr_t *from = umad_get_mad_addr((void *) umad);
@@ -88,6 +99,7 @@ static bool ring_put(struct mad_port *p, const void *umad, size_t length)
                 return false; /* as if the fabric had lost it */
         r->length = (uint16_t) MIN(length, (size_t) MAD_SIZE);
         memcpy(r->mad, umad_get_mad((void *) umad), r->length);
+        fill_up(r);
         r->lid.v = be16toh(from->lid);
         r->sl = from->sl;
         atomic_store_explicit(&p->tail, tail + 1, memory_order_release);

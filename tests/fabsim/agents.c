@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The agents of a node: SMA and PMA, from bytes to bytes. */
+/* The agents of a node: SMA and PMA, from bytes to bytes (the SA: sa.c). */
 
 #include <infiniband/mad.h>
 #include <string.h>
@@ -318,6 +318,8 @@ bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const s
         *ret = *frame;
         class = mad_get_field(mad, 0, IB_MAD_MGMTCLASS_F);
         directed = class == IB_SMI_DIRECT_CLASS;
+        if (class == IB_SA_CLASS)
+                return at.node == f->sm.node && at.port == f->sm.port && fabsim_sa_answer(f, frame, ret);
         q.method = mad_get_field(mad, 0, IB_MAD_METHOD_F);
         q.modifier = mad_get_field(mad, 0, IB_MAD_ATTRMOD_F);
         q.data = mad + (class == PMA_CLASS ? PMA_DATA : IB_SMP_DATA_OFFS);

@@ -7,6 +7,8 @@
  *     frame in --fabsim_route--> place, hops --fabsim_answer--> frame out
  *     packet(a, b, P_Key) --fabsim_send_packet--> passed or refused; counters and notices as hardware moves them
  *
+ *     Report <--fabsim_sa_next_report-- notices of traps 257 and 259, for whom subscribed
+ *
  * The hardware's side of pkeyd's world, and nothing of pkeyd's own ideas: what a table lets through is decided here from
  * the entries themselves, so that the promises can be checked against it. Bytes are coded by libibmad.
  *
@@ -21,6 +23,8 @@
 #define FABSIM_MAX_PORTS   16
 #define FABSIM_MAX_ENTRIES 128
 #define FABSIM_MAX_NOTICES 64
+#define FABSIM_MAX_SUBSCRIPTIONS 8
+#define FABSIM_MAX_REPORTS 64
 
 struct fabsim_port {
         struct guid guid;               /* endports */
@@ -67,12 +71,39 @@ struct fabsim_place {
         uint8_t port;                   /* the port it came in by; 0 on a switch */
 };
 
+/* A subscription of f->self, by trap number and type; 0xffff: any. */
+struct fabsim_subscription {
+        uint16_t trap, type;
+};
+
+/* On its way until it is answered. */
+struct fabsim_report {
+        struct mad_frame frame;
+        usec_t next_at;
+        unsigned tries;                 /* left; 0: a free place */
+};
+
+/* The subnet administrator, at f->sm. */
+struct fabsim_sa {
+        uint64_t key;                   /* a request with another one than this or 0 has no answer */
+        bool distrusts;                 /* without the key no subscription to traps 256 to 259 by number */
+        bool lacks_subscriptions;       /* it does not know InformInfo */
+        struct fabsim_subscription subscriptions[FABSIM_MAX_SUBSCRIPTIONS];
+        unsigned n_subscriptions;
+        unsigned n_seen;                /* notices of the fabric */
+        struct fabsim_report reports[FABSIM_MAX_REPORTS];
+        uint64_t next_tid;
+        unsigned n_given_up;            /* Reports that nobody answered */
+        unsigned n_asked, n_refused;    /* InformInfos */
+};
+
 struct fabsim {
         struct fabsim_node nodes[FABSIM_MAX_NODES];
         unsigned n_nodes;
         struct fabsim_place self, sm;   /* endports */
         struct fabsim_notice notices[FABSIM_MAX_NOTICES]; /* a ring: the oldest fall out */
         unsigned n_notices;             /* all that were raised */
+        struct fabsim_sa sa;
 };
 
 /* Everything down, no node. */
@@ -107,6 +138,15 @@ bool fabsim_route(const struct fabsim *f, const struct mad_frame *frame, struct 
  * it does not speak). */
 bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const struct mad_frame *frame,
                    struct mad_frame *ret);
+
+/* sa.c. The SA forgets who subscribed, and what it had still to report. */
+void fabsim_sa_restart(struct fabsim *f);
+/* The next Report to f->self that is due. The SA turns each notice that the fabric raised meanwhile into one for each subscription
+ * that it fits, sends it again until it is answered, and gives up after some tries. */
+bool fabsim_sa_next_report(struct fabsim *f, usec_t now, struct mad_frame *ret);
+usec_t fabsim_sa_due(const struct fabsim *f);
+/* What it answers; fabsim_answer asks it. */
+bool fabsim_sa_answer(struct fabsim *f, const struct mad_frame *frame, struct mad_frame *ret);
 
 /* The P_Key table that a SubnSet or SubnGet(P_KeyTable) with this modifier means there; NULL: no such. */
 struct fabsim_port *fabsim_table_at(struct fabsim *f, struct fabsim_place at, uint32_t modifier, uint16_t *ret_block);

@@ -1,11 +1,17 @@
 # tests/fabsim: a fabric that we command, and the core run against it in virtual time.
-FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c
+FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c tests/fabsim/sa.c
 
 if HAVE_CHECK
 check_PROGRAMS += check_fabsim
 TESTS += check_fabsim
 check_fabsim_SOURCES = tests/fabsim/check_fabsim.c $(FABSIM_FABRIC)
 check_fabsim_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_fabsim_notices
+TESTS += check_fabsim_notices
+check_fabsim_notices_SOURCES = tests/fabsim/check_fabsim_notices.c tests/fabsim/events.c tests/fabsim/events.h \
+	tests/fabsim/prng.h $(FABSIM_FABRIC)
+check_fabsim_notices_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += check_small
 TESTS += check_small

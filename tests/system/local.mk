@@ -10,6 +10,7 @@ SYSTEM_TESTS = \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
 	tests/system/test_promises.py \
+	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py
 
 SYSTEM_MODULES = \
@@ -28,6 +29,11 @@ tests_system_setpkey_SOURCES = tests/system/setpkey.c
 tests_system_setpkey_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IBUMAD_CFLAGS)
 tests_system_setpkey_LDFLAGS =
 tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
+
+# This one is pkeyd's own code, without the rest of pkeyd.
+check_PROGRAMS += tests/system/subscribe
+tests_system_subscribe_SOURCES = tests/system/subscribe.c
+tests_system_subscribe_LDADD = libpkeyd-shell.la
 
 # Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
 check_DATA += tests/system/madtrace.so

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * subscribe [SM_KEY]
+ *
+ * What pkeyd asks a subnet administrator, on the port that pkeyd would use: the first P_Key block of this port as the SA has it, then a
+ * subscription to notices. Prints one JSON object: how the record ended and what it held, how the subscription stands once
+ * it is no longer under way.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "notices/notices.h"
+#include "shell/fabric.h"
+
+#define LOOK_AGAIN (20 * USEC_PER_MSEC)
+
+/* A stage that asks for one record. */
+struct question {
+        struct mad_request request;
+        struct mad_result result;
+        bool asked, answered;
+};
+
+static bool question_next(void *state, struct mad_request *ret)
+{
+        struct question *q = state;
+
+        if (q->asked)
+                return false;
+        q->asked = true;
+        *ret = q->request;
+        return true;
+}
+
+static void question_result(void *state, const struct mad_result *result)
+{
+        struct question *q = state;
+
+        q->result = *result;
+        q->answered = true;
+}
+
+static bool question_done(const void *state)
+{
+        return ((const struct question *) state)->answered;
+}
+
+static void question_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        *ret_done = ((const struct question *) state)->answered;
+        *ret_total = 1;
+}
+
+static void on_done(int r, void *userdata)
+{
+        *(int *) userdata = r;
+}
+
+static int ask_record(struct fabric *fabric, const struct notices_sa *sa)
+{
+        struct p_key_record which = { .lid = fabric_local_port(fabric)->lid }, record;
+        struct question q = {};
+        struct mad_stage stage = { &q, question_next, question_result, question_done, question_progress };
+        int r, told = 1;
+
+        p_key_record_request(&which, sa->lid, sa->sl, sa->sm_key, &q.request);
+        q.request.retries = 2;
+        r = fabric_run(fabric, &stage, on_done, &told);
+        if (r >= 0)
+                r = fabric_wait(fabric, NULL, NULL);
+        if (r < 0)
+                return r;
+        p_key_record_decode(q.result.data, &record);
+        printf("{\"record\": \"%s\", \"record_status\": %u, \"lid\": %u, \"entries\": [", mad_outcome_to_string(q.result.outcome),
+               q.result.mad_status, record.lid.v);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                printf("%s%u", i ? ", " : "", record.entries[i].v);
+        printf("], ");
+        return 0;
+}
+
+/* Ends the loop when the subscription has come to something. */
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct notices_status status;
+
+        notices_get_status(userdata, &status);
+        if (status.state != NOTICES_SUBSCRIBING)
+                return sd_event_exit(sd_event_source_get_event(source), 0);
+        (void) sd_event_source_set_time(source, usec + LOOK_AGAIN);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int subscribe(sd_event *event, struct fabric *fabric, struct notices *notices, const struct notices_sa *sa)
+{
+        struct mad_side_stage side = notices_stage(notices);
+        struct notices_status s;
+        uint64_t now;
+        int r;
+
+        r = sd_event_now(event, CLOCK_MONOTONIC, &now);
+        if (r < 0)
+                return r;
+        notices_set_sa(notices, now, sa, false);
+        r = fabric_set_sides(fabric, &side, 1);
+        r = r < 0 ? r : sd_event_add_time(event, NULL, CLOCK_MONOTONIC, now, 0, on_time, notices);
+        r = r < 0 ? r : sd_event_loop(event);
+        (void) fabric_set_sides(fabric, NULL, 0);
+        if (r < 0)
+                return r;
+        notices_get_status(notices, &s);
+        printf("\"state\": %d, \"subscribed\": %s, \"by_type\": %s, \"key_unanswered\": %s, \"status\": %u}\n", (int) s.state,
+               s.state == NOTICES_SUBSCRIBED ? "true" : "false", s.by_type ? "true" : "false",
+               s.key_unanswered ? "true" : "false", s.mad_status);
+        return 0;
+}
+
+static int run(sd_event *event, uint64_t sm_key)
+{
+        struct settings settings = { .timeout = USEC_PER_SEC / 10, .window = 16 };
+        _cleanup_(notices_free_p) struct notices *notices = notices_new();
+        _cleanup_(fabric_free_p) struct fabric *fabric = NULL;
+        struct notices_sa sa = { .sm_key = sm_key };
+        int r, sa_error;
+
+        if (!notices)
+                return -1;
+        r = fabric_new(event, &settings, &fabric);
+        if (r < 0)
+                return r;
+        fabric_discover_apart(fabric);
+        sa.lid = fabric_local_port(fabric)->sm_lid;
+        r = fabric_use_gsi(fabric, true, &sa_error);
+        r = r < 0 ? r : sa_error;
+        r = r < 0 ? r : ask_record(fabric, &sa);
+        return r < 0 ? r : subscribe(event, fabric, notices, &sa);
+}
+
+int main(int argc, char **argv)
+{
+        sd_event *event = NULL;
+        int r;
+
+        r = sd_event_new(&event);
+        r = r < 0 ? r : run(event, argc > 1 ? strtoull(argv[1], NULL, 0) : 0);
+        (void) sd_event_unref(event);
+        if (r < 0)
+                fprintf(stderr, "subscribe: error %d\n", -r);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
