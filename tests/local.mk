@@ -24,6 +24,7 @@ include tests/unit/watch.mk
 include tests/unit/notices.mk
 include tests/unit/kernel.mk
 include tests/unit/shell.mk
+include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk
 endif

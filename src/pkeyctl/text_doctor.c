@@ -27,31 +27,26 @@ static unsigned line_width(void)
         return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
 }
 
-/* A paragraph behind a label, broken at blanks. A word that is longer than a line has one for itself, or what there is of a
- * list is broken behind a comma. */
+/* A paragraph behind a label, broken at blanks and, for lists, behind commas. */
 static void print_wrapped(const char *label, const char *text, unsigned width)
 {
-        unsigned column = INDENT;
+        unsigned column = INDENT, gap = 0;
 
         printf("  %-*s", INDENT - 2, label);
-        for (const char *word = text; *word;) {
-                size_t n = strcspn(word, " ,");
+        while (*text) {
+                unsigned n = (unsigned) strcspn(text, " ,");
 
-                n += word[n] == ',';
-                if (column > INDENT && column + n > width) {
+                n += text[n] == ',';
+                if (column > INDENT && column + gap + n > width) {
                         printf("\n%*s", INDENT, "");
                         column = INDENT;
+                        gap = 0;
                 }
-                fwrite(word, 1, n, stdout);
-                column += (unsigned) n;
-                word += n;
-                if (*word != ' ')
-                        continue;
-                word++;
-                if (column + 1 + strcspn(word, " ,") <= width)
-                        column += (unsigned) printf(" ");
-                else
-                        column = width;
+                printf("%*s%.*s", (int) gap, "", (int) n, text);
+                column += gap + n;
+                text += n;
+                gap = (unsigned) strspn(text, " ");
+                text += gap;
         }
         putchar('\n');
 }

@@ -3,6 +3,7 @@ SYSTEM_TESTS = \
 	tests/system/test_apply.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
+	tests/system/test_doctor.py \
 	tests/system/test_harness.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
