@@ -79,12 +79,9 @@ static void diagnose_opensm(struct diagnosis_list *l)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
                               "OpenSM drops %s and opens the fabric", o->path);
         else
-                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %s (%u place%s)", o->path, odd.n, plural(odd.n));
-        if (!o->should_be_ours || o->owner == DOCTOR_OPENSM_OURS || o->owner == DOCTOR_OPENSM_UNKNOWN)
-                return;
-        diagnosis_add(l, DIAGNOSIS_OPENSM_NOT_OURS, &file,
-                      o->owner == DOCTOR_OPENSM_EDITED ? "somebody changed the file that pkeyd wrote for OpenSM"
-                                                       : "pkeyd did not write the file that it is to write for OpenSM");
+                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n, plural(odd.n));
+        if (o->is_edited)
+                diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
 }
 
 void diagnose_host(struct diagnosis_list *l)

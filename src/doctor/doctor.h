@@ -72,20 +72,12 @@ struct doctor_lines {
         uint32_t n;
 };
 
-/* What OpenSM is told. */
-enum doctor_opensm_owner {
-        DOCTOR_OPENSM_UNKNOWN,  /* nobody wants to know */
-        DOCTOR_OPENSM_FOREIGN,  /* the file is not pkeyd's */
-        DOCTOR_OPENSM_EDITED,   /* it was, and was changed */
-        DOCTOR_OPENSM_OURS,
-};
-
+/* OpenSM's partitions.conf on this host. */
 struct doctor_opensm {
-        const char *path;           /* partitions.conf; NULL: there is none to look at */
-        bool discarded;             /* OpenSM drops the whole file */
-        struct doctor_lines odd;    /* where it does what the author hardly meant, or why it drops the file */
-        bool should_be_ours;        /* the settings say that pkeyd writes it */
-        enum doctor_opensm_owner owner;
+        const char *path;        /* NULL: there is none to look at */
+        bool discarded;          /* OpenSM drops the whole file */
+        struct doctor_lines odd; /* where it does what the author hardly meant, or why it drops the file */
+        bool is_edited;          /* pkeyd wrote it, and it is not what pkeyd wrote any more */
 };
 
 struct doctor_host {

@@ -7,6 +7,7 @@
 #include "ib/sa.h"
 
 #define MAX_TIMEOUTS_IN_A_ROW 2
+#define SA_RETRIES            2 /* an SA that has a key of its own passes over another one in silence */
 
 enum question {
         ASK_PORT_INFO,
@@ -198,7 +199,7 @@ static bool probe_next(void *state, struct mad_request *ret)
         else
                 make_smp(p, c, subject, ret);
         ret->cookie = make_cookie(c, subject);
-        ret->retries = p->options.retries;
+        ret->retries = c->question == ASK_SA ? MIN(p->options.retries, SA_RETRIES) : p->options.retries;
         return true;
 }
 

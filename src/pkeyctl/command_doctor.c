@@ -3,10 +3,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "opensm/opensm_conf.h"
+#include "opensm/partitions_conf.h"
+#include "opensm/partitions_file.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "shell/file.h"
 #include "shell/verbs_port.h"
+
+#define DEFAULT_OPENSM_CONF     "/etc/opensm/opensm.conf"
+#define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
 /* A port that does not answer is a diagnosis, not worth waiting for as long as one whose table shall be written. */
 #define PROBE_RETRIES 3
@@ -52,10 +59,10 @@ static struct doctor_file look_at_file(struct context *ctx, const char *path)
         return f;
 }
 
-/* "partitions.yaml:14:7: the sentence" of all findings that are of this severity and about this file, or (file NULL) about
- * whatever else. They are taken, and not told a second time. */
-static int take_findings(struct context *ctx, enum finding_severity severity, const char *file, const char *not_file,
-                         struct doctor_lines *ret)
+/* "partitions.yaml:14:7: the sentence" of all findings from one severity to another that are about this file (NULL: any),
+ * and not about that (NULL: whatever it is). */
+static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
+                         const char *not_file, struct doctor_lines *ret)
 {
         const char **items = arena_new_array(ctx->arena, const char *, ctx->findings.n);
         uint32_t n = 0;
@@ -66,7 +73,7 @@ static int take_findings(struct context *ctx, enum finding_severity severity, co
                 const struct finding *f = &ctx->findings.items[i];
                 const struct location *w = &f->where;
 
-                if (f->severity != severity || (file && (!w->file || strcmp(w->file, file) != 0)) ||
+                if (f->severity < least || f->severity > most || (file && (!w->file || strcmp(w->file, file) != 0)) ||
                     (not_file && w->file && strcmp(w->file, not_file) == 0))
                         continue;
                 if (w->file && w->line > 0)
@@ -82,6 +89,7 @@ static int take_findings(struct context *ctx, enum finding_severity severity, co
         return 0;
 }
 
+/* What was taken is not told a second time. */
 static int forget_findings(struct context *ctx)
 {
         bool lost = ctx->findings.out_of_memory;
@@ -102,9 +110,9 @@ static int read_files(struct context *ctx, const char *argument, struct doctor_h
                 return r;
         host->settings_file = look_at_file(ctx, settings);
         host->policy_file = look_at_file(ctx, policy);
-        r = take_findings(ctx, FINDING_ERROR, settings, NULL, &host->settings_errors);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, NULL, &host->settings_errors);
         if (r >= 0)
-                r = take_findings(ctx, FINDING_ERROR, NULL, settings, &host->policy_errors);
+                r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, settings, &host->policy_errors);
         return r < 0 ? r : forget_findings(ctx);
 }
 
@@ -133,6 +141,61 @@ static int look_at_state(struct context *ctx, struct doctor_host *host)
                 return host->state_dir.error ? 0 : -ENOMEM;
         }
         return 0;
+}
+
+/* Read as OpenSM would read it. */
+static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
+{
+        struct partitions_conf *conf = NULL;
+        const char *bytes;
+        size_t n;
+        int r;
+
+        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r >= 0) {
+                ret->is_edited = partitions_file_recognise(bytes, n, NULL) == PARTITIONS_FILE_EDITED;
+                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
+        }
+        ret->discarded = conf && conf->discarded;
+        return r;
+}
+
+/* Without a file its defaults hold; one that was named has to be there. */
+static int read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
+{
+        const char *path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF, *bytes;
+        size_t n;
+        int r;
+
+        opensm_conf_default(ret);
+        if (!ctx->options->opensm_config && access(path, F_OK) < 0)
+                return 0;
+        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
+/* OpenSM's own files, where it has them on this host. */
+static int look_at_opensm(struct context *ctx, struct doctor_host *host)
+{
+        struct doctor_opensm *o = &host->opensm;
+        struct opensm_conf conf;
+        const char *path;
+        int r;
+
+        r = read_opensm_conf(ctx, &conf);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        path = r == 0 && conf.partition_config_file ? conf.partition_config_file : DEFAULT_PARTITIONS_CONF;
+        if (r == 0 && access(path, F_OK) == 0) {
+                o->path = path;
+                r = read_partitions_conf(ctx, path, o);
+                if (r < 0 && r != -EBADMSG)
+                        return r;
+        }
+        r = take_findings(ctx, FINDING_WARNING, FINDING_ERROR, NULL, NULL, &o->odd);
+        if (!o->path && o->odd.n > 0)
+                o->path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF;
+        return r < 0 ? r : forget_findings(ctx);
 }
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
@@ -184,9 +247,9 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         resolved = pipeline_resolve(ctx);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
-        r = take_findings(ctx, FINDING_ERROR, NULL, NULL, &facts->host.policy_errors);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &facts->host.policy_errors);
         if (r >= 0)
-                r = take_findings(ctx, FINDING_WARNING, NULL, NULL, &facts->host.policy_warnings);
+                r = take_findings(ctx, FINDING_WARNING, FINDING_WARNING, NULL, NULL, &facts->host.policy_warnings);
         if (r >= 0)
                 r = forget_findings(ctx);
         if (r < 0 || resolved < 0)
@@ -244,7 +307,7 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
 static int take_secrets(struct context *ctx, struct doctor_host *host)
 {
         return ctx->settings.m_key_file && !ctx->fabric
-                       ? take_findings(ctx, FINDING_ERROR, ctx->settings.m_key_file, NULL, &host->secret_errors)
+                       ? take_findings(ctx, FINDING_ERROR, FINDING_ERROR, ctx->settings.m_key_file, NULL, &host->secret_errors)
                        : 0;
 }
 
@@ -259,6 +322,9 @@ int command_doctor(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         r = look_at_state(ctx, &facts.host);
+        if (r < 0)
+                return r;
+        r = look_at_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
         r = look_at_fabric(ctx, &facts);

@@ -37,7 +37,7 @@ static const char help_tail[] =
                 "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
                 "      --topology FILE  check, import, export: this output of ibnetdiscover for a fabric\n"
                 "      --opensm-config FILE\n"
-                "                       import, export: opensm.conf, for allow_both_pkeys\n"
+                "                       import, export, doctor: opensm.conf\n"
                 "      --output FILE    import, export: write there, and not over a file that is there\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
@@ -102,8 +102,8 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
         if (o->topology && c->run != command_check && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
-        if (o->opensm_config && !converts)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import and export only");
+        if (o->opensm_config && !converts && c->run != command_doctor)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import, export and doctor only");
         if (o->output && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--output is for import and export only");
         if (o->yes && c->run != command_apply)
