@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *plural(uint64_t n)
+const char *diagnosis_plural(uint64_t n)
 {
         return n == 1 ? "" : "s";
 }
@@ -22,7 +22,7 @@ const char *diagnosis_text(struct diagnosis_list *l, const char *format, ...)
         return "";
 }
 
-bool is_host_port(const struct subnet *s, uint32_t port)
+bool diagnosis_is_host_port(const struct subnet *s, uint32_t port)
 {
         const struct subnet_port *p = &s->ports[port];
         const struct subnet_node *node = subnet_port_node(s, p);
@@ -34,9 +34,9 @@ void places_begin(struct diagnosis_list *l, struct places *p)
 {
         uint32_t n_ports = l->facts->subnet ? l->facts->subnet->n_ports : 0;
 
-        *p = (struct places) {
-                .items = arena_new_array(l->arena, struct diagnosis_place, DOCTOR_MAX_PLACES),
-                .ports = arena_new_array(l->arena, uint32_t, n_ports),
+        *p = (struct places){
+                        .items = arena_new_array(l->arena, struct diagnosis_place, DOCTOR_MAX_PLACES),
+                        .ports = arena_new_array(l->arena, uint32_t, n_ports),
         };
         if (!p->items || !p->ports)
                 l->out_of_memory = true;
@@ -47,7 +47,7 @@ static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const
         if (l->out_of_memory)
                 return;
         if (p->n < DOCTOR_MAX_PLACES)
-                p->items[p->n] = (struct diagnosis_place) { port, text };
+                p->items[p->n] = (struct diagnosis_place){port, text};
         p->has_texts |= *text != '\0';
         p->n++;
 }
@@ -65,7 +65,8 @@ void places_add_text(struct diagnosis_list *l, struct places *p, const char *tex
         p->has_texts = true;
 }
 
-void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format, ...)
+void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format,
+                   ...)
 {
         struct diagnosis *d = &l->items[code];
         const char *title;
@@ -80,7 +81,7 @@ void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const str
                 l->out_of_memory = true;
                 return;
         }
-        *d = (struct diagnosis) { .code = code, .title = title };
+        *d = (struct diagnosis){.code = code, .title = title};
         l->is_set[code] = true;
         if (!places)
                 return;

@@ -33,12 +33,12 @@ void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const str
         __attribute__((format(printf, 4, 5)));
 
 /* "s" unless n is 1. */
-const char *plural(uint64_t n);
+const char *diagnosis_plural(uint64_t n);
 /* Text in the list's arena; "" (and out_of_memory) if there is none. */
 const char *diagnosis_text(struct diagnosis_list *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* True for an endport of a host: not of a switch, not one inside of a switch (an Aggregation Node). */
-bool is_host_port(const struct subnet *s, uint32_t port);
+bool diagnosis_is_host_port(const struct subnet *s, uint32_t port);
 
 void diagnose_protection(struct diagnosis_list *l); /* M_Keys, SA, SMs */
 void diagnose_tables(struct diagnosis_list *l);     /* what stands in P_Key tables, who enforces them */

@@ -14,15 +14,15 @@ static struct places lines(struct diagnosis_list *l, const struct doctor_lines *
 static void diagnose_files(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
-        const struct doctor_file *const files[] = { &h->settings_file, &h->policy_file, &h->state_dir };
+        const struct doctor_file *const files[] = {&h->settings_file, &h->policy_file, &h->state_dir};
         struct places changeable;
 
         places_begin(l, &changeable);
         for (size_t i = 0; i < ELEMENTS(files); i++)
                 if (files[i]->path && files[i]->exists && files[i]->changeable)
                         places_add_text(l, &changeable, files[i]->path);
-        diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable, "%u of pkeyd's files can be changed by others than root",
-                      changeable.n);
+        diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
+                      "%u of pkeyd's files can be changed by others than root", changeable.n);
 }
 
 static void diagnose_settings(struct diagnosis_list *l)
@@ -31,7 +31,7 @@ static void diagnose_settings(struct diagnosis_list *l)
         struct places errors = lines(l, &h->settings_errors), secrets = lines(l, &h->secret_errors);
 
         diagnosis_add(l, DIAGNOSIS_SETTINGS_REFUSED, &errors, "the settings are refused (%u error%s)", errors.n,
-                      plural(errors.n));
+                      diagnosis_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_SECRET_REFUSED, &secrets, "a key file is refused");
         if (errors.n == 0 && l->facts->settings->mode == MODE_AUDIT)
                 diagnosis_add(l, DIAGNOSIS_MODE_AUDIT, NULL, "pkeyd only looks (mode: audit)");
@@ -42,9 +42,10 @@ static void diagnose_policy(struct diagnosis_list *l)
         const struct doctor_host *h = &l->facts->host;
         struct places errors = lines(l, &h->policy_errors), warnings = lines(l, &h->policy_warnings);
 
-        diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n, plural(errors.n));
+        diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
+                      diagnosis_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy and this fabric: %u warning%s", warnings.n,
-                      plural(warnings.n));
+                      diagnosis_plural(warnings.n));
         if (!h->policy_file.exists && errors.n == 0)
                 diagnosis_add(l, DIAGNOSIS_POLICY_NONE, NULL, "there is no policy");
 }
@@ -79,7 +80,8 @@ static void diagnose_opensm(struct diagnosis_list *l)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
                               "OpenSM drops %s and opens the fabric", o->path);
         else
-                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n, plural(odd.n));
+                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n,
+                              diagnosis_plural(odd.n));
         if (o->is_edited)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
 }

@@ -3,22 +3,25 @@
 
 #include <string.h>
 
+/* "MT4123 ConnectX6   Mellanox Technologies": a model is followed by its number. */
+static bool is_model(const char *name)
+{
+        return strncmp(name, "MT", 2) == 0 && name[2] != '\0' && strspn(name + 2, "0123456789") == strlen(name + 2);
+}
+
 /* What adapters call themselves until somebody gives them a name, and what hosts do that have none. */
 static bool is_no_name(const struct subnet_node *n)
 {
-        static const char *const names[] = { "localhost", "localhost.localdomain", "(none)", "unknown", "HCA", "InfiniHost" };
-        static const char *const phrases[] = { "Mellanox Technologies", "ConnectX", "NVIDIA Corporation", "InfiniHost" };
+        static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
+        static const char *const makes[] = {"Mellanox", "ConnectX", "NVIDIA", "InfiniHost"};
 
-        if (!*n->name)
-                return true;
         for (size_t i = 0; i < ELEMENTS(names); i++)
                 if (strcmp(n->name, names[i]) == 0)
                         return true;
-        for (size_t i = 0; i < ELEMENTS(phrases); i++)
-                if (strstr(n->description, phrases[i]))
+        for (size_t i = 0; i < ELEMENTS(makes); i++)
+                if (strncmp(n->name, makes[i], strlen(makes[i])) == 0)
                         return true;
-        return n->name[0] == 'M' && n->name[1] == 'T' && n->name[2] != '\0' &&
-               strspn(n->name + 2, "0123456789") == strlen(n->name + 2);
+        return !*n->name || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
 }
 
 /* A port to show for a node; endports come first. */
@@ -40,14 +43,15 @@ static void diagnose_nameless(struct diagnosis_list *l)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[i]);
 
-                if (!is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
+                if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
                         continue;
                 last = s->ports[i].node;
                 places_add_port(l, &nameless, i,
                                 diagnosis_text(l, "node GUID 0x%016" PRIx64 " calls itself '%s'", node->guid.v,
                                                node->description));
         }
-        diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s without a name", nameless.n, plural(nameless.n));
+        diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s without a name", nameless.n,
+                      diagnosis_plural(nameless.n));
 }
 
 /* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. */
@@ -72,9 +76,9 @@ static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t 
 {
         const struct subnet *s = l->facts->subnet;
         uint32_t port = first_port(s, b);
-        const char *text = diagnosis_text(l, "'%s%s%s': node GUIDs 0x%016" PRIx64 " and 0x%016" PRIx64, s->nodes[b].name,
-                                          *s->nodes[b].device ? " " : "", s->nodes[b].device, s->nodes[a].guid.v,
-                                          s->nodes[b].guid.v);
+        const char *text = diagnosis_text(l, "'%s%s%s': node GUIDs 0x%016" PRIx64 " and 0x%016" PRIx64,
+                                          s->nodes[b].name, *s->nodes[b].device ? " " : "", s->nodes[b].device,
+                                          s->nodes[a].guid.v, s->nodes[b].guid.v);
 
         if (port == SUBNET_NONE)
                 places_add_text(l, places, text);
@@ -104,9 +108,9 @@ static void diagnose_twins(struct diagnosis_list *l)
                 add_twins(l, s->nodes[node].type == NODE_SWITCH ? &switches : &hosts, twin, node);
         }
         diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &hosts, "%u host name%s belong%s to more than one node", hosts.n,
-                      plural(hosts.n), hosts.n == 1 ? "s" : "");
+                      diagnosis_plural(hosts.n), hosts.n == 1 ? "s" : "");
         diagnosis_add(l, DIAGNOSIS_NAME_SWITCH_TWICE, &switches, "%u switch name%s belong%s to more than one switch",
-                      switches.n, plural(switches.n), switches.n == 1 ? "s" : "");
+                      switches.n, diagnosis_plural(switches.n), switches.n == 1 ? "s" : "");
 }
 
 void diagnose_names(struct diagnosis_list *l)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "doctor/diagnose.h"
 
-/* --- M_Keys ---------------------------------------------------------------------------------------------------------- */
+/* --- M_Keys ------------------------------------------------------------------------------------------------------ */
 
 enum m_key_state {
         M_KEY_IS_ZERO,
@@ -12,8 +12,8 @@ enum m_key_state {
         M_KEY_N_STATES,
 };
 
-/* What PortInfo says (IBA 1.5, 14.2.4.1). At level 0 the M_Key is shown to everybody, at the others to who has it; where it is
- * not shown and the level is not 0 the port may have one or not. */
+/* What PortInfo says (IBA 1.5, 14.2.4.1). At level 0 the M_Key is shown to everybody, at the others to who has it;
+ * where it is not shown and the level is not 0 the port may have one or not. */
 static enum m_key_state m_key_state(const struct port_protection *p)
 {
         if (!p->m_key_is_shown)
@@ -63,7 +63,8 @@ static void diagnose_m_keys(struct diagnosis_list *l)
         diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
                       by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
         diagnosis_add(l, DIAGNOSIS_M_KEY_SHOWN, &by_state[M_KEY_IS_SHOWN],
-                      "%u of %u ports tell their M_Key to everybody (protection level 0)", by_state[M_KEY_IS_SHOWN].n, n);
+                      "%u of %u ports tell their M_Key to everybody (protection level 0)", by_state[M_KEY_IS_SHOWN].n,
+                      n);
         diagnosis_add(l, DIAGNOSIS_M_KEY_LEVEL_1, &by_state[M_KEY_IS_FIXED],
                       "the tables of %u of %u ports can be read without the M_Key (protection level 1)",
                       by_state[M_KEY_IS_FIXED].n, n);
@@ -72,10 +73,10 @@ static void diagnose_m_keys(struct diagnosis_list *l)
         diagnosis_add(l, DIAGNOSIS_PORT_SILENT, &silent, "%u of %u ports did not answer", silent.n, n);
 }
 
-/* --- the SA ---------------------------------------------------------------------------------------------------------- */
+/* --- the SA ------------------------------------------------------------------------------------------------------ */
 
-/* OpenSM passes over what has a wrong key in silence, and says no to what has none: both are an answer of a kind, but only the
- * second proves that it was there to give it. */
+/* OpenSM passes over what has a wrong key in silence, and says no to what has none: both are an answer of a kind, but
+ * only the second proves that it was there to give it. */
 static void diagnose_sa(struct diagnosis_list *l)
 {
         const struct probe_answer *known = &l->facts->probe->sa[PROBE_SA_KEY_DEFAULT];
@@ -90,7 +91,8 @@ static void diagnose_sa(struct diagnosis_list *l)
         else
                 places_add_text(l, &sm, diagnosis_text(l, "LID %u", l->facts->subnet->sm_lid.v));
         if (probe_is_answered(none))
-                diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm, "the SA shows P_Key tables to a request without an SM_Key");
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm,
+                              "the SA shows P_Key tables to a request without an SM_Key");
         else if (probe_is_answered(known))
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_DEFAULT, &sm, "the SA trusts an SM_Key of 1");
         else if (!known->asked && !none->asked)
@@ -100,15 +102,15 @@ static void diagnose_sa(struct diagnosis_list *l)
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be asked: it did not answer");
 }
 
-/* --- subnet managers ------------------------------------------------------------------------------------------------- */
+/* --- subnet managers --------------------------------------------------------------------------------------------- */
 
 static const char *describe_sm(struct diagnosis_list *l, const struct sm_info *sm)
 {
-        return diagnosis_text(l, "%s, priority %u, port GUID 0x%016" PRIx64, sm_state_to_string(sm->state), sm->priority,
-                              sm->port_guid.v);
+        return diagnosis_text(l, "%s, priority %u, port GUID 0x%016" PRIx64, sm_state_to_string(sm->state),
+                              sm->priority, sm->port_guid.v);
 }
 
-/* Ports that obey another master than this one. */
+/* A port that obeys another master than this one. What a port says that no SM has brought up yet is old. */
 static uint32_t find_other_master(const struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
@@ -116,7 +118,8 @@ static uint32_t find_other_master(const struct diagnosis_list *l)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
-                if (probe_is_answered(&p->port_info) && p->sm_lid.v != 0 && s->sm_lid.v != 0 && p->sm_lid.v != s->sm_lid.v)
+                if (s->ports[i].state >= PORT_STATE_ARMED && probe_is_answered(&p->port_info) && p->sm_lid.v != 0 &&
+                    s->sm_lid.v != 0 && p->sm_lid.v != s->sm_lid.v)
                         return i;
         }
         return SUBNET_NONE;
@@ -128,7 +131,8 @@ static void diagnose_masters(struct diagnosis_list *l, struct places *masters)
         uint32_t other = find_other_master(l);
 
         if (masters->n > 1) {
-                diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "%u subnet managers are master at the same time", masters->n);
+                diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "%u subnet managers are master at the same time",
+                              masters->n);
                 return;
         }
         if (other == SUBNET_NONE)
@@ -149,11 +153,12 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
-                if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY && p->sm.priority == m->priority)
+                if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY &&
+                    p->sm.priority == m->priority)
                         places_add_port(l, &rivals, i, describe_sm(l, &p->sm));
         }
-        diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u", rivals.n,
-                      plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
+        diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u",
+                      rivals.n, diagnosis_plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
 }
 
 static void diagnose_sms(struct diagnosis_list *l)
@@ -174,8 +179,8 @@ static void diagnose_sms(struct diagnosis_list *l)
                 master = i;
                 places_add_port(l, &masters, i, describe_sm(l, &p->sm));
         }
-        diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s with a subnet manager did not say what it is", silent.n,
-                      plural(silent.n));
+        diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s with a subnet manager did not say what it is",
+                      silent.n, diagnosis_plural(silent.n));
         if (masters.n == 0 && s->self != SUBNET_NONE && s->sm_lid.v == 0)
                 diagnosis_add(l, DIAGNOSIS_SM_NONE, NULL, "there is no subnet manager");
         if (masters.n == 1)

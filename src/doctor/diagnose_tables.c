@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_KEYS_LISTED 6
-#define LIST_SIZE       2048 /* of a list of ports of one switch, or of a few keys */
+#define LIST_SIZE 2048 /* of a list of ports of one switch, or of a few keys */
 
 /* A table as it was read, by the survey or the probe; entries NULL: it was not. */
 struct table {
@@ -18,10 +18,10 @@ static struct table table_of(const struct doctor_facts *f, uint32_t port)
         const struct observed_table *t = &f->observed->tables[port];
 
         if (t->entries && t->source == TABLE_READ)
-                return (struct table) { t->entries, t->capacity };
+                return (struct table){t->entries, t->capacity};
         if (f->probe && f->probe->ports[port].entries && probe_is_answered(&f->probe->ports[port].table))
-                return (struct table) { f->probe->ports[port].entries, f->probe->ports[port].capacity };
-        return (struct table) {};
+                return (struct table){f->probe->ports[port].entries, f->probe->ports[port].capacity};
+        return (struct table){};
 }
 
 static bool has_key(const struct p_key *keys, uint32_t n, struct p_key key)
@@ -37,7 +37,7 @@ static bool is_full_member(struct table t)
         return has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, true));
 }
 
-/* --- the default partition ------------------------------------------------------------------------------------------- */
+/* --- the default partition --------------------------------------------------------------------------------------- */
 
 /* SMs must be full members, and pkeyd's own port is. */
 static bool must_be_full(const struct doctor_facts *f, uint32_t port)
@@ -63,7 +63,7 @@ static void diagnose_default(struct diagnosis_list *l)
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 struct table t = table_of(f, i);
 
-                if (!t.entries || !is_host_port(f->subnet, i) || must_be_full(f, i))
+                if (!t.entries || !diagnosis_is_host_port(f->subnet, i) || must_be_full(f, i))
                         continue;
                 n_hosts++;
                 if (!is_full_member(t))
@@ -74,7 +74,8 @@ static void diagnose_default(struct diagnosis_list *l)
         }
         if (full.n * UINT64_C(2) > n_hosts)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
-                              "%u of %u host ports, beside those of SMs and this one, are full members of the default partition",
+                              "%u of %u host ports, beside those of SMs and this one, are full members of the default "
+                              "partition",
                               full.n, n_hosts);
         else if (unasked.n > DOCTOR_FEW_FULL)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &unasked,
@@ -95,10 +96,11 @@ static void diagnose_self(struct diagnosis_list *l)
         places_begin(l, &self);
         places_add_port(l, &self, f->subnet->self, NULL);
         diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
-                      has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of" : "not in");
+                      has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
+                                                                                     : "not in");
 }
 
-/* --- what stands where it should not --------------------------------------------------------------------------------- */
+/* --- what stands where it should not ----------------------------------------------------------------------------- */
 
 static void diagnose_index0(struct diagnosis_list *l)
 {
@@ -119,8 +121,8 @@ static void diagnose_index0(struct diagnosis_list *l)
                                 base == 0 ? "nothing at index 0"
                                           : diagnosis_text(l, "0x%04x at index 0", t.entries[0].v));
         }
-        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's", other.n,
-                      plural(other.n));
+        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's",
+                      other.n, diagnosis_plural(other.n));
 }
 
 /* "0x901f 0x9020 and 7 more" */
@@ -187,11 +189,11 @@ static void diagnose_stale(struct diagnosis_list *l)
                 add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, bases, here);
                 mark_bases(bases, host, false);
         }
-        diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has", stale.n,
-                      plural(stale.n), stale.n == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has",
+                      stale.n, diagnosis_plural(stale.n), stale.n == 1 ? "s" : "");
         diagnosis_add(l, DIAGNOSIS_STALE_KEYS_IDLE, &idle,
                       "%u port%s of switches that cannot enforce hold%s P_Keys that nobody behind them has", idle.n,
-                      plural(idle.n), idle.n == 1 ? "s" : "");
+                      diagnosis_plural(idle.n), idle.n == 1 ? "s" : "");
 }
 
 static void diagnose_unread(struct diagnosis_list *l)
@@ -204,7 +206,8 @@ static void diagnose_unread(struct diagnosis_list *l)
                 if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) &&
                     f->observed->tables[i].source != TABLE_READ)
                         places_add_port(l, &unread, i, NULL);
-        diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n, plural(unread.n));
+        diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n,
+                      diagnosis_plural(unread.n));
 }
 
 static void diagnose_differences(struct diagnosis_list *l)
@@ -221,11 +224,11 @@ static void diagnose_differences(struct diagnosis_list *l)
                                         diagnosis_text(l, "%u missing, %u unexpected%s", d->n_missing, d->n_unexpected,
                                                        d->enforcement_differs ? ", enforcement differs" : ""));
         }
-        diagnosis_add(l, DIAGNOSIS_POLICY_DIFFERS, &differ, "%u table%s differ%s from the policy", differ.n, plural(differ.n),
-                      differ.n == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_POLICY_DIFFERS, &differ, "%u table%s differ%s from the policy", differ.n,
+                      diagnosis_plural(differ.n), differ.n == 1 ? "s" : "");
 }
 
-/* --- capacity -------------------------------------------------------------------------------------------------------- */
+/* --- capacity ---------------------------------------------------------------------------------------------------- */
 
 /* Bases, not entries: a switch port holds one entry for each. */
 static uint32_t count_bases(bool *scratch, struct table t)
@@ -261,7 +264,8 @@ static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t
 {
         uint32_t shall = f->desired ? f->desired->ports[port].n_wanted : 0;
 
-        return (struct load) { port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]), shall > is };
+        return (struct load){port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]),
+                             shall > is};
 }
 
 static void diagnose_overflow(struct diagnosis_list *l)
@@ -290,7 +294,7 @@ static void diagnose_overflow(struct diagnosis_list *l)
         }
         diagnosis_add(l, DIAGNOSIS_LEAF_OVERFLOW, &over,
                       "%u host port%s %s in more partitions than the switch port next to them can hold", over.n,
-                      plural(over.n), over.n == 1 ? "is" : "are");
+                      diagnosis_plural(over.n), over.n == 1 ? "is" : "are");
 }
 
 /* The fullest first. */
@@ -329,11 +333,11 @@ static void diagnose_capacity(struct diagnosis_list *l)
                 places_add_port(l, &near, loads[i].port,
                                 diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
                                                loads[i].by_policy ? " by the policy" : ""));
-        diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n, plural(near.n),
-                      near.n == 1 ? "is" : "are");
+        diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n,
+                      diagnosis_plural(near.n), near.n == 1 ? "is" : "are");
 }
 
-/* --- enforcement ----------------------------------------------------------------------------------------------------- */
+/* --- enforcement ------------------------------------------------------------------------------------------------- */
 
 /* Ports of one switch, as ranges. */
 struct port_list {
@@ -376,8 +380,8 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         write_range(p);
         if (port == SUBNET_NONE)
                 port = subnet_find_port(s, node, (uint8_t) p->first);
-        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, plural(p->n), p->text));
-        *p = (struct port_list) {};
+        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, diagnosis_plural(p->n), p->text));
+        *p = (struct port_list){};
         return n;
 }
 
@@ -392,7 +396,8 @@ static enum guard guard_of(const struct doctor_facts *f, const struct subnet_por
                 return GUARD_CANNOT;
         if (!port->enforce_inbound && !port->enforce_outbound)
                 return GUARD_OFF;
-        if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap || !node->outbound_enforcement_cap)
+        if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap ||
+            !node->outbound_enforcement_cap)
                 return GUARD_ON;
         return port->enforce_inbound && port->enforce_outbound ? GUARD_ON : GUARD_ONE_WAY;
 }
@@ -422,15 +427,15 @@ static void diagnose_enforcement(struct diagnosis_list *l)
         }
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_CANNOT, &places[GUARD_CANNOT],
                       "%u switch%s with %u host port%s cannot enforce partitions", places[GUARD_CANNOT].n,
-                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], plural(n[GUARD_CANNOT]));
+                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], diagnosis_plural(n[GUARD_CANNOT]));
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_OFF, &places[GUARD_OFF],
                       "%u switch%s could enforce partitions at %u host port%s and do%s not", places[GUARD_OFF].n,
-                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], plural(n[GUARD_OFF]),
+                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], diagnosis_plural(n[GUARD_OFF]),
                       places[GUARD_OFF].n == 1 ? "es" : "");
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_ONE_WAY, &places[GUARD_ONE_WAY],
-                      "%u switch%s enforce%s partitions in one direction only at %u host port%s", places[GUARD_ONE_WAY].n,
-                      places[GUARD_ONE_WAY].n == 1 ? "" : "es", places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY],
-                      plural(n[GUARD_ONE_WAY]));
+                      "%u switch%s enforce%s partitions in one direction only at %u host port%s",
+                      places[GUARD_ONE_WAY].n, places[GUARD_ONE_WAY].n == 1 ? "" : "es",
+                      places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY], diagnosis_plural(n[GUARD_ONE_WAY]));
 }
 
 void diagnose_tables(struct diagnosis_list *l)

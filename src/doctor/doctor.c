@@ -9,7 +9,7 @@ static const struct {
         const char *text, *why, *advice;
         enum finding_severity severity;
 } codes[DIAGNOSIS_CODE_MAX] = {
-#define X(name, text, severity, why, advice) [DIAGNOSIS_##name] = { text, why, advice, FINDING_##severity },
+#define X(name, text, severity, why, advice) [DIAGNOSIS_##name] = {text, why, advice, FINDING_##severity},
 #include "doctor/diagnosis-codes.def"
 #undef X
 };
@@ -64,7 +64,7 @@ int doctor_diagnose(struct arena *a, const struct doctor_facts *facts, struct di
         diagnose_host(l);
         if (l->out_of_memory)
                 return -ENOMEM;
-        *ret = (struct diagnoses) { .items = items };
+        *ret = (struct diagnoses){.items = items};
         put_in_order(l, items, ret);
         return 0;
 }

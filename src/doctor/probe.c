@@ -7,7 +7,7 @@
 #include "ib/sa.h"
 
 #define MAX_TIMEOUTS_IN_A_ROW 2
-#define SA_RETRIES            2 /* an SA that has a key of its own passes over another one in silence */
+#define SA_RETRIES 2 /* an SA that has a key of its own passes over another one in silence */
 
 enum question {
         ASK_PORT_INFO,
@@ -20,20 +20,20 @@ enum question {
 struct conversation {
         uint32_t first, end; /* list[first..end): ports that are not finished; of the SA: keys */
         enum question question;
-        uint16_t block;      /* of ASK_TABLE */
-        uint8_t timeouts;    /* ports in a row */
-        bool waiting;        /* for an answer */
+        uint16_t block;   /* of ASK_TABLE */
+        uint8_t timeouts; /* ports in a row */
+        bool waiting;     /* for an answer */
 };
 
 struct probe {
         const struct subnet *subnet;
         struct probe_options options;
         struct probe_result *result;
-        uint32_t *list;                    /* ports, ascending */
+        uint32_t *list; /* ports, ascending */
         struct conversation *conversations;
-        uint32_t n_conversations;          /* the last one is that with the SA */
+        uint32_t n_conversations; /* the last one is that with the SA */
         uint32_t *ring, ring_first, ring_n;
-        uint32_t *conversation_of;         /* per port of the subnet; SUBNET_NONE: not asked */
+        uint32_t *conversation_of; /* per port of the subnet; SUBNET_NONE: not asked */
         uint32_t n_open;
         struct lid sa;
         uint8_t sa_sl;
@@ -60,11 +60,12 @@ static uint32_t ring_pop(struct probe *p)
         return c;
 }
 
-/* --- what is to be asked --------------------------------------------------------------------------------------------- */
+/* --- what is to be asked ----------------------------------------------------------------------------------------- */
 
 static bool has_unread_table(const struct subnet *s, const struct subnet_port *port)
 {
-        return port->role == PORT_SWITCH_EXTERNAL && !subnet_port_can_enforce(s, port) && subnet_port_capacity(s, port) > 0;
+        return port->role == PORT_SWITCH_EXTERNAL && !subnet_port_can_enforce(s, port) &&
+               subnet_port_capacity(s, port) > 0;
 }
 
 static int take_port(struct arena *a, struct probe *p, uint32_t i, uint32_t *n)
@@ -102,11 +103,11 @@ static void open_conversations(struct probe *p, uint32_t n)
 
                 if (i == 0 || p->subnet->ports[p->list[i - 1]].destination != port->destination)
                         p->conversations[p->n_conversations++] =
-                                        (struct conversation) { .first = i, .question = first_question(p, p->list[i]) };
+                                        (struct conversation){.first = i, .question = first_question(p, p->list[i])};
                 p->conversations[p->n_conversations - 1].end = i + 1;
                 p->conversation_of[p->list[i]] = p->n_conversations - 1;
         }
-        p->conversations[p->n_conversations++] = (struct conversation) { .end = PROBE_N_SA_KEYS, .question = ASK_SA };
+        p->conversations[p->n_conversations++] = (struct conversation){.end = PROBE_N_SA_KEYS, .question = ASK_SA};
         for (uint32_t c = 0; c + 1 < p->n_conversations; c++)
                 ring_push(p, c);
         p->n_open = p->n_conversations - 1;
@@ -141,7 +142,7 @@ int probe_new(struct arena *a, const struct subnet *subnet, const struct probe_o
         return 0;
 }
 
-/* --- asking ---------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t make_cookie(const struct conversation *c, uint32_t subject)
 {
@@ -158,11 +159,11 @@ static void make_smp(const struct probe *p, const struct conversation *c, uint32
 {
         const struct subnet_port *port = &p->subnet->ports[i];
 
-        *ret = (struct mad_request) {
-                .route = port->route,
-                .destination = port->destination,
-                .method = MAD_GET,
-                .key = m_keys_get(p->options.m_keys, port->guid),
+        *ret = (struct mad_request){
+                        .route = port->route,
+                        .destination = port->destination,
+                        .method = MAD_GET,
+                        .key = m_keys_get(p->options.m_keys, port->guid),
         };
         if (c->question == ASK_TABLE) {
                 ret->attribute = SMP_ATTR_P_KEY_TABLE;
@@ -178,7 +179,7 @@ static void make_smp(const struct probe *p, const struct conversation *c, uint32
 /* The first block of this host's own table: one record, so that no answer needs more than a MAD. */
 static void make_sa_request(const struct probe *p, uint32_t key, struct mad_request *ret)
 {
-        const struct p_key_record which = { .lid = p->subnet->ports[p->subnet->self].lid };
+        const struct p_key_record which = {.lid = p->subnet->ports[p->subnet->self].lid};
 
         p_key_record_request(&which, p->sa, p->sa_sl, key == PROBE_SA_KEY_DEFAULT ? 1 : 0, ret);
 }
@@ -203,7 +204,7 @@ static bool probe_next(void *state, struct mad_request *ret)
         return true;
 }
 
-/* --- answers --------------------------------------------------------------------------------------------------------- */
+/* --- answers ----------------------------------------------------------------------------------------------------- */
 
 static void open_sa(struct probe *p, const struct probe_port *self)
 {
@@ -300,7 +301,7 @@ static void take_failure(struct probe *p, struct conversation *c, const struct m
         c->timeouts++;
         while (c->timeouts >= MAX_TIMEOUTS_IN_A_ROW && c->first + 1 < c->end) {
                 next_subject(p, c);
-                *answer_of(p, c) = (struct probe_answer) { .asked = true, .outcome = MAD_TIMED_OUT };
+                *answer_of(p, c) = (struct probe_answer){.asked = true, .outcome = MAD_TIMED_OUT};
                 p->result->ports[subject_of(p, c)].entries = NULL;
                 p->n_done++;
         }
@@ -332,7 +333,7 @@ static void probe_take(void *state, const struct mad_result *result)
                 return;
         c->waiting = false;
         p->n_done++;
-        *answer_of(p, c) = (struct probe_answer) { true, result->outcome, result->mad_status };
+        *answer_of(p, c) = (struct probe_answer){true, result->outcome, result->mad_status};
         if (result->outcome == MAD_ANSWERED)
                 more = take_answer(p, c, result);
         else
@@ -360,11 +361,11 @@ static void probe_progress(const void *state, uint64_t *ret_done, uint64_t *ret_
 
 struct mad_stage probe_stage(struct probe *p)
 {
-        return (struct mad_stage) {
-                .state = p,
-                .next = probe_next,
-                .result = probe_take,
-                .done = probe_done,
-                .progress = probe_progress,
+        return (struct mad_stage){
+                        .state = p,
+                        .next = probe_next,
+                        .result = probe_take,
+                        .done = probe_done,
+                        .progress = probe_progress,
         };
 }

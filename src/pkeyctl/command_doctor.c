@@ -12,13 +12,13 @@
 #include "shell/file.h"
 #include "shell/verbs_port.h"
 
-#define DEFAULT_OPENSM_CONF     "/etc/opensm/opensm.conf"
+#define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
 #define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
 /* A port that does not answer is a diagnosis, not worth waiting for as long as one whose table shall be written. */
 #define PROBE_RETRIES 3
 
-/* --- files of this host ---------------------------------------------------------------------------------------------- */
+/* --- files of this host ------------------------------------------------------------------------------------------ */
 
 static bool belongs_to_others(const struct stat *st)
 {
@@ -45,7 +45,7 @@ static bool is_replaceable(struct context *ctx, const char *path)
 
 static struct doctor_file look_at_file(struct context *ctx, const char *path)
 {
-        struct doctor_file f = { .path = path };
+        struct doctor_file f = {.path = path};
         struct stat st;
 
         if (strcmp(path, "-") == 0) {
@@ -59,8 +59,8 @@ static struct doctor_file look_at_file(struct context *ctx, const char *path)
         return f;
 }
 
-/* "partitions.yaml:14:7: the sentence" of all findings from one severity to another that are about this file (NULL: any),
- * and not about that (NULL: whatever it is). */
+/* "partitions.yaml:14:7: the sentence" of all findings from one severity to another that are about this file (NULL:
+ * any), and not about that (NULL: whatever it is). */
 static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
                          const char *not_file, struct doctor_lines *ret)
 {
@@ -85,7 +85,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
                 if (!items[n++])
                         return -ENOMEM;
         }
-        *ret = (struct doctor_lines) { items, n };
+        *ret = (struct doctor_lines){items, n};
         return 0;
 }
 
@@ -198,7 +198,7 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         return r < 0 ? r : forget_findings(ctx);
 }
 
-/* --- the fabric ------------------------------------------------------------------------------------------------------ */
+/* --- the fabric -------------------------------------------------------------------------------------------------- */
 
 /* The index of the default partition, which is what the SA hears. */
 static void choose_p_key_index(struct context *ctx)
@@ -214,7 +214,7 @@ static void choose_p_key_index(struct context *ctx)
 
 static int probe(struct context *ctx, struct doctor_facts *facts)
 {
-        struct probe_options options = { .m_keys = ctx->m_keys, .retries = PROBE_RETRIES };
+        struct probe_options options = {.m_keys = ctx->m_keys, .retries = PROBE_RETRIES};
         struct probe_result *result;
         struct mad_stage stage;
         struct probe *p;
@@ -307,14 +307,15 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
 static int take_secrets(struct context *ctx, struct doctor_host *host)
 {
         return ctx->settings.m_key_file && !ctx->fabric
-                       ? take_findings(ctx, FINDING_ERROR, FINDING_ERROR, ctx->settings.m_key_file, NULL, &host->secret_errors)
-                       : 0;
+                               ? take_findings(ctx, FINDING_ERROR, FINDING_ERROR, ctx->settings.m_key_file, NULL,
+                                               &host->secret_errors)
+                               : 0;
 }
 
 int command_doctor(struct context *ctx, const struct arguments *arguments)
 {
-        struct doctor_facts facts = { .settings = &ctx->settings };
-        struct doctor_result result = { .facts = &facts };
+        struct doctor_facts facts = {.settings = &ctx->settings};
+        struct doctor_result result = {.facts = &facts};
         enum exit_status status;
         int r;
 

@@ -44,7 +44,8 @@ static json_t *subnet_managers(struct doc *d, const struct context *ctx, const s
                         continue;
                 o = json_object();
                 doc_put_port(d, o, ctx, i);
-                doc_put(d, o, "state", probe_is_answered(&p->sm_info) ? doc_text(sm_state_to_string(p->sm.state)) : json_null());
+                doc_put(d, o, "state",
+                        probe_is_answered(&p->sm_info) ? doc_text(sm_state_to_string(p->sm.state)) : json_null());
                 doc_put(d, o, "priority", probe_is_answered(&p->sm_info) ? json_integer(p->sm.priority) : json_null());
                 doc_append(d, array, o);
         }

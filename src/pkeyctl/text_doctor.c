@@ -8,9 +8,9 @@
 #include "shell/report.h"
 
 #define MAX_PLACES 8 /* without -v */
-#define MIN_WIDTH  40
-#define MAX_WIDTH  120
-#define INDENT     8
+#define MIN_WIDTH 40
+#define MAX_WIDTH 120
+#define INDENT 8
 #define COLOUR_OFF "\033[0m"
 
 /* Lines longer than that are hard to read, whatever the terminal can hold. */
@@ -98,8 +98,8 @@ static int print_places(struct context *ctx, const struct diagnosis *d, unsigned
 
 static void print_title(const struct diagnosis *d)
 {
-        static const char *const colours[] = { [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m",
-                                               [FINDING_ERROR] = "\033[1;31m" };
+        static const char *const colours[] = {
+                        [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
         enum finding_severity severity = diagnosis_severity(d->code);
         bool colour = report_wants_colour(stdout);
 

@@ -289,6 +289,10 @@ START_TEST(ports_that_obey_another)
 {
         probe->ports[host[5]].sm_lid.v = 13;
         ck_assert_uint_eq(only(DIAGNOSIS_SM_SEVERAL)->places[1].port, host[5]);
+        subnet->ports[host[5]].state = PORT_STATE_INIT;
+        nothing();
+        subnet->ports[host[5]].state = PORT_STATE_ARMED;
+        (void) only(DIAGNOSIS_SM_SEVERAL);
         probe->ports[host[5]].sm_lid.v = 0; /* not told yet */
         nothing();
 }
@@ -556,12 +560,12 @@ END_TEST
 START_TEST(nameless)
 {
         static const char *const no_names[] = { "localhost mlx5_0", "MT4123 ConnectX6   Mellanox Technologies", "MT25408",
-                                                "ibp1s0 ConnectX-5", "", "(none) mlx5_0" };
+                                                "ConnectX-5 Ex", "", "(none) mlx5_0" };
 
         rename_host(3, no_names[_i]);
         rename_host(4, no_names[_i]); /* and not twins, too */
         ck_assert_uint_eq(only(DIAGNOSIS_NAME_NONE)->n_places, 2);
-        rename_host(3, "MTX1 mlx5_0");
+        rename_host(3, "MTX1 ConnectX-7");
         rename_host(4, "Mellanox Technologies Aggregation Node"); /* no host at all */
         nothing();
 }
