@@ -627,8 +627,10 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
 
         if (result->outcome == MAD_ANSWERED) {
                 port_info_decode(result->data, &pi);
-                if (t->counted && pi.m_key_violations > t->violations)
+                if (t->counted && pi.m_key_violations > t->violations) {
                         ap->outcomes[ap->phase][i].m_key_counted = true;
+                        t->rounds = UINT8_MAX; /* each more would only begin the lease of its M_Key, and be told to the SM */
+                }
                 t->counted = true;
                 t->violations = pi.m_key_violations;
         }

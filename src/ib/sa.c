@@ -126,8 +126,8 @@ static void get_packet(const uint8_t *data, const uint8_t *sl_qp1, unsigned vali
                 ret->has_gid2 = get_gid(sl_qp1 + AFTER_GID2, &ret->gid2);
 }
 
-/* What a switch says is not valid is not read. One that says so of everything says nothing: there would be no point in its
- * notice; then what is not 0 counts. */
+/* What a switch says is not valid is not read. One that says so of everything says nothing, for there would be no point
+ * in its notice: then all that is not 0 counts. */
 static unsigned valid_fields(const uint8_t *data)
 {
         unsigned valid = get16(data + SWITCH_VALID) & VALID_ALL;

@@ -4,8 +4,8 @@
 /*
  * Attributes of subnet administration that pkeyd uses: InformInfo, Notice in a Report, PKeyTableRecord.
  *
- * The layout of what libibmad knows is libibmad's; that of InformInfo (IBA 1.5, 13.4.8.3), of the DataDetails of notices
- * 257 to 259 (14.2.5.1) and of PKeyTableRecord (15.2.5.11) it does not know, and stands in sa.c, once.
+ * The layout of what libibmad knows is libibmad's; that of InformInfo (IBA 1.5, 13.4.8.3), of the DataDetails of
+ * notices 257 to 259 (14.2.5.1) and of PKeyTableRecord (15.2.5.11) it does not know, and stands in sa.c, once.
  */
 
 #include "ib/mad.h"
@@ -43,9 +43,9 @@ struct notice {
 #define NOTICE_Q_KEY        258 /* at an endport */
 #define NOTICE_SWITCH_P_KEY 259 /* at an external port of a switch */
 
-/* The Notice in the data of a Report, bytes of unknown content. Returns 0; -ENOMSG: a notice, but not generic or of another
- * trap than these three; -EBADMSG: it says that it is one of them, but names an issuer or a sender that cannot be. A LID of
- * 0 in lid1, lid2: not known. */
+/* The Notice in the data of a Report, bytes of unknown content. Returns 0; -ENOMSG: a notice, but not generic or of
+ * another trap than these three; -EBADMSG: it says that it is one of them, but names an issuer or a sender that cannot
+ * be. A LID of 0 in lid1, lid2: not known. */
 int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret);
 
 /* Who wants to hear of what: notices of all issuers, by trap number, type or both. */
@@ -60,7 +60,7 @@ struct inform_info {
 /* Set(InformInfo) to the SA at that LID; sm_key 0: untrusted. Leaves cookie, lane and retries 0. */
 void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key,
                          struct mad_request *ret);
-/* True if the answer's data says that the SA did so: a refused subscription may come back with status 0 and Subscribe 0. */
+/* True if the answer's data says that the SA did so: a refusal may come back with status 0, but with Subscribe 0. */
 bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE]);
 
 /* A block of a P_Key table as the SA has it. */
@@ -71,8 +71,8 @@ struct p_key_record {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
-/* SubnAdmGet(PKeyTableRecord) of one block (entries are ignored). An SA shows these only to who has its SM_Key. Leaves cookie,
- * lane and retries 0. */
+/* SubnAdmGet(PKeyTableRecord) of one block (entries are ignored). An SA shows these only to who has its SM_Key. Leaves
+ * cookie, lane and retries 0. */
 void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key,
                           struct mad_request *ret);
 void p_key_record_decode(const uint8_t data[MAD_DATA_SIZE], struct p_key_record *ret);

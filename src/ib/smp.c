@@ -73,6 +73,7 @@ void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
         *ret = (struct port_info) {
                 .lid.v = (uint16_t) field(data, IB_PORT_LID_F),
                 .sm_lid.v = (uint16_t) field(data, IB_PORT_SMLID_F),
+                .sm_sl = (uint8_t) field(data, IB_PORT_SMSL_F),
                 .lmc = (uint8_t) field(data, IB_PORT_LMC_F),
                 .state = state <= PORT_STATE_ACTIVE ? (enum port_state) state : PORT_STATE_NONE,
                 .enforce_inbound = field(data, IB_PORT_PART_EN_INB_F),

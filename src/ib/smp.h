@@ -43,6 +43,7 @@ struct switch_info {
 
 struct port_info {
         struct lid lid, sm_lid;
+        uint8_t sm_sl;
         uint8_t lmc;
         enum port_state state;
         bool enforce_inbound, enforce_outbound;

@@ -10,8 +10,8 @@
 #define LONGEST_WAIT     REFRESH
 #define RETRIES_TO_LEAVE 2   /* of what is taken back ... */
 #define ROUNDS_TO_LEAVE  5   /* ... and in so many rounds: nobody answers for ever to a wrong SM_Key */
-#define RECENT           256 /* Reports that are remembered, to know them again ... */
-#define RECENT_FOR       (30 * USEC_PER_SEC) /* ... for so long: an SA gives up after some tries, a second or so apart */
+#define RECENT           256 /* Reports that are remembered, to know them again, */
+#define RECENT_FOR       (30 * USEC_PER_SEC) /* and for how long: an SA gives up after some tries, a second or so apart */
 
 /* What can be subscribed. */
 enum kind {

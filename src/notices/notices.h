@@ -6,24 +6,25 @@
  *
  *     InformInfo (subscribe) -> SA ... SA -> Report(Notice) -> struct notice
  *
- * Whoever wants to hear of traps 257 (P_Key mismatch at an endport), 258 (Q_Key mismatch there) and 259 (P_Key mismatch at
- * a switch's external port) asks the SA with one InformInfo for each. An SA need not tell of them to who does not have its
- * SM_Key, and one that is given a wrong SM_Key keeps silent. So where single trap numbers are refused, or nobody answers to our SM_Key, all
- * notices of the type "security" are asked for (OpenSM refuses the numbers without its sa_key, but not the type), and
- * what is none of the three is passed over. What the SA took before and is asked for in the other way now is given back:
- * otherwise each notice would come twice.
+ * Whoever wants to hear of traps 257 (P_Key mismatch at an endport), 258 (Q_Key mismatch there) and 259 (P_Key
+ * mismatch at a switch's external port) asks the SA with one InformInfo for each. An SA need not tell of them to who
+ * does not have its SM_Key, and one that is given a wrong SM_Key keeps silent. So where single trap numbers are
+ * refused, or nobody answers to our SM_Key, all notices of the type "security" are asked for (OpenSM refuses the
+ * numbers without its sa_key, but not the type), and what is none of the three is passed over. What the SA took before
+ * and is asked for in the other way now is given back: otherwise each notice would come twice.
  *
- * The SA forgets subscribers when it restarts, and another one never knew them: so the subscription is a state machine that
- * is kept alive. It subscribes anew when the SM's LID changes, when the SM asks for client reregistration, and every ten
- * minutes anyway; what the SA refuses or does not answer is tried again with growing patience. One request is under way
- * at a time. Nothing is taken back at the end: an SA that finds no listener gives up by itself.
+ * The SA forgets subscribers when it restarts, and another one never knew them: so the subscription is a state machine
+ * that is kept alive. It subscribes anew when the SM's LID changes, when the SM asks for client reregistration, and
+ * every ten minutes anyway; what the SA refuses or does not answer is tried again with growing patience. One request
+ * is under way at a time. Nothing is taken back at the end: an SA that finds no listener gives up by itself.
  *
- * Sans I/O: the subscription is a side stage (subnet/stage.h), `now` is an argument, what is to be told comes out as data.
+ * Sans I/O: the subscription is a side stage (subnet/stage.h), `now` is an argument, what is to be told comes out as
+ * data.
  *
  * Reports are hostile input: only those from the very LID that is asked are taken (a channel adapter writes the LID of
- * who sends, so another host cannot speak for the SA), and a frame is a notice only if every field that is used says so. What
- * the SA sends is answered even if it is no such notice, so that it does not send it again for ever; what others
- * send is not.
+ * who sends, so another host cannot speak for the SA), and a frame is a notice only if every field that is used says
+ * so. What the SA sends is answered even if it is no such notice, so that it does not send it again for ever; what
+ * others send is not.
  *
  * This folder refuses to know whom a LID belongs to, what a violation is, and who logs.
  */

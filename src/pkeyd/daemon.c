@@ -11,6 +11,7 @@
 #include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
+#include "pkeyd/monitor.h"
 #include "pkeyd/notify.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
@@ -135,6 +136,7 @@ static bool same_port(const struct fabric_key *a, const struct fabric_key *b)
 
 static void close_fabric(struct daemon *d)
 {
+        monitor_detach(d->monitor);
         metrics_file_keep_counters(d->metrics, d->fabric);
         d->fabric = fabric_free(d->fabric);
 }
@@ -150,8 +152,10 @@ static int open_fabric(struct daemon *d, const struct settings *settings)
             key.timeout == d->fabric_key.timeout)
                 return fabric_refresh_port(d->fabric);
         close_fabric(d);
-        if (!same_port(&key, &d->fabric_key))
+        if (!same_port(&key, &d->fabric_key)) {
+                monitor_forget(d->monitor);
                 d->picture = picture_free(d->picture);
+        }
         r = fabric_new(d->event, settings, &d->fabric);
         if (r < 0)
                 return r;
@@ -354,10 +358,12 @@ void daemon_accept(struct daemon *d)
         if (d->candidate->number == 0)
                 d->candidate->number = ++d->last_number;
         kernel_forget(d->kernel);
+        monitor_forget(d->monitor);
         generation_free(d->generation);
         d->generation = STEAL(d->candidate);
         d->reload_due = false;
         d->n_file_errors = 0;
+        monitor_look(d->monitor, d->generation, d->picture);
         journal_event(&d->journal, EVENT_GENERATION,
                       &(struct journal_about) { .generation = d->generation->number },
                       "generation %" PRIu64 " is in force: %u partition%s, mode %s", d->generation->number,
@@ -640,6 +646,8 @@ int daemon_init(struct daemon *d, const struct options *options)
         if (r == 0)
                 r = metrics_file_new(d, &d->metrics);
         if (r == 0)
+                r = monitor_new(d, &d->monitor);
+        if (r == 0)
                 r = bus_new(d, &d->bus);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
@@ -684,6 +692,7 @@ void daemon_done(struct daemon *d)
 {
         close_fabric(d); /* first: a job of it may use what follows */
         d->pass = pass_free(d->pass);
+        d->monitor = monitor_free(d->monitor);
         d->kernel = kernel_free(d->kernel);
         d->metrics = metrics_file_free(d->metrics);
         d->bus = bus_free(d->bus);

@@ -10,6 +10,7 @@
  *     generation   policy and settings as both files were at one moment
  *     picture      the fabric as it is known
  *     kernel       this host's own ports through libibverbs: second witness, and events
+ *     monitor      violations: counters and notices -> book -> journal
  *     state        what outlives a run
  *     metrics_file numbers for Prometheus
  *     bus          the same daemon on D-Bus: its state, its reload, the violations it saw
@@ -36,6 +37,7 @@
 
 struct bus;
 struct kernel;
+struct monitor;
 struct metrics_file;
 struct pass;
 
@@ -100,6 +102,7 @@ struct daemon {
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
         struct kernel *kernel;         /* what it says of the ports of this host */
+        struct monitor *monitor;       /* violations */
         struct metrics_file *metrics;
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */

@@ -17,6 +17,7 @@ struct generation *generation_free(struct generation *g)
                 return NULL;
         arena_free(g->arena);
         (void) m_keys_free(g->m_keys);
+        explicit_bzero(&g->sm_key, sizeof(g->sm_key));
         free(g->said);
         free(g);
         return NULL;
@@ -78,7 +79,13 @@ static int load_settings(struct generation *g, const struct options *o, struct f
 {
         int r = load_settings_file(g, o, findings);
 
-        return r < 0 ? r : secret_read_m_keys(g->settings, findings, &g->m_keys);
+        int r_m_keys, r_sm_key;
+
+        if (r < 0)
+                return r;
+        r_m_keys = secret_read_m_keys(g->settings, findings, &g->m_keys);
+        r_sm_key = secret_read_sm_key(g->settings, findings, &g->sm_key);
+        return r_m_keys < 0 ? r_m_keys : r_sm_key;
 }
 
 static int load_policy(struct generation *g, const struct options *o, struct findings *findings)
@@ -149,7 +156,7 @@ bool generation_equal(const struct generation *a, const struct generation *b)
 {
         return generation_has_policy(a, b->policy_bytes, b->n_policy_bytes) &&
                equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes) &&
-               m_keys_equal(a->m_keys, b->m_keys);
+               m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 
 /* FNV-1a */

@@ -16,6 +16,7 @@ struct generation {
         struct settings *settings;
         struct policy *policy;
         struct m_keys *m_keys; /* owned; NULL: none */
+        uint64_t sm_key;       /* for MADs to the SA; 0: none */
         const char *settings_bytes, *policy_bytes;
         size_t n_settings_bytes, n_policy_bytes;
         uint64_t *said;      /* malloc'ed; digests of findings that were logged, ascending by time */

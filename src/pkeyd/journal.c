@@ -52,6 +52,21 @@ __attribute__((format(printf, 2, 3))) static void entry_add(struct entry *e, con
                 e->fields[e->n++] = (struct iovec) { .iov_base = field, .iov_len = (size_t) n };
 }
 
+static void entry_add_violation(struct entry *e, const struct journal_about *about)
+{
+        if (about->switch_name)
+                entry_add(e, "PKEYD_SWITCH=%s", about->switch_name);
+        if (about->partition)
+                entry_add(e, "PKEYD_PARTITION=%s", about->partition);
+        if (p_key_is_used(about->p_key))
+                entry_add(e, "PKEYD_PKEY=0x%04x", (unsigned) about->p_key.v);
+        if (!about->source)
+                return;
+        entry_add(e, "PKEYD_SOURCE=%s", about->source);
+        entry_add(e, "PKEYD_COUNT=%" PRIu64, about->count);
+        entry_add(e, "PKEYD_TOTAL=%" PRIu64, about->total);
+}
+
 static void entry_add_about(struct entry *e, const struct journal_about *about)
 {
         if (about->generation)
@@ -66,6 +81,7 @@ static void entry_add_about(struct entry *e, const struct journal_about *about)
                 entry_add(e, "PKEYD_LID=%u", (unsigned) about->lid.v);
         for (uint32_t i = 0; i < about->n_p_keys && i < MAX_P_KEYS; i++)
                 entry_add(e, "PKEYD_P_KEY=0x%04x", (unsigned) about->p_keys[i].v);
+        entry_add_violation(e, about);
         if (about->where && about->where->file) {
                 entry_add(e, "CONFIG_FILE=%s", about->where->file);
                 if (about->where->line)

@@ -26,6 +26,12 @@ struct journal_about {
         const struct p_key *p_keys; /* borrows */
         uint32_t n_p_keys;
         const struct location *where;
+        /* of a violation */
+        const char *switch_name;  /* label of the switch port beside it */
+        const char *partition;
+        const char *source;       /* violation_source_to_string */
+        struct p_key p_key;
+        uint64_t count, total;    /* with source only */
 };
 
 /* native: stderr is the journal. verbose: debug lines too. */

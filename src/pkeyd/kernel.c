@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pkeyd/daemon.h"
+#include "pkeyd/monitor.h"
 #include "shell/verbs_port.h"
 #include "verify/kernel.h"
 #include "verify/table.h"
@@ -318,9 +319,12 @@ static void on_event(const struct verbs_event *event, void *userdata)
                 look_again_at(k, clock_now() + SETTLE);
                 daemon_look_soon(k->d);
                 break;
-        case VERBS_LID_CHANGE:
         case VERBS_SM_CHANGE:
         case VERBS_CLIENT_REREGISTER:
+                monitor_resubscribe(k->d->monitor);
+                daemon_look_soon(k->d);
+                break;
+        case VERBS_LID_CHANGE:
         case VERBS_PORT_ACTIVE:
         case VERBS_PORT_ERROR:
                 daemon_look_soon(k->d);
@@ -396,6 +400,15 @@ void kernel_forget(struct kernel *k)
         k->ports = NULL;
         k->n_ports = 0;
         k->arena = arena_free(k->arena);
+}
+
+void kernel_each_port(struct kernel *k, void (*see)(const struct verbs_port *port, void *userdata), void *userdata)
+{
+        struct verbs_port port;
+
+        for (size_t i = 0; i < verbs_host_n_ports(k->host); i++)
+                if (verbs_host_query(k->host, i, &port) == 0 && port.is_infiniband)
+                        see(&port, userdata);
 }
 
 int kernel_new(struct daemon *d, struct kernel **ret)

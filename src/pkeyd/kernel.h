@@ -4,6 +4,7 @@
 #include "desired/desired.h"
 #include "pkeyd/generation.h"
 #include "pkeyd/picture.h"
+#include "shell/verbs_port.h"
 
 /*
  * This host's kernel as the second witness of what its own ports hold, and as the first to tell when that changes.
@@ -28,5 +29,7 @@ struct kernel *kernel_free(struct kernel *k);
 /* For pass.c: so the picture's tables should be. Copies what it needs, but g, which it borrows until kernel_forget. */
 void kernel_expect(struct kernel *k, const struct generation *g, const struct desired *desired,
                    const struct picture *picture);
+/* Each port of this host that libibverbs knows, as it is now. */
+void kernel_each_port(struct kernel *k, void (*see)(const struct verbs_port *port, void *userdata), void *userdata);
 /* The generation goes away. */
 void kernel_forget(struct kernel *k);

@@ -31,5 +31,6 @@ pkeyd_SOURCES = \
 	src/pkeyd/state.h \
 	src/pkeyd/violation_list.h
 pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
+pkeyd_SOURCES += src/pkeyd/monitor.c src/pkeyd/monitor.h src/pkeyd/say_violation.c src/pkeyd/say_violation.h
 pkeyd_SOURCES += src/pkeyd/metrics_file.c src/pkeyd/metrics_file.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)

@@ -9,6 +9,7 @@
 #include "pkeyd/bus.h"
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
+#include "pkeyd/monitor.h"
 #include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
@@ -400,8 +401,10 @@ static int adopt_picture(struct pass *p)
         r = assume_in_force(p, p->new_picture);
         if (r < 0)
                 return r;
+        monitor_forget(d->monitor);
         picture_free(d->picture);
         d->picture = STEAL(p->new_picture);
+        monitor_look(d->monitor, d->generation, d->picture);
         return 0;
 }
 
@@ -511,6 +514,7 @@ static void on_own_port(int r, void *userdata)
                 return;
         }
         daemon_port_works(p->d, p->own_port.info.lid);
+        monitor_port(p->d->monitor, &p->own_port.info);
         discover(p);
 }
 

@@ -19,6 +19,8 @@ void secret_done(struct secret *s)
         *s = (struct secret) {};
 }
 
+#define SM_KEY_MAX_FILE_SIZE 4096 /* a number and perhaps a comment */
+
 static void close_p(int *fd)
 {
         if (*fd >= 0)
@@ -161,4 +163,15 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         if (r < 0 || !secret.bytes)
                 return r;
         return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+}
+
+int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)
+{
+        _cleanup_secret_ struct secret secret;
+        int r = secret_read(settings->sa_key_file, "sa_key", SM_KEY_MAX_FILE_SIZE, findings, &secret);
+
+        *ret = 0;
+        if (r < 0 || !secret.bytes)
+                return r;
+        return secret_number_parse(secret.path, secret.bytes, secret.n, findings, ret);
 }

@@ -31,3 +31,5 @@ void secret_done(struct secret *s);
 
 /* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret);
+/* Likewise the SM_Key (credential "sa_key"); 0: none. */
+int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret);

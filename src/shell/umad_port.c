@@ -79,8 +79,8 @@ static void sleep_msec(unsigned msec)
         (void) nanosleep(&t, NULL);
 }
 
-/* On a wire every MAD has 256 bytes. ibsim hands over so many as were given to it, and OpenSM gives it no more of an SA's answer than the
- * data that it has: what is behind is 0, as a kernel would have sent it. */
+/* On a wire every MAD has 256 bytes. ibsim hands over so many as were given to it, and OpenSM gives it no more of an SA's
+ * answer than the data that it has: what is behind is 0, as a kernel would have sent it. */
 static void fill_up(struct received *r)
 {
         if (r->length < IB_SA_DATA_OFFS || r->mad[MGMT_CLASS_OFFSET] != IB_SA_CLASS)

@@ -20,6 +20,7 @@ struct device {
         char path[IBV_SYSFS_PATH_MAX]; /* in sysfs */
         uint64_t node_guid;            /* network byte order */
         unsigned n_ports;
+        bool counts_bad_p_keys;
         bool fatal;                    /* closed at the next scan */
 };
 
@@ -173,6 +174,7 @@ static int device_open(struct verbs_host *h, struct ibv_device *from, struct dev
                 r = -ibv_query_device(d->context, &attributes);
         if (r == 0) {
                 d->n_ports = attributes.phys_port_cnt;
+                d->counts_bad_p_keys = attributes.device_cap_flags & IBV_DEVICE_BAD_PKEY_CNTR;
                 r = h->event ? listen_to(d) : 0;
         }
         if (r < 0) {
@@ -333,6 +335,9 @@ int verbs_host_query(struct verbs_host *h, size_t i, struct verbs_port *ret)
                 .sm_lid.v = attributes.sm_lid,
                 .lmc = attributes.lmc,
                 .n_p_keys = attributes.pkey_tbl_len,
+                .has_bad_p_key_counter = d->counts_bad_p_keys,
+                /* others leave the member as they like */
+                .bad_p_key_counter = d->counts_bad_p_keys ? attributes.bad_pkey_cntr : 0,
         };
         memcpy(ret->device, d->name, sizeof(ret->device));
         ret->port_guid = port_guid(d, place->number);

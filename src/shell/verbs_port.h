@@ -26,6 +26,8 @@ struct verbs_port {
         struct lid lid, sm_lid;
         uint8_t lmc;
         uint16_t n_p_keys;  /* pkey_tbl_len; 0: more than the kernel can say */
+        bool has_bad_p_key_counter;     /* the device counts packets whose P_Key its table does not have */
+        uint32_t bad_p_key_counter;     /* how many; 0 without such a counter */
 };
 
 enum verbs_event_kind {

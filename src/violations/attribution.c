@@ -63,7 +63,8 @@ static int open_missing_port(struct scene *s, uint32_t node)
         const struct subnet *subnet = s->c->subnet;
 
         if (node == SUBNET_NONE)
-                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number, port->node_guid.v);
+                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
+                                                port->node_guid.v);
         else if (subnet->nodes[node].name[0])
                 s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name, port->number);
         else
@@ -78,6 +79,7 @@ static int open_port(struct scene *s)
         uint32_t node = subnet ? subnet_find_node(subnet, s->record->port.node_guid) : SUBNET_NONE, host;
 
         s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
+        s->node_is_there = node != SUBNET_NONE;
         s->counted = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, s->record->port.number);
         if (s->counted == SUBNET_NONE)
                 return open_missing_port(s, node);
@@ -115,7 +117,8 @@ static int fill_fields(struct scene *s)
                 if (!out->switch_name)
                         return -ENOMEM;
         }
-        out->names_sender = s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
+        out->names_sender =
+                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
         return 0;
 }
 
@@ -124,6 +127,8 @@ static int scene_open(struct scene *s)
         int r = open_port(s);
 
         s->began = s->record->episode > 0 ? s->record->episode_began : s->record->first;
+        if (s->record->total == 0) /* it only is saturated, for nobody knows how long */
+                s->began = USEC_INFINITY;
         if (r >= 0)
                 r = fill_fields(s);
         if (r >= 0 && is_notice(s->record->source))
@@ -133,15 +138,16 @@ static int scene_open(struct scene *s)
 
 /* --- counters --------------------------------------------------------------------------------------------------- */
 
-static int endport_headline(struct scene *s, struct headline *ret)
+static void endport_headline(const struct scene *s, struct headline *ret)
 {
         ret->subject = s->counted_label;
         ret->verb = "refused";
+        ret->tail = "";
         switch (s->record->source) {
         case VIOLATION_P_KEY_VIOLATIONS:
         case VIOLATION_BAD_PKEY_CNTR:
                 ret->verb = "received";
-                ret->tail = "with a P_Key that it may not receive";
+                ret->tail = "with a P_Key that matches none of its own";
                 break;
         case VIOLATION_RCV_CONSTRAINT:
                 ret->tail = "that came in";
@@ -155,28 +161,26 @@ static int endport_headline(struct scene *s, struct headline *ret)
         case VIOLATION_N_SOURCES:
                 break;
         }
-        ret->tail = arena_printf(s->arena, "%s (%s)", ret->tail, counter_name(s->record->source));
-        return ret->tail ? 0 : -ENOMEM;
 }
 
 static int switch_headline(struct scene *s, struct headline *ret)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *name = counter_name(s->record->source), *host = party_is_known(&s->host) ? s->host.label : "its host";
+        const char *host = party_is_known(&s->host) ? s->host.label : "its host";
 
         if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
                 ret->subject = host;
                 ret->verb = "sent";
-                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in (%s)",
-                                         s->counted_label, name);
+                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in",
+                                         s->counted_label);
         } else {
                 ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
                 ret->verb = in ? "dropped" : "held back";
                 if (s->check == SCENE_CHECKS)
-                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s (%s)",
-                                                 in ? "from" : "for", host, in ? "in" : "out", name);
+                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s",
+                                                 in ? "from" : "for", host, in ? "in" : "out");
                 else
-                        ret->tail = arena_printf(s->arena, "%s %s (%s)", in ? "from" : "for", host, name);
+                        ret->tail = arena_printf(s->arena, "%s %s", in ? "from" : "for", host);
         }
         return ret->subject && ret->tail ? 0 : -ENOMEM;
 }
@@ -185,40 +189,45 @@ static int make_headline(struct scene *s, struct headline *ret)
 {
         if (is_notice(s->record->source))
                 return notice_headline(s, ret);
+        ret->source = counter_name(s->record->source);
         if (s->is_switch_port &&
             (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT))
                 return switch_headline(s, ret);
-        return endport_headline(s, ret);
+        endport_headline(s, ret);
+        return 0;
 }
 
 /* A port that does not check P_Keys counts raw packets that it filters, if anything. */
 static void add_unchecked(struct scene *s, struct words *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *direction = in ? "in" : "out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
+        const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
 
         if (s->check == SCENE_CANNOT_CHECK)
-                words_add(w, "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
-                             "matter of partitions", filter);
+                words_add(w,
+                          "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
+                          "matter of partitions",
+                          filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; it does not check P_Keys of what comes %s, so these were raw packets that it filters (%s), "
+                words_add(w, "; it does not check P_Keys of what %s, so these were raw packets that it filters (%s), "
                              "unless it did check a short time ago", direction, filter);
         else
-                words_add(w, "; whether it checks P_Keys of what comes %s is not certain now: a write was not confirmed",
+                words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
                           direction);
 }
 
 static void add_standing(struct scene *s, struct words *w, enum standing_part part)
 {
-        standing_add_memberships(w, s->c, &s->host);
-        standing_add_last_change(w, s->c, &s->host, part, s->began);
+        bool told = standing_add_last_change(w, s->c, &s->host, part, s->began);
+
+        standing_add_memberships(w, s->c, &s->host, told);
 }
 
 /* Counters of who was hit. */
 static void add_unknown_sender(struct words *w)
 {
-        words_add(w, "; the counter does not say who sent them: look for a notice 257 or 259 (P_Key mismatch), or a switch "
-                     "port that refused a sender, at the same time");
+        words_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender "
+                     "(notice 257 or 259, or PortRcvConstraintErrors)");
 }
 
 static void add_counter_reasons(struct scene *s, struct words *w)
@@ -232,8 +241,8 @@ static void add_counter_reasons(struct scene *s, struct words *w)
                 if (!in)
                         add_unknown_sender(w);
         } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
-                words_add(w, "; the standard (IBA 16.1.3.5) has this counter for switch ports, where it counts P_Keys that do "
-                             "not match and raw packets; of an adapter ask its vendor");
+                words_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
+                             "adapter counts in it is its vendor's choice");
                 add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
         } else {
                 add_standing(s, w, STANDING_RECEIVER);
@@ -248,7 +257,10 @@ static void add_reasons(struct scene *s, struct words *w)
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
         if (s->counted == SUBNET_NONE && s->c->subnet)
-                words_add(w, "; %s is not in the fabric any more, or nothing is plugged into it", s->counted_label);
+                words_add(w,
+                          s->node_is_there ? "; no host is plugged into %s any more"
+                                           : "; %s is not in the fabric any more",
+                          s->counted_label);
 }
 
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
@@ -261,7 +273,7 @@ static usec_t elapsed(usec_t from, usec_t to)
 /* Each notice is about one packet, but not every packet leads to a notice. */
 static void add_packets(struct scene *s, struct words *w, uint64_t n, bool more)
 {
-        if (is_notice(s->record->source))
+        if (is_notice(s->record->source) && n > 1)
                 words_add(w, "at least ");
         words_add_count(w, n, more ? "more packet" : "packet", more ? "more packets" : "packets");
 }
@@ -276,7 +288,7 @@ static void add_first(struct scene *s, struct words *w, const struct violation_r
                 words_add(w, " in the last ");
                 words_add_duration(w, elapsed(report->since, s->c->now));
         }
-        words_add(w, " %s", h->tail);
+        words_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count) {
                 words_add(w, "; ");
                 words_add_number(w, s->record->episode);
@@ -294,7 +306,7 @@ static void add_quiet(struct scene *s, struct words *w, const struct violation_r
         words_add_number(w, report->count);
         words_add(w, " in all, the last ");
         words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago: packets that %s %s %s", h->subject, h->verb, h->tail);
+        words_add(w, " ago: packets that %s %s %s (%s)", h->subject, h->verb, h->tail, h->source);
 }
 
 /* What a counter of this many bits holds at most. */
@@ -305,8 +317,7 @@ static uint64_t maximum_of(const struct violation_record *r)
         return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
 }
 
-static void add_saturated(struct scene *s, struct words *w, const struct violation_report *report,
-                          const struct headline *h)
+static void add_saturated(struct scene *s, struct words *w, uint64_t count, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);
 
@@ -320,9 +331,9 @@ static void add_saturated(struct scene *s, struct words *w, const struct violati
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R)");
         words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
-        if (report->count > 0) {
+        if (count > 0) {
                 words_add(w, ", ");
-                words_add_number(w, report->count);
+                words_add_number(w, count);
                 words_add(w, " more since pkeyd told of it last");
         }
 }
@@ -349,7 +360,7 @@ static int explain_one(struct scene *s, const struct violation_report *report)
                 add_first(s, &w, report, &h);
                 break;
         case VIOLATION_SATURATED:
-                add_saturated(s, &w, report, &h);
+                add_saturated(s, &w, report->count, &h);
                 break;
         case VIOLATION_QUIET:
                 add_quiet(s, &w, report, &h);
@@ -435,6 +446,32 @@ static const char *storm_verb(const struct scene *s)
         return "counted";
 }
 
+static void add_storm(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+{
+        words_add_count(w, report->n_ports, "port", "ports");
+        words_add(w, " counted ");
+        words_add_count(w, report->count, "violation", "violations");
+        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
+                words_add(w, " in the last ");
+                words_add_duration(w, elapsed(report->since, c->now));
+        }
+        if (report->n_saturated == 0)
+                return;
+        words_add(w, "; ");
+        words_add_count(w, report->n_saturated, "counter is at its maximum", "counters are at their maximum");
+        words_add(w, ": there may have been more");
+}
+
+static void add_storm_ends(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+{
+        words_add(w, "quiet again after ");
+        words_add_duration(w, elapsed(report->since, c->now));
+        words_add(w, ", ");
+        words_add_number(w, report->count);
+        words_add(w, " in all at ");
+        words_add_count(w, report->n_ports, "port", "ports");
+}
+
 static int explain_storm(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
                          struct attribution *ret)
 {
@@ -445,16 +482,9 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
         struct words w = {};
 
         if (quiet)
-                words_add(&w, "quiet again: ");
-        words_add_count(&w, report->n_ports, "port", "ports");
-        words_add(&w, " counted ");
-        words_add_count(&w, report->count, "violation", "violations");
-        if (quiet)
-                words_add(&w, " in all");
-        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
-                words_add(&w, " in the last ");
-                words_add_duration(&w, elapsed(report->since, c->now));
-        }
+                add_storm_ends(&w, report, c);
+        else
+                add_storm(&w, report, c);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution one = {};
                 struct scene scene = { .arena = a, .c = c, .record = &report->worst[i], .out = &one };
@@ -489,6 +519,20 @@ int attribution_explain(struct arena *a, const struct violation_report *report, 
         return r;
 }
 
+/* A record as it is now. */
+static void add_all(struct scene *s, struct words *w, const struct headline *h)
+{
+        words_add(w, "%s %s ", h->subject, h->verb);
+        add_packets(s, w, s->record->total, false);
+        words_add(w, " %s (%s); the first ", h->tail, h->source);
+        words_add_duration(w, elapsed(s->record->first, s->c->now));
+        words_add(w, " ago, the last ");
+        words_add_duration(w, elapsed(s->record->last, s->c->now));
+        words_add(w, " ago");
+        if (s->record->saturated)
+                words_add(w, "; the counter is at its maximum: there may have been more");
+}
+
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
                                const struct attribution_context *c, struct attribution *ret)
 {
@@ -502,13 +546,10 @@ int attribution_explain_record(struct arena *a, const struct violation_record *r
                 r = make_headline(&s, &h);
         if (r < 0)
                 return r;
-        words_add(&w, "%s %s ", h.subject, h.verb);
-        add_packets(&s, &w, record->total, false);
-        words_add(&w, " %s; the first ", h.tail);
-        words_add_duration(&w, elapsed(record->first, c->now));
-        words_add(&w, " ago, the last ");
-        words_add_duration(&w, elapsed(record->last, c->now));
-        words_add(&w, " ago");
+        if (record->total == 0)
+                add_saturated(&s, &w, 0, &h);
+        else
+                add_all(&s, &w, &h);
         add_reasons(&s, &w);
         r = finish(&s, &w);
         if (r >= 0)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A report in words: what happened, where, who, since when, how often, and what to make of it; one line that a tired admin
- * understands.
+ * A report in words: what happened, where, who, since when, how often, and what to make of it; one line that a tired
+ * admin understands.
  */
 
 #include "policy/policy.h"
@@ -21,13 +21,13 @@ struct attribution_context {
         usec_t now;
         const struct observed *observed;           /* of that subnet: whether a switch port checks P_Keys after what was
                                                       written since discovery; without it the subnet's own bits count */
-        const struct lid_map *lids;                /* of that subnet; spares a look at all ports for each LID of a notice */
+        const struct lid_map *lids; /* of that subnet; spares a look at all ports for each LID of a notice */
 };
 
 /* The parts that become fields, and the sentence. Strings live in the arena, NULL: not known. */
 struct attribution {
         const char *text;
-        const char *node;         /* label of the endport it is about: the sender where that is known, else the one that counted */
+        const char *node; /* label of the endport it is about: the sender where known, else the one that counted */
         struct guid port_guid;    /* of that endport; 0: not known */
         struct lid lid;
         uint8_t port;

@@ -28,8 +28,8 @@ static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid,
         return p->label ? 0 : -ENOMEM;
 }
 
-/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes both
- * himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
+/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes
+ * both himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
 static int open_conflict(struct scene *s, uint32_t by_gid, uint32_t by_lid, struct party *p, bool *ret_conflict)
 {
         struct party gid_party, lid_party;
@@ -42,7 +42,7 @@ static int open_conflict(struct scene *s, uint32_t by_gid, uint32_t by_lid, stru
                 r = party_open(s->arena, s->c->subnet, by_lid, &lid_party);
         if (r < 0)
                 return r;
-        p->label = arena_printf(s->arena, "%s by its GID, but %s by its LID,", gid_party.label, lid_party.label);
+        p->label = arena_printf(s->arena, "somebody who is %s by GID but %s by LID", gid_party.label, lid_party.label);
         *ret_conflict = true;
         return p->label ? 0 : -ENOMEM;
 }
@@ -67,7 +67,8 @@ static int open_end(struct scene *s, struct lid lid, const struct gid *gid, cons
         r = party_open(s->arena, subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
         if (r < 0 || by_gid != SUBNET_NONE || !gid)
                 return r;
-        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own doing. */
+        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own
+         * doing. */
         if (subnet->nodes[subnet->ports[by_lid].node].type == NODE_ROUTER) {
                 ret->label = arena_printf(s->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label);
                 ret->port = SUBNET_NONE;
@@ -97,7 +98,10 @@ static void fill_fields(struct scene *s)
         struct attribution *out = s->out;
         const struct party *p = &s->host;
 
-        out->names_sender = party_is_known(&s->from);
+        /* what passes a switch port beside an endport comes from that endport or goes to it */
+        s->wiring_conflicts =
+                        s->is_switch_port && party_is_known(p) && s->from.port != p->port && s->to.port != p->port;
+        out->names_sender = party_is_known(&s->from) && !s->wiring_conflicts;
         if (out->names_sender)
                 p = &s->from;
         else if (!party_is_known(p))
@@ -135,7 +139,7 @@ int notice_open(struct scene *s)
 
 /* --- the headline ----------------------------------------------------------------------------------------------- */
 
-/* "(notice 257, P_Key mismatch, queue pair 0x48 to 0x1a2)" */
+/* "notice 257, P_Key mismatch, queue pair 0x48 to 0x1a2" */
 static const char *source_of(struct scene *s)
 {
         const struct notice *n = &s->record->notice;
@@ -159,11 +163,11 @@ static const char *source_of(struct scene *s)
                 break;
         }
         if (n->qp1 == 0 && n->qp2 == 0)
-                return arena_printf(s->arena, "(%s)", what);
-        return arena_printf(s->arena, "(%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32 ")", what, n->qp1, n->qp2);
+                return arena_printf(s->arena, "%s", what);
+        return arena_printf(s->arena, "%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32, what, n->qp1, n->qp2);
 }
 
-/* " with P_Key 0x8101 (tenant-a)"; a Q_Key is a secret of those who use it, and is not said */
+/* "with P_Key 0x8101 (the full key of tenant-a)"; a Q_Key is a secret of those who use it, and is not said */
 static const char *key_of(struct scene *s)
 {
         uint32_t key = s->record->notice.key;
@@ -172,24 +176,26 @@ static const char *key_of(struct scene *s)
         if (s->record->source == VIOLATION_NOTICE_258)
                 return "with another Q_Key than it expects";
         if (name)
-                return arena_printf(s->arena, "with P_Key 0x%04" PRIx32 " (%s)", key, name);
+                return arena_printf(s->arena, "with P_Key 0x%04" PRIx32 " (the %s key of %s)", key,
+                                    p_key_is_full(s->out->p_key) ? "full" : "limited", name);
         return arena_printf(s->arena, "with P_Key 0x%04" PRIx32, key);
 }
 
 int notice_headline(struct scene *s, struct headline *ret)
 {
-        const char *key = key_of(s), *source = source_of(s), *where = "refused there";
+        const char *key = key_of(s), *where = "refused there";
 
         if (s->record->source == VIOLATION_NOTICE_259)
                 where = arena_printf(s->arena, "refused at switch port %s", s->counted_label);
         else if (s->to.port != s->host.port || !party_is_known(&s->to))
                 where = arena_printf(s->arena, "refused by %s", s->counted_label);
-        if (!key || !source || !where)
+        if (!key || !where)
                 return -ENOMEM;
         ret->subject = s->from.label;
         ret->verb = "sent";
-        ret->tail = arena_printf(s->arena, "to %s %s, %s %s", s->to.label, key, where, source);
-        return ret->tail ? 0 : -ENOMEM;
+        ret->source = source_of(s);
+        ret->tail = arena_printf(s->arena, "to %s %s, %s", s->to.label, key, where);
+        return ret->tail && ret->source ? 0 : -ENOMEM;
 }
 
 /* --- why -------------------------------------------------------------------------------------------------------- */
@@ -200,8 +206,9 @@ static void add_no_partition(struct scene *s, struct words *w, uint16_t base)
         words_add(w, "; no partition of the policy has 0x%04x", (unsigned) base);
         if (!policy_owns(s->c->memberships->policy, base))
                 words_add(w, " (owns: leaves it to others)");
-        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
-                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began) &&
+            !standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began))
+                standing_add_memberships(w, s->c, &s->from, false);
 }
 
 /* One end is no member. */
@@ -212,7 +219,7 @@ static void add_outsider(struct scene *s, struct words *w, const struct party *p
 
         if (!standing_add_change_of(w, s->c, p, base, part, s->began))
                 standing_add_never(w, s->c, p, what ? what : s->out->partition);
-        standing_add_memberships(w, s->c, p);
+        standing_add_memberships(w, s->c, p, true);
 }
 
 /* Both are members, but limited to limited. */
@@ -224,8 +231,10 @@ static void add_limited(struct scene *s, struct words *w, enum membership from, 
         if (from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED)
                 words_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
         else
-                words_add(w, "; %s used its limited key of %s, and %s is a limited member: limited members may not talk to "
-                             "each other", s->from.name, name, s->to.name);
+                words_add(w,
+                          "; %s used its limited key of %s, and %s is a limited member: limited members may not "
+                          "talk to each other",
+                          s->from.name, name, s->to.name);
         if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
                 (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
 }
@@ -236,8 +245,8 @@ static void add_allowed(struct scene *s, struct words *w)
         uint16_t base = p_key_base(s->out->p_key);
 
         words_add(w, "; the policy lets them talk");
-        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
-                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_ASIDE, s->began))
+                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_ASIDE, s->began);
         words_add(w, "; look whether their P_Key tables are as it says (pkeyctl verify)");
 }
 
@@ -249,7 +258,8 @@ static void add_one_known(struct scene *s, struct words *w, const struct party *
 static void add_verdict(struct scene *s, struct words *w)
 {
         enum membership from = MEMBERSHIP_NONE, to = MEMBERSHIP_NONE;
-        bool knows_from = party_is_known(&s->from) && standing_membership(s->c, &s->from, p_key_base(s->out->p_key), &from);
+        bool knows_from = party_is_known(&s->from) &&
+                          standing_membership(s->c, &s->from, p_key_base(s->out->p_key), &from);
         bool knows_to = party_is_known(&s->to) && standing_membership(s->c, &s->to, p_key_base(s->out->p_key), &to);
         bool full_key = p_key_is_full(s->out->p_key);
 
@@ -258,7 +268,8 @@ static void add_verdict(struct scene *s, struct words *w)
         } else if (knows_to && to == MEMBERSHIP_NONE) {
                 add_outsider(s, w, &s->to, STANDING_RECEIVER);
         } else if (knows_from && full_key && !membership_has_full(from)) {
-                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name, s->out->partition);
+                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name,
+                          s->out->partition);
                 (void) standing_add_change_of(w, s->c, &s->from, p_key_base(s->out->p_key), STANDING_SENDER, s->began);
         } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
                 add_limited(s, w, from, to);
@@ -271,15 +282,21 @@ static void add_verdict(struct scene *s, struct words *w)
         }
 }
 
-/* What passes a switch port beside an endport comes from that endport or goes to it. */
 static void add_wiring(struct scene *s, struct words *w)
 {
         const struct party *h = &s->host;
 
-        if (!s->is_switch_port || !party_is_known(h) || s->from.port == h->port || s->to.port == h->port)
-                return;
         words_add(w, "; only %s is plugged into %s%s", h->label, s->counted_label,
-                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true" : "");
+                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true"
+                                                                     : "");
+}
+
+static void add_p_key_reasons(struct scene *s, struct words *w)
+{
+        if (s->out->partition)
+                add_verdict(s, w);
+        else if (s->c->memberships)
+                add_no_partition(s, w, p_key_base(s->out->p_key));
 }
 
 void notice_add_reasons(struct scene *s, struct words *w)
@@ -288,7 +305,8 @@ void notice_add_reasons(struct scene *s, struct words *w)
 
         if (s->from_conflicts)
                 words_add(w, "; one of the two is not true");
-        add_wiring(s, w);
+        if (s->wiring_conflicts)
+                add_wiring(s, w);
         if (s->record->source == VIOLATION_NOTICE_258)
                 words_add(w, "; no matter of partitions: the two programs do not agree on the Q_Key, the key between "
                              "datagram queue pairs");
@@ -297,8 +315,10 @@ void notice_add_reasons(struct scene *s, struct words *w)
         else if (p_key_base((struct p_key) { (uint16_t) key }) == 0)
                 words_add(w, "; that is no P_Key but an empty table entry: probably a queue pair whose entry was "
                              "removed");
-        else if (s->out->partition)
-                add_verdict(s, w);
-        else if (s->c->memberships)
-                add_no_partition(s, w, p_key_base(s->out->p_key));
+        if (!has_p_key(s)) {
+                if (s->record->source != VIOLATION_NOTICE_258 && key <= UINT16_MAX)
+                        (void) standing_add_last_change(w, s->c, &s->from, STANDING_SENDER, s->began);
+        } else if (s->out->names_sender || !party_is_known(&s->from)) {
+                add_p_key_reasons(s, w);
+        }
 }

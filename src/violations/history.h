@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * What a policy gave to whom before: for each endport and base the last change, and the generation and time it came with.
- * Fed with the memberships of each generation that comes in force and of each new picture.
+ * What a policy gave to whom before: for each endport and base the last change, and the generation and time it came
+ * with. Fed with the memberships of each generation that comes in force and of each new picture.
  *
  * What was last known of an endport is compared with what it is given now. An endport that was never seen before has no
  * past, so it gives no change; one that vanished and comes back is compared with what it was when it was last there. A
  * new picture of the same generation with the same memberships changes nothing; where a host was renamed or plugged in
- * elsewhere it may be given something else by the same policy, and that is a change too, marked as such: else "it was never
- * a member" would be said of a host that was one ten minutes ago.
+ * elsewhere it may be given something else by the same policy, and that is a change too, marked as such: else "it was
+ * never a member" would be said of a host that was one ten minutes ago.
  *
  * Bounded: HISTORY_MAX_CHANGES changes, the oldest go first, and HISTORY_MAX_GONE endports (HISTORY_MAX_GONE_ITEMS of
  * their memberships) that are not there any more, those gone longest go first. Everything lives in one arena that each
@@ -41,7 +41,8 @@ struct membership_history *membership_history_free(struct membership_history *h)
 DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 
 /* What is in force from now on; `now` never goes back. 0 or -ENOMEM (then nothing was learned). */
-int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m);
+int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
+                             const struct memberships *m);
 
 /* Base 0: the last change in any partition. NULL: none is known. */
 const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
@@ -49,6 +50,6 @@ const struct membership_change *membership_history_find(const struct membership_
 /* All that are known of an endport, ascending base. */
 const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
                                                       uint32_t *ret_n);
-/* Since when every change of this endport is known: then it was first seen, or the last of its changes that had to make room
- * came. USEC_INFINITY: it was never seen. */
+/* Since when every change of this endport is known: then it was first seen, or the last of its changes that had to
+ * make room came. USEC_INFINITY: it was never seen. */
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid);

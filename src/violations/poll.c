@@ -174,7 +174,7 @@ static void ask_port_info(struct violation_poll *p, struct poll_target *t, struc
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_PORT_INFO,
                 .modifier = t->port.number,
-                .key = p->config.m_key,
+                .key = m_keys_get(p->config.m_keys, t->port_guid),
                 .retries = p->retries,
         };
 }
@@ -240,10 +240,10 @@ static bool ask(struct violation_poll *p, const struct poll_item *item, struct m
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (t->is_asked[item->block] || t->is_refused[item->block] || t->wait != WAIT_NONE)
+        if (t->is_asked[item->block] || t->is_refused[item->block])
                 return false;
         if (item->block == BLOCK_COUNTERS)
-                return ask_counters(p, t, ret);
+                return t->wait == WAIT_NONE && ask_counters(p, t, ret);
         ask_port_info(p, t, ret);
         return true;
 }
@@ -617,14 +617,23 @@ struct mad_stage violation_poll_once(struct violation_poll *p)
 
 /* --- the poll itself ------------------------------------------------------------------------------------------------- */
 
+static void set_config(struct violation_poll *p, const struct violation_poll_config *config)
+{
+        struct m_keys *old = p->config.m_keys;
+
+        p->config = *config;
+        p->config.interval = MAX(config->interval, UINT64_C(1));
+        p->config.m_keys = m_keys_ref(config->m_keys);
+        (void) m_keys_free(old);
+}
+
 struct violation_poll *violation_poll_new(const struct violation_poll_config *config)
 {
         struct violation_poll *p = calloc(1, sizeof(*p));
 
         if (!p)
                 return NULL;
-        p->config = *config;
-        p->config.interval = MAX(config->interval, UINT64_C(1));
+        set_config(p, config);
         p->ready_first = p->ready_last = VIOLATION_NONE;
         return p;
 }
@@ -633,6 +642,7 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
 {
         if (!p)
                 return NULL;
+        (void) m_keys_free(p->config.m_keys);
         poll_targets_done(&p->t);
         free(p->events.events);
         free(p->clears.events);
@@ -644,8 +654,7 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
 {
         usec_t then = p->t.n_items > 0 ? turn_at(p) : now;
 
-        p->config = *config;
-        p->config.interval = MAX(config->interval, UINT64_C(1));
+        set_config(p, config);
         if (p->t.n_items > 0)
                 then = MIN(then, now + p->config.interval / p->t.n_items);
         go_on_at(p, then, p->position);

@@ -23,6 +23,7 @@
  * Samples come out as data; the caller gives them to the book.
  */
 
+#include "ib/m_keys.h"
 #include "subnet/stage.h"
 #include "violations/violations.h"
 
@@ -31,7 +32,7 @@ struct violation_poll;
 struct violation_poll_config {
         usec_t interval;
         bool clear_saturated;
-        uint64_t m_key; /* for PortInfo, 0: none */
+        struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 
 /* One look at one counter. */

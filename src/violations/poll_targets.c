@@ -63,6 +63,7 @@ static void add_target(struct poll_targets *t, const struct subnet_port *p, cons
         target->route = p->route;
         target->destination = p->destination;
         target->lid = p->lid;
+        target->port_guid = p->guid;
         target->has[BLOCK_PORT_INFO] = p->role == PORT_ENDPORT;
         target->has[BLOCK_COUNTERS] = p->lid.v != 0;
 }

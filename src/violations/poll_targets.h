@@ -43,6 +43,7 @@ struct poll_target {
         struct mad_route route;
         uint32_t destination;
         struct lid lid;
+        struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
         enum poll_wait wait;
         uint32_t next_ready;             /* of those that WAIT_TO_SEND */

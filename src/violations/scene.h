@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who takes
- * part in it.
+ * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who
+ * takes part in it.
  */
 
 #include "violations/standing.h"
@@ -21,19 +21,21 @@ struct scene {
         const struct attribution_context *c;
         const struct violation_record *record;
         struct attribution *out;
-        usec_t began;           /* the first that this is about */
+        usec_t began;           /* when the first came that this is about; USEC_INFINITY: not known */
         uint32_t counted;       /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
+        bool node_is_there;     /* its node is in the subnet */
         bool is_switch_port;    /* it is an external one */
         const char *counted_label;
         struct party host;      /* the endport: itself, or what is plugged into the switch port */
         enum scene_check check; /* of a switch port */
         struct party from, to;  /* of a notice */
         bool from_conflicts;    /* the sender's LID is another port's than its GID */
+        bool wiring_conflicts;  /* neither end of a packet that passed a switch port is what is plugged in there */
 };
 
-/* "SUBJECT VERB 3 packets TAIL", "packets that SUBJECT VERB TAIL" */
+/* "SUBJECT VERB 3 packets TAIL (SOURCE)", "packets that SUBJECT VERB TAIL (SOURCE)" */
 struct headline {
-        const char *subject, *verb, *tail;
+        const char *subject, *verb, *tail, *source;
 };
 
 /* Of notices. Finds the two ends and fills the fields. Returns 0 or -ENOMEM. */

@@ -75,7 +75,7 @@ static void add_kind(struct words *w, const struct memberships *m, uint32_t port
         *first = false;
 }
 
-void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p)
+void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it)
 {
         const struct memberships *m = c->memberships;
         uint32_t port = endport_of(c, p);
@@ -84,10 +84,10 @@ void standing_add_memberships(struct words *w, const struct attribution_context 
         if (port == SUBNET_NONE)
                 return;
         if (m->first[port] == m->first[port + 1]) {
-                words_add(w, "; the policy lets %s into no partition", p->name);
+                words_add(w, "; the policy lets %s into no partition", it ? "it" : p->name);
                 return;
         }
-        words_add(w, "; %s is", p->name);
+        words_add(w, "; %s is", it ? "it" : p->name);
         add_kind(w, m, port, MEMBERSHIP_FULL, &first);
         add_kind(w, m, port, MEMBERSHIP_BOTH, &first);
         add_kind(w, m, port, MEMBERSHIP_LIMITED, &first);
@@ -115,7 +115,8 @@ void standing_add_when(struct words *w, const struct attribution_context *c, con
 {
         words_add_duration(w, since(c->now, change->when));
         if (change->same_policy)
-                words_add(w, " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
+                words_add(w,
+                          " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
         else
                 words_add(w, " ago by generation %" PRIu64, change->generation);
 }
@@ -152,12 +153,12 @@ static void add_like(struct words *w, const struct membership_change *changes, u
         }
 }
 
-/* What a loss has to do with violations that began at `began`. */
+/* What a change has to do with violations that began at `began`. */
 static void add_consequence(struct words *w, const struct membership_change *change, enum standing_part part,
                             usec_t began)
 {
-        bool out = change->after == MEMBERSHIP_NONE;
-
+        if (part == STANDING_ASIDE || began == USEC_INFINITY || !standing_is_loss(change))
+                return;
         if (change->when > began) {
                 words_add(w, ", after this had begun");
                 return;
@@ -165,10 +166,11 @@ static void add_consequence(struct words *w, const struct membership_change *cha
         if (began - change->when > PERHAPS)
                 return;
         words_add(w, began - change->when > PROBABLY ? ": perhaps " : ": probably ");
-        if (part == STANDING_SENDER)
-                words_add(w, out ? "its jobs still use the old key" : "its jobs still use the full key");
+        if (change->after != MEMBERSHIP_NONE)
+                words_add(w, "because of that");
         else
-                words_add(w, out ? "other members still send to it" : "other limited members still send to it");
+                words_add(w, part == STANDING_SENDER ? "its jobs still use the old key"
+                                                     : "other members still send to it");
 }
 
 /* One change, with those that are like it out of n. */
@@ -198,7 +200,7 @@ static const struct membership_change *newest(const struct membership_change *ch
         return found;
 }
 
-void standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began)
 {
         const struct membership_change *changes, *change;
@@ -206,7 +208,7 @@ void standing_add_last_change(struct words *w, const struct attribution_context 
         uint32_t n;
 
         if (!c->history || p->guid.v == 0)
-                return;
+                return false;
         changes = membership_history_of(c->history, p->guid, &n);
         change = newest(changes, n, true);
         if (!change || since(c->now, change->when) > PERHAPS)
@@ -214,13 +216,15 @@ void standing_add_last_change(struct words *w, const struct attribution_context 
         known_since = membership_history_known_since(c->history, p->guid);
         if (change) {
                 add_change(w, c, p, change, changes, n);
-                if (standing_is_loss(change))
-                        add_consequence(w, change, part, began);
-        } else if (known_since != USEC_INFINITY) {
-                words_add(w, "; its partitions did not change in the ");
-                words_add_duration(w, since(c->now, known_since));
-                words_add(w, " that pkeyd remembers");
+                add_consequence(w, change, part, began);
+                return true;
         }
+        if (known_since == USEC_INFINITY || since(c->now, known_since) < USEC_PER_SEC)
+                return false;
+        words_add(w, "; the partitions of %s did not change in the ", p->name);
+        words_add_duration(w, since(c->now, known_since));
+        words_add(w, " that pkeyd remembers");
+        return true;
 }
 
 bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,
@@ -234,8 +238,7 @@ bool standing_add_change_of(struct words *w, const struct attribution_context *c
         if (!change)
                 return false;
         add_change(w, c, p, change, change, 1);
-        if (standing_is_loss(change))
-                add_consequence(w, change, part, began);
+        add_consequence(w, change, part, began);
         return true;
 }
 
@@ -243,7 +246,7 @@ void standing_add_never(struct words *w, const struct attribution_context *c, co
 {
         usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
 
-        if (known_since == USEC_INFINITY) {
+        if (known_since == USEC_INFINITY || since(c->now, known_since) < USEC_PER_SEC) {
                 words_add(w, "; %s is no member of %s", p->name, what);
                 return;
         }

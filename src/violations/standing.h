@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation. Clauses of
- * a sentence, each with "; " before it. */
+/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation.
+ * Clauses of a sentence, each with "; " before it. */
 
 #include "violations/attribution.h"
 #include "violations/words.h"
@@ -19,6 +19,7 @@ struct party {
 enum standing_part {
         STANDING_SENDER,
         STANDING_RECEIVER,
+        STANDING_ASIDE, /* it is told, but nothing follows from it */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -33,10 +34,11 @@ static inline bool party_is_known(const struct party *p)
 bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
                          enum membership *ret);
 
-/* Of what it is a member. */
-void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p);
-/* What it lost or got last in any partition, and whether that may be the reason of violations that began at `began`. */
-void standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+/* Of what it is a member; `it`: the clause before was about it, too. */
+void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it);
+/* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
+ * violations that began at `began` (USEC_INFINITY: not known). False: nothing is known, nothing was added. */
+bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began);
 /* The same of one partition. False: no change is known, nothing was added. */
 bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,

@@ -11,6 +11,7 @@
 #define METHOD_GET           1
 #define METHOD_SET           2
 #define PMA_CLASS            4
+#define PMA_CLASS_PORT_INFO  0x01
 #define PMA_PORT_COUNTERS    0x12
 #define PMA_PORT_COUNTERS_EXTENDED 0x1d
 #define PMA_DATA             64
@@ -240,49 +241,75 @@ static bool answer_smp(struct question *q, uint64_t m_key, uint32_t attribute, u
 
 /* --- PMA ------------------------------------------------------------------------------------------------------------- */
 
+/* Bits of CounterSelect in PortCounters (IBA 1.5, 16.1.3.5), the same in CounterSelect2 of PortCountersExtended. */
+#define SELECT_XMIT_CONSTRAINT (1 << 7)
+#define SELECT_RCV_CONSTRAINT  (1 << 8)
+
+/* IBA 1.5, 16.1.3.1: there are always 64-bit counters of data (CapabilityMask, bit 9), of errors only where
+ * CapabilityMask2 says so (bit 1). */
+static unsigned pma_class_port_info(const struct question *q)
+{
+        if (q->node->has_no_class_port_info || q->method != METHOD_GET)
+                return STATUS_BAD_ATTRIBUTE;
+        memset(q->data, 0, MAD_SIZE - PMA_DATA);
+        mad_set_field(q->data, 0, IB_CPI_BASEVER_F, 1);
+        mad_set_field(q->data, 0, IB_CPI_CLASSVER_F, 1);
+        mad_set_field(q->data, 0, IB_CPI_CAPMASK_F, 1 << 9);
+        mad_set_field(q->data, 0, IB_CPI_CAPMASK2_F, q->node->has_wide_errors ? 1 << 1 : 0);
+        return 0;
+}
+
 static void port_counters(const struct question *q, struct fabsim_port *p)
 {
-        uint64_t rcv = p->rcv_constraint_errors, xmit = p->xmit_constraint_errors;
+        uint64_t rcv, xmit;
 
         if (q->method == METHOD_SET) {
-                /* counters are set where CounterSelect says so: bits 6 and 7, 16.1.3.5 */
                 unsigned select = mad_get_field(q->data, 0, IB_PC_COUNTER_SELECT_F);
 
-                if (select & (1 << 6))
-                        p->xmit_constraint_errors = xmit = mad_get_field(q->data, 0, IB_PC_ERR_XMTCONSTR_F);
-                if (select & (1 << 7))
-                        p->rcv_constraint_errors = rcv = mad_get_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F);
+                if (select & SELECT_XMIT_CONSTRAINT)
+                        p->xmit_constraint_errors = mad_get_field(q->data, 0, IB_PC_ERR_XMTCONSTR_F);
+                if (select & SELECT_RCV_CONSTRAINT)
+                        p->rcv_constraint_errors = mad_get_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F);
         }
+        rcv = p->rcv_constraint_errors;
+        xmit = p->xmit_constraint_errors;
         mad_set_field(q->data, 0, IB_PC_ERR_XMTCONSTR_F, xmit < 0xff ? (uint32_t) xmit : 0xff);
         mad_set_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F, rcv < 0xff ? (uint32_t) rcv : 0xff);
 }
 
+/* Where there are none, what stands in their place is 0. */
 static void port_counters_extended(const struct question *q, struct fabsim_port *p)
 {
-        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_XMTCONSTR_F, p->xmit_constraint_errors);
-        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_RCVCONSTR_F, p->rcv_constraint_errors);
+        bool wide = q->node->has_wide_errors;
+
+        if (q->method == METHOD_SET && wide) {
+                unsigned select = mad_get_field(q->data, 0, IB_PC_EXT_COUNTER_SELECT2_F);
+
+                if (select & SELECT_XMIT_CONSTRAINT)
+                        p->xmit_constraint_errors = mad_get_field64(q->data, 0, IB_PC_EXT_ERR_XMTCONSTR_F);
+                if (select & SELECT_RCV_CONSTRAINT)
+                        p->rcv_constraint_errors = mad_get_field64(q->data, 0, IB_PC_EXT_ERR_RCVCONSTR_F);
+        }
+        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_XMTCONSTR_F, wide ? p->xmit_constraint_errors : 0);
+        mad_set_field64(q->data, 0, IB_PC_EXT_ERR_RCVCONSTR_F, wide ? p->rcv_constraint_errors : 0);
 }
 
-static bool answer_pma(struct question *q, uint32_t attribute, unsigned *ret_status)
+static unsigned answer_pma(struct question *q, uint32_t attribute)
 {
         unsigned number;
 
-        if (attribute != PMA_PORT_COUNTERS && attribute != PMA_PORT_COUNTERS_EXTENDED) {
-                *ret_status = STATUS_BAD_ATTRIBUTE;
-                return true;
-        }
+        if (attribute == PMA_CLASS_PORT_INFO)
+                return pma_class_port_info(q);
+        if (attribute != PMA_PORT_COUNTERS && attribute != PMA_PORT_COUNTERS_EXTENDED)
+                return STATUS_BAD_ATTRIBUTE;
         number = mad_get_field(q->data, 0, IB_PC_PORT_SELECT_F);
-        if (number > q->node->num_ports || (number == 0 && q->node->type != NODE_SWITCH)) {
-                *ret_status = STATUS_BAD_MODIFIER;
-                return true;
-        }
+        if (q->node->type == NODE_SWITCH ? number > q->node->num_ports : number != q->at.port)
+                return STATUS_BAD_MODIFIER;
         if (attribute == PMA_PORT_COUNTERS)
                 port_counters(q, &q->node->ports[number]);
-        else if (q->method == METHOD_GET)
-                port_counters_extended(q, &q->node->ports[number]);
         else
-                *ret_status = STATUS_BAD_ATTRIBUTE;
-        return true;
+                port_counters_extended(q, &q->node->ports[number]);
+        return 0;
 }
 
 /* --- frames ---------------------------------------------------------------------------------------------------------- */
@@ -329,7 +356,9 @@ bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const s
                 answered = answer_smp(&q, mad_get_field64(mad, 0, IB_MAD_MKEY_F), mad_get_field(mad, 0, IB_MAD_ATTRID_F),
                                       &status);
         else
-                answered = class == PMA_CLASS && answer_pma(&q, mad_get_field(mad, 0, IB_MAD_ATTRID_F), &status);
+                answered = class == PMA_CLASS;
+        if (class == PMA_CLASS)
+                status = answer_pma(&q, mad_get_field(mad, 0, IB_MAD_ATTRID_F));
         if (!answered)
                 return false;
         mad_set_field(mad, 0, IB_MAD_METHOD_F, METHOD_GET);

@@ -233,6 +233,8 @@ START_TEST(test_counters)
         mad_set_field(frame.mad, 0, IB_MAD_MGMTCLASS_F, 4);
         mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 0x12);
         mad_set_field(frame.mad + 64, 0, IB_PC_PORT_SELECT_F, 1);
+        s.f.nodes[s.leaf].has_wide_errors = true;
+        fabsim_port_at(&s.f, leaf1)->xmit_constraint_errors = 7;
         ck_assert(fabsim_answer(&s.f, 0, (struct fabsim_place) { s.leaf, 0 }, &frame, &answer));
         ck_assert_uint_eq(mad_get_field(answer.mad + 64, 0, IB_PC_ERR_RCVCONSTR_F), 255);
         mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 0x1d);
@@ -240,9 +242,19 @@ START_TEST(test_counters)
         ck_assert_uint_eq(mad_get_field64(answer.mad + 64, 0, IB_PC_EXT_ERR_RCVCONSTR_F), 300);
         mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 0x12);
         mad_set_field(frame.mad, 0, IB_MAD_METHOD_F, 2);
-        mad_set_field(frame.mad + 64, 0, IB_PC_COUNTER_SELECT_F, 1 << 7);
+        mad_set_field(frame.mad + 64, 0, IB_PC_COUNTER_SELECT_F, 0x100);
         ck_assert(fabsim_answer(&s.f, 0, (struct fabsim_place) { s.leaf, 0 }, &frame, &answer));
         ck_assert_uint_eq(fabsim_port_at(&s.f, leaf1)->rcv_constraint_errors, 0);
+        ck_assert_uint_eq(fabsim_port_at(&s.f, leaf1)->xmit_constraint_errors, 7);
+        /* 64 bits only where ClassPortInfo says so */
+        s.f.nodes[s.leaf].has_wide_errors = false;
+        mad_set_field(frame.mad, 0, IB_MAD_METHOD_F, 1);
+        mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 0x1d);
+        ck_assert(fabsim_answer(&s.f, 0, (struct fabsim_place) { s.leaf, 0 }, &frame, &answer));
+        ck_assert_uint_eq(mad_get_field64(answer.mad + 64, 0, IB_PC_EXT_ERR_XMTCONSTR_F), 0);
+        mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 1);
+        ck_assert(fabsim_answer(&s.f, 0, (struct fabsim_place) { s.leaf, 0 }, &frame, &answer));
+        ck_assert_uint_eq(answer.mad[64 + 7], 0);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that the virtual fabric refuses, an SA that reports them, and the real engine with the real subscription: each
- * refusal comes out as one notice that says who and whom. */
+/* Packets that the virtual fabric refuses, an SA that reports them, and the real engine with the real subscription:
+ * each refusal comes out as one notice that says who and whom. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -243,7 +243,8 @@ static void expect_each(struct setup *s, unsigned times)
 
         send_all(s, times, got);
         for (unsigned i = 0; i < PACKETS; i++)
-                ck_assert_msg(got[i] == (packets[i].trap ? times : 0), "packet %u came %u times, not %u", i, got[i], times);
+                ck_assert_msg(got[i] == (packets[i].trap ? times : 0), "packet %u came %u times, not %u", i, got[i],
+                              times);
         ck_assert_uint_eq(s->f.sa.n_given_up, 0);
 }
 
@@ -402,8 +403,8 @@ START_TEST(no_subscriptions)
 }
 END_TEST
 
-/* Whatever happened before, with half of all frames lost, keys that come and go and SAs that forget: when it is quiet, each
- * refusal comes once. */
+/* Whatever happened before, with half of all frames lost, keys that come and go and SAs that forget: when it is quiet,
+ * each refusal comes once. */
 START_TEST(after_trouble)
 {
         struct setup s;

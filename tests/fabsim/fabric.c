@@ -276,6 +276,16 @@ static void count64(uint64_t *counter)
         *counter += *counter < UINT64_MAX;
 }
 
+void fabsim_reset_counters(struct fabsim *f, unsigned node)
+{
+        for (unsigned p = 0; p <= f->nodes[node].num_ports; p++) {
+                struct fabsim_port *port = &f->nodes[node].ports[p];
+
+                port->p_key_violations = 0;
+                port->rcv_constraint_errors = port->xmit_constraint_errors = 0;
+        }
+}
+
 bool fabsim_send_packet(struct fabsim *f, struct fabsim_place a, struct fabsim_place b, struct p_key key)
 {
         struct fabsim_port *victim = fabsim_port_at(f, b);

@@ -13,6 +13,12 @@ check_fabsim_notices_SOURCES = tests/fabsim/check_fabsim_notices.c tests/fabsim/
 	tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_fabsim_notices_LDADD = $(TEST_LIBS)
 
+# packets that are refused, and what the book says of them
+check_PROGRAMS += check_refused
+TESTS += check_refused
+check_refused_SOURCES = tests/fabsim/check_refused.c tests/fabsim/prng.h $(FABSIM_FABRIC)
+check_refused_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += check_small
 TESTS += check_small
 check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h

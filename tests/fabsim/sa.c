@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The subnet administrator, as far as subscriptions and Reports go. Its key and its distrust are those of OpenSM: a wrong key
- * has no answer, security traps are no trap numbers for those without it. */
+/* The subnet administrator, as far as subscriptions and Reports go. Its key and its distrust are those of OpenSM: a
+ * wrong key has no answer, without the key there is no subscription to the number of a security trap. */
 
 #include <infiniband/mad.h>
 #include <string.h>
@@ -51,7 +51,10 @@ static struct fabsim_subscription *find(struct fabsim_sa *sa, struct fabsim_subs
 /* data: 16 bytes of GID, LID range, then IsGeneric, Subscribe, Type, TrapNumber (13.4.8.3). */
 static unsigned inform(struct fabsim_sa *sa, bool trusted, const uint8_t *data)
 {
-        struct fabsim_subscription wanted = { .trap = (uint16_t) get16(data + 26), .type = (uint16_t) get16(data + 24) };
+        struct fabsim_subscription wanted = {
+                .trap = (uint16_t) get16(data + 26),
+                .type = (uint16_t) get16(data + 24),
+        };
         struct fabsim_subscription *there = find(sa, wanted);
 
         if (sa->lacks_subscriptions)

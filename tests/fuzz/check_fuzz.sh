@@ -20,3 +20,4 @@ run() {
 run fuzz_notice "$corpus/notice"
 run fuzz_policy "$golden/rejected" "$golden/accepted" "$corpus/policy"
 run fuzz_settings "$golden/settings" "$corpus/settings"
+run fuzz_m_keys "$corpus/m_keys"

@@ -14,8 +14,8 @@ import sys
 import time
 import traceback
 
-SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "behind-its-back",
-             "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
+SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
+             "metrics-file", "behind-its-back", "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
@@ -424,6 +424,37 @@ def second_witness():
     wait_entry("KERNEL_VERIFIED", moment)
     status, doc = verify()
     check(status == 0, "verify ended with %d:" % status, doc)
+
+
+def bad_p_keys():
+    """The counter of packets with a foreign P_Key, of every port, as libibverbs tells it to pkeyd."""
+    for n in (0, 7, 65536, 4294967295):
+        write("/sys/module/labhca/parameters/bad_p_keys", str(n))
+        try:
+            said = sorted(must(LAB + "/verbs_ports").splitlines())
+        finally:
+            write("/sys/module/labhca/parameters/bad_p_keys", "0")
+        check([line for line in said if line.startswith("lab")] == ["%s 1 %d" % (d, n) for d in DEVICES], "ports:", said)
+
+
+def metrics_file():
+    """The unit as shipped, without a capability, may write where the example has the metrics, and nowhere else."""
+    here, elsewhere = "/var/lib/prometheus/node-exporter", "/var/lib/elsewhere"
+    must("systemctl", "stop", "pkeyd")
+    for path in (here, elsewhere):
+        os.makedirs(path, exist_ok=True)
+    start_service()
+    write(SETTINGS, NO_SWEEPS + "metrics: {textfile: %s/pkeyd.prom}\n" % here)
+    must("systemctl", "reload", "pkeyd")
+    wait_for("the metrics", 20, lambda: read(here + "/pkeyd.prom").endswith("\n# EOF\n"))
+    check(os.stat(here + "/pkeyd.prom").st_mode & 0o777 == 0o644, "mode of the metrics")
+    check("\npkeyd_policy_accepted 1\n" in read(here + "/pkeyd.prom"), "they say:", read(here + "/pkeyd.prom"))
+    moment = time.monotonic()
+    write(SETTINGS, NO_SWEEPS + "metrics: {textfile: %s/pkeyd.prom}\n" % elsewhere)
+    must("systemctl", "reload", "pkeyd")
+    entry = wait_entry("METRICS_FILE", moment)
+    check("Read-only file system" in entry["MESSAGE"], "says", entry["MESSAGE"])
+    check(os.listdir(elsewhere) == [] and os.listdir(here) == [], "files are left")
 
 
 # --- (b) -----------------------------------------------------------------------------------------------------------

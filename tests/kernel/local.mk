@@ -10,6 +10,11 @@ KERNEL_LAB = \
 	tests/kernel/lab.py \
 	tests/kernel/p_keys.c
 
+# This one looks through pkeyd's own eyes, so it is built as pkeyd is.
+check_PROGRAMS += tests/kernel/verbs_ports
+tests_kernel_verbs_ports_SOURCES = tests/kernel/verbs_ports.c
+tests_kernel_verbs_ports_LDADD = libpkeyd-shell.la libpkeyd-core.la
+
 EXTRA_DIST += $(KERNEL_LAB)
 
 check-kernel:

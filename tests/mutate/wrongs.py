@@ -16,8 +16,11 @@ OBSERVED = "src/subnet/observed.c"
 SURVEY = "src/subnet/survey.c"
 VERIFY = "src/verify/verify.c"
 SMP = "src/ib/smp.c"
+M_KEYS = "src/ib/m_keys.c"
 MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
+SA = "src/ib/sa.c"
+NOTICES = "src/notices/notices.c"
 
 WRONGS = [
     # the order of phases
@@ -111,6 +114,30 @@ WRONGS = [
     Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
+
+    # M_Keys
+    Wrong("m-key-of-others", SURVEY, ".key = m_keys_get(s->options.m_keys, p->guid),",
+          ".key = m_keys_common(s->options.m_keys),"),
+    Wrong("m-key-guessed", M_KEYS, "        if (most == k->n)\n                k->others = k->common;\n",
+          "        k->others = k->common;\n"),
+    Wrong("m-key-violations-of-no-port", APPLY, "ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;",
+          "ret->modifier = p->number;"),
+    Wrong("m-key-violations-of-old", APPLY, "if (t->counted && pi.m_key_violations > t->violations)", "if (pi.m_key_violations > t->violations)"),
+    Wrong("m-key-timeout-is-a-timeout", APPLY,
+          "return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);",
+          "return reason_of(t->last_set);"),
+    # notices
+    Wrong("notice-lids-swapped", SA, "#define DETAILS_LID1     (DETAILS + 2)\n#define DETAILS_LID2     (DETAILS + 4)",
+          "#define DETAILS_LID1     (DETAILS + 4)\n#define DETAILS_LID2     (DETAILS + 2)"),
+    Wrong("invalid-is-taken", SA, "return valid ? valid : VALID_ALL;", "return valid | VALID_ALL;"),
+    Wrong("any-sender-of-reports", NOTICES, "if (frame->lid.v != n->sa.lid.v) {", "if (false && frame->lid.v != n->sa.lid.v) {"),
+    Wrong("repeated-comes-twice", NOTICES, "                remember(n, now, frame);\n", ""),
+    Wrong("never-again", NOTICES, "begin_round(n, now + REFRESH, n->wanted);", "begin_round(n, USEC_INFINITY, n->wanted);"),
+    Wrong("no-patience", NOTICES, "n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);", "n->wait = FIRST_WAIT;"),
+    Wrong("by-number-and-by-type", NOTICES, "if (n->held[k].is && !(n->wanted & BIT(k)))", "if (false && !(n->wanted & BIT(k)))"),
+    Wrong("left-with-another-key", NOTICES, "return n->held[kind].key;", "return n->sa.sm_key;"),
+    Wrong("late-answer-counts", NOTICES, "        if (n->expected != n->cookie)\n", "        if (false && n->expected != n->cookie)\n"),
+    Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
     # verify
     Wrong("unexpected-not-seen", "src/verify/table.c", "unexpected[n_unexpected++] = entries[i];",

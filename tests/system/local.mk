@@ -7,12 +7,14 @@ SYSTEM_TESTS = \
 	tests/system/test_harness.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
+	tests/system/test_m_keys.py \
 	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
 	tests/system/test_promises.py \
 	tests/system/test_subnet_admin.py \
-	tests/system/test_topologies.py
+	tests/system/test_topologies.py \
+	tests/system/test_violations.py
 
 SYSTEM_MODULES = \
 	tests/system/harness.py \

@@ -10,14 +10,19 @@
  * routed), DATA the attribute's 64 bytes. What was sent is written down before it is sent, what was received before the
  * program sees it, so at each line of the trace a write that has no answer yet may or may not be in the hardware.
  *
- * MADTRACE_DENIED=1: the port cannot be opened, as by a user who may not. MADTRACE_SIGNAL=SIGNAL:N sends the program a signal (a number) right after the Nth SubnSet(P_KeyTable) that it sends.
+ * MADTRACE_DENIED=1: the port cannot be opened, as by a user who may not. MADTRACE_SIGNAL=SIGNAL:N sends the program a signal
+ * (a number) right after the Nth SubnSet(P_KeyTable) that it sends. MADTRACE_M_KEYS=1: behind each MAD that is sent a line
+ * "k CLASS ATTRIBUTE M_KEY". MADTRACE_M_KEY=LID:M_KEY (in hex): who writes to that LID by LID without that M_Key gets no
+ * answer, and writes nothing.
  */
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +35,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int trace_fd = -1;
 static int signal_number;
 static unsigned signal_after;
+static bool notes_m_keys;
+static unsigned m_key_lid;
+static uint64_t m_key;
 static int (*next_send)(int, int, void *, int, int, int);
 static int (*next_recv)(int, void *, int *, int);
 static int (*next_open)(const char *, int);
@@ -45,7 +53,7 @@ static uint64_t be(const uint8_t *p, unsigned n)
 
 static void start(void)
 {
-        const char *path = getenv("MADTRACE"), *signal_at = getenv("MADTRACE_SIGNAL");
+        const char *path = getenv("MADTRACE"), *signal_at = getenv("MADTRACE_SIGNAL"), *wanted = getenv("MADTRACE_M_KEY");
 
         next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
         next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
@@ -55,6 +63,18 @@ static void start(void)
                 trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (signal_at && sscanf(signal_at, "%d:%u", &signal_number, &signal_after) != 2)
                 signal_after = 0;
+        notes_m_keys = getenv("MADTRACE_M_KEYS") != NULL;
+        if (wanted && sscanf(wanted, "%u:%" SCNx64, &m_key_lid, &m_key) != 2)
+                m_key_lid = 0;
+}
+
+/* ibsim knows no M_Keys: what it would carry out, and such a port would not, never gets there. */
+static bool lacks_m_key(const void *umad)
+{
+        const uint8_t *mad = umad_get_mad((void *) umad);
+
+        return m_key_lid && mad[1] == 0x01 && mad[3] == 0x02 && be(mad + 24, 8) != m_key &&
+               be16toh(umad_get_mad_addr((void *) umad)->lid) == m_key_lid;
 }
 
 static void signal_if_due(const uint8_t *mad)
@@ -96,6 +116,9 @@ static void note(char direction, const void *umad, int length)
         line[n++] = ' ';
         n += hex(line + n, mad + 64, 64);
         line[n++] = '\n';
+        if (notes_m_keys && direction == '>')
+                n += (size_t) snprintf(line + n, sizeof(line) - n, "k %02x %04x %016" PRIx64 "\n", class,
+                                       (unsigned) be(mad + 16, 2), be(mad + 24, 8));
         (void) syscall(SYS_write, trace_fd, line, n);
 }
 
@@ -105,6 +128,8 @@ int umad_send(int fd, int agent, void *umad, int length, int timeout, int retrie
 
         pthread_once(&once, start);
         note('>', umad, length);
+        if (lacks_m_key(umad))
+                return 0;
         r = next_send(fd, agent, umad, length, timeout, retries);
         if (signal_after)
                 signal_if_due(umad_get_mad(umad));

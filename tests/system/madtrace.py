@@ -43,6 +43,12 @@ def read(path):
         return []
 
 
+def m_keys(path):
+    """(management class, attribute, M_Key) of what was sent with MADTRACE_M_KEYS."""
+    with open(path) as f:
+        return [tuple(int(x, 16) for x in line.split()[1:]) for line in f if line.startswith("k ")]
+
+
 def p_key_sets(mads):
     return [m for m in mads if m.sent and m.method == SET and m.attribute == P_KEY_TABLE]
 

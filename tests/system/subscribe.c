@@ -2,9 +2,9 @@
 /*
  * subscribe [SM_KEY]
  *
- * What pkeyd asks a subnet administrator, on the port that pkeyd would use: the first P_Key block of this port as the SA has it, then a
- * subscription to notices. Prints one JSON object: how the record ended and what it held, how the subscription stands once
- * it is no longer under way.
+ * What pkeyd asks a subnet administrator, on the port that pkeyd would use: the first P_Key block of this port as the
+ * SA has it, then a subscription to notices. Prints one JSON object: how the record ended and what it held, how the
+ * subscription stands once it is no longer under way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ static int ask_record(struct fabric *fabric, const struct notices_sa *sa)
         if (r < 0)
                 return r;
         p_key_record_decode(q.result.data, &record);
-        printf("{\"record\": \"%s\", \"record_status\": %u, \"lid\": %u, \"entries\": [", mad_outcome_to_string(q.result.outcome),
-               q.result.mad_status, record.lid.v);
+        printf("{\"record\": \"%s\", \"record_status\": %u, \"lid\": %u, \"entries\": [",
+               mad_outcome_to_string(q.result.outcome), q.result.mad_status, record.lid.v);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
                 printf("%s%u", i ? ", " : "", record.entries[i].v);
         printf("], ");
@@ -109,8 +109,8 @@ static int subscribe(sd_event *event, struct fabric *fabric, struct notices *not
         if (r < 0)
                 return r;
         notices_get_status(notices, &s);
-        printf("\"state\": %d, \"subscribed\": %s, \"by_type\": %s, \"key_unanswered\": %s, \"status\": %u}\n", (int) s.state,
-               s.state == NOTICES_SUBSCRIBED ? "true" : "false", s.by_type ? "true" : "false",
+        printf("\"state\": %d, \"subscribed\": %s, \"by_type\": %s, \"key_unanswered\": %s, \"status\": %u}\n",
+               (int) s.state, s.state == NOTICES_SUBSCRIBED ? "true" : "false", s.by_type ? "true" : "false",
                s.key_unanswered ? "true" : "false", s.mad_status);
         return 0;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What pkeyd asks OpenSM's subnet administration: it takes the subscriptions, with its sa_key and without one, and shows a P_Key
-table only to who has it. OpenSM's side is looked at with saquery and in its log. (ibsim hands Reports only to an SM: what
-is reported is tested on the virtual fabric.)"""
+"""What pkeyd asks OpenSM's subnet administration: it takes the subscriptions, with its sa_key and without one, and
+shows a P_Key table only to who has it. OpenSM's side is looked at with saquery and in its log. (ibsim hands Reports only
+to an SM: what is reported is tested on the virtual fabric.)"""
 
 import ipaddress
 import re
@@ -18,8 +18,8 @@ def ask(fabric, *key):
 
 
 def subscriptions(fabric):
-    """Of this host, as OpenSM has them: how many, and (trap number, type) of the last ones, the last one first. Two at most:
-    ibsim carries one MAD of the answer, and the third record is cut off in it."""
+    """Of this host, as OpenSM has them: how many, and (trap number, type) of the last ones, the last one first. Two at
+    most: ibsim carries one MAD of the answer, and the third record is cut off in it."""
     guid = fabric.topology.port_guid(HOST)
     out = fabric.run(["saquery", "--smkey", SA_KEY, "-I"]).expect(0).out
     records = out.split("InformInfoRecord dump:")[1:]

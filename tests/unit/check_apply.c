@@ -267,7 +267,8 @@ START_TEST(test_m_key_counted)
                 r.fault = want_key;
                 r.f.m_key_violations = before[i];
                 run_apply(&r);
-                expect(&r, 1, 1, 0, 4);
+                /* two are enough for who sees the counter move */
+                expect(&r, 1, 1, 0, before[i] < UINT16_MAX ? 3 : 4);
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
                 /* a counter that stands still at its end proves nothing */
                 ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted == (before[i] < UINT16_MAX));

@@ -57,6 +57,28 @@ START_TEST(write_and_read)
 }
 END_TEST
 
+START_TEST(write_for_others)
+{
+        const char *back = NULL;
+        mode_t mask = umask(077);
+        struct stat st;
+        size_t n = 0;
+
+        ck_assert_int_eq(file_write_public("b", "first", 5), 0);
+        ck_assert_int_eq(file_write_public("b", "second", 6), 0);
+        (void) umask(mask);
+        ck_assert_int_eq(file_read(arena, "b", 100, &back, &n), 0);
+        ck_assert_str_eq(back, "second");
+        ck_assert_int_eq(stat("b", &st), 0);
+        ck_assert_uint_eq(st.st_mode & 0777, 0644);
+        ck_assert_int_eq(file_write_public("nowhere/b", "x", 1), -ENOENT);
+        ck_assert_int_eq(unlink("b"), 0);
+        ck_assert_int_eq(mkdir("b", 0700), 0);
+        ck_assert_int_eq(file_write_public("b", "x", 1), -EISDIR);
+        ck_assert_int_eq(rmdir("b"), 0);
+}
+END_TEST
+
 START_TEST(write_fails)
 {
         ck_assert_int_eq(file_write_atomic("nowhere/a", "x", 1), -ENOENT);
@@ -128,6 +150,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, write_and_read);
+        tcase_add_test(t, write_for_others);
         tcase_add_test(t, write_fails);
         tcase_add_test(t, what_is_no_file);
         tcase_add_test(t, standard_input);

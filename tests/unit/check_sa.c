@@ -34,7 +34,8 @@ static void check_mad(const struct mad_request *request, const char *header, con
         ck_assert_uint_eq(bytes_of(header, expected), 56);
         ck_assert_uint_le(bytes_of(data, expected + 56), 200);
         for (size_t i = 0; i < MAD_SIZE; i++)
-                ck_assert_msg(frame.mad[i] == expected[i], "byte %zu is 0x%02x, not 0x%02x", i, frame.mad[i], expected[i]);
+                ck_assert_msg(frame.mad[i] == expected[i], "byte %zu is 0x%02x, not 0x%02x", i, frame.mad[i],
+                              expected[i]);
 }
 
 START_TEST(subscribe)
@@ -47,7 +48,7 @@ START_TEST(subscribe)
         ck_assert_uint_eq(r.route.sl, 3);
         ck_assert_uint_eq(r.retries, 0);
         check_mad(&r,
-                  "01 03 02 02 0000 0000 0000000001020304 0003 0000 00000000" /* base, class, version, Set; TID; InformInfo */
+                  "01 03 02 02 0000 0000 0000000001020304 0003 0000 00000000" /* class, version, Set; TID; InformInfo */
                   "000000000000000000000000 1122334455667788 0000 0000 00000000000015f2", /* RMPP, SM_Key, components */
                   "00000000000000000000000000000000 ffff 0000 0000 01 01 ffff 0101 000001 12 00 ffffff");
 }

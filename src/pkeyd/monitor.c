@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/monitor.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "notices/notices.h"
+#include "pkeyd/daemon.h"
+#include "pkeyd/kernel.h"
+#include "pkeyd/metrics_file.h"
+#include "pkeyd/say_violation.h"
+#include "violations/poll.h"
+
+enum monitor_side {
+        SIDE_POLL,
+        SIDE_NOTICES,
+        N_SIDES,
+};
+
+struct monitor {
+        struct daemon *d;
+        struct violations *book;
+        struct violation_poll *poll;
+        struct notices *notices;
+        struct membership_history *history;
+        struct mad_side_stage inner[N_SIDES]; /* the two stages themselves */
+        struct mad_side_stage sides[N_SIDES]; /* the same, with what they found taken from them at once */
+        sd_event_source *timer;               /* reports that are due */
+        sd_event_source *local;               /* counters of this host's kernel */
+        usec_t since;
+
+        /* Borrowed while they are in force; NULL: there is none. */
+        const struct picture *picture;
+        const struct generation *generation;
+        struct arena *arena;                  /* of memberships */
+        struct memberships *memberships;
+
+        bool attached;                        /* to d->fabric */
+        bool listening;                       /* Reports come to us */
+        bool resubscribe;
+        enum notices_state said;              /* of the subscription */
+        int said_sa_error;
+        struct notices_sa sa;                 /* as the port last said; its sm_key is ours */
+};
+
+/* What is known now. Borrowed until monitor_look or monitor_forget. */
+static void monitor_context(const struct monitor *m, struct attribution_context *ret)
+{
+        *ret = (struct attribution_context) {
+                .subnet = m->picture ? m->picture->subnet : NULL,
+                .memberships = m->memberships,
+                .history = m->history,
+                .now = clock_now(),
+        };
+}
+
+/* --- what was found ----------------------------------------------------------------------------------------------- */
+
+static void arm(struct monitor *m)
+{
+        (void) sd_event_source_set_time(m->timer, violations_due(m->book));
+        (void) sd_event_source_set_enabled(m->timer, violations_due(m->book) == USEC_INFINITY ? SD_EVENT_OFF
+                                                                                             : SD_EVENT_ONESHOT);
+}
+
+static void say_reports(struct monitor *m)
+{
+        struct attribution_context context;
+        struct violation_report report;
+
+        bool any = false;
+
+        monitor_context(m, &context);
+        while (violations_next_report(m->book, clock_now(), &report)) {
+                say_violation(m->d, &context, &report);
+                any = true;
+        }
+        if (any)
+                metrics_file_write(m->d->metrics);
+        arm(m);
+}
+
+static void take_samples(struct monitor *m, usec_t now)
+{
+        struct violation_sample s;
+        struct violation_port port;
+        enum violation_source source;
+
+        while (violation_poll_next_sample(m->poll, &s))
+                if (violations_see_counter(m->book, now, s.port, s.source, s.bits, s.value) > 0)
+                        violation_poll_clear(m->poll, s.port, s.source);
+        while (violation_poll_next_cleared(m->poll, &port, &source))
+                violations_counter_cleared(m->book, port, source);
+}
+
+/* Whom a LID belongs to: an endport, with its LMC; SUBNET_NONE: nobody that is known. */
+static uint32_t find_lid(const struct subnet *s, struct lid lid)
+{
+        for (uint32_t i = 0; lid.v != 0 && i < s->n_ports; i++) {
+                const struct subnet_port *p = &s->ports[i];
+
+                if (p->role == PORT_ENDPORT && p->lid.v != 0 && lid.v >= p->lid.v &&
+                    lid.v - p->lid.v < 1 << (p->lmc & 7))
+                        return i;
+        }
+        return SUBNET_NONE;
+}
+
+/* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody
+ * knows is counted all the same, at a port that is none. */
+static struct violation_port port_of_notice(const struct monitor *m, const struct notice *n)
+{
+        bool at_switch = n->trap == 259 && n->has_switch_port;
+        struct violation_port port = {};
+        uint32_t i;
+
+        if (!m->picture)
+                return port;
+        i = find_lid(m->picture->subnet, at_switch ? n->switch_lid : n->issuer);
+        if (i == SUBNET_NONE)
+                return port;
+        port.node_guid = subnet_port_node(m->picture->subnet, &m->picture->subnet->ports[i])->guid;
+        port.number = at_switch ? n->switch_port : m->picture->subnet->ports[i].number;
+        return port;
+}
+
+static void take_notices(struct monitor *m, usec_t now)
+{
+        struct notice n;
+
+        while (notices_next(m->notices, &n))
+                (void) violations_see_notice(m->book, now, port_of_notice(m, &n), &n);
+}
+
+static void say_subscription(struct monitor *m)
+{
+        struct notices_status s;
+
+        notices_get_status(m->notices, &s);
+        if (s.state == m->said || s.state == NOTICES_OFF || s.state == NOTICES_SUBSCRIBING)
+                return;
+        say_notices(m->d, &s, m->sa.sm_key != 0);
+        m->said = s.state;
+}
+
+static void took(struct monitor *m, usec_t now)
+{
+        take_samples(m, now);
+        take_notices(m, now);
+        say_subscription(m);
+        say_reports(m);
+}
+
+/* --- the side stages ---------------------------------------------------------------------------------------------- */
+
+static void poll_result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct monitor *m = state;
+
+        m->inner[SIDE_POLL].result(m->inner[SIDE_POLL].state, now, result);
+        took(m, now);
+}
+
+static void notices_result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct monitor *m = state;
+
+        m->inner[SIDE_NOTICES].result(m->inner[SIDE_NOTICES].state, now, result);
+        took(m, now);
+}
+
+static bool poll_next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct monitor *m = state;
+
+        return m->inner[SIDE_POLL].next(m->inner[SIDE_POLL].state, now, ret);
+}
+
+static bool notices_next_request(void *state, usec_t now, struct mad_request *ret)
+{
+        struct monitor *m = state;
+
+        return m->inner[SIDE_NOTICES].next(m->inner[SIDE_NOTICES].state, now, ret);
+}
+
+static usec_t poll_due(const void *state)
+{
+        const struct monitor *m = state;
+
+        return m->inner[SIDE_POLL].due(m->inner[SIDE_POLL].state);
+}
+
+static usec_t notices_due(const void *state)
+{
+        const struct monitor *m = state;
+
+        return m->inner[SIDE_NOTICES].due(m->inner[SIDE_NOTICES].state);
+}
+
+static bool notices_report(void *state, usec_t now, const struct mad_frame *frame)
+{
+        struct monitor *m = state;
+        bool taken = m->inner[SIDE_NOTICES].report(m->inner[SIDE_NOTICES].state, now, frame);
+
+        took(m, now);
+        return taken;
+}
+
+static void poll_reset(void *state, usec_t now)
+{
+        struct monitor *m = state;
+
+        m->inner[SIDE_POLL].reset(m->inner[SIDE_POLL].state, now);
+}
+
+static void notices_reset(void *state, usec_t now)
+{
+        struct monitor *m = state;
+
+        m->inner[SIDE_NOTICES].reset(m->inner[SIDE_NOTICES].state, now);
+}
+
+static void make_sides(struct monitor *m)
+{
+        m->inner[SIDE_POLL] = violation_poll_side(m->poll);
+        m->inner[SIDE_NOTICES] = notices_stage(m->notices);
+        m->sides[SIDE_POLL] = (struct mad_side_stage) {
+                .state = m, .next = poll_next, .result = poll_result, .due = poll_due, .reset = poll_reset,
+        };
+        m->sides[SIDE_NOTICES] = (struct mad_side_stage) {
+                .state = m,
+                .next = notices_next_request,
+                .result = notices_result,
+                .due = notices_due,
+                .report = notices_report,
+                .reset = notices_reset,
+        };
+}
+
+/* --- the port ----------------------------------------------------------------------------------------------------- */
+
+static void tell_sa(struct monitor *m)
+{
+        struct notices_sa sa = m->sa;
+
+        if (!m->listening)
+                sa.lid.v = 0;
+        notices_set_sa(m->notices, clock_now(), &sa, m->resubscribe);
+        m->resubscribe = false;
+        if (m->d->fabric)
+                fabric_wake_sides(m->d->fabric);
+}
+
+/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done. */
+static void attach(struct monitor *m)
+{
+        int r, sa = 0;
+
+        if (m->attached || !m->d->fabric)
+                return;
+        r = fabric_use_gsi(m->d->fabric, true, &sa);
+        if (r < 0 || sa < 0)
+                say_no_gsi(m->d, r, sa, &m->said_sa_error);
+        m->listening = r == 0 && sa == 0;
+        if (r == 0)
+                r = fabric_set_sides(m->d->fabric, m->sides, N_SIDES);
+        m->attached = r == 0;
+        tell_sa(m);
+}
+
+void monitor_detach(struct monitor *m)
+{
+        if (!m)
+                return;
+        if (m->attached && m->d->fabric)
+                (void) fabric_set_sides(m->d->fabric, NULL, 0);
+        m->attached = false;
+        poll_reset(m, clock_now());
+        notices_reset(m, clock_now());
+}
+
+void monitor_port(struct monitor *m, const struct port_info *info)
+{
+        m->sa.lid = info->sm_lid;
+        m->sa.sl = info->sm_sl;
+        if (m->attached)
+                tell_sa(m);
+}
+
+void monitor_resubscribe(struct monitor *m)
+{
+        m->resubscribe = true;
+}
+
+/* A packet to QP 1 needs the default partition: what is at another index is refused by whoever gets it. */
+static void set_p_key_index(struct monitor *m)
+{
+        const struct observed *o = m->picture->observed;
+        uint32_t self = m->picture->subnet->self;
+        unsigned index = 0;
+        bool found = false;
+
+        if (self == SUBNET_NONE || !o->tables[self].entries)
+                return;
+        for (unsigned i = 0; i < o->tables[self].capacity; i++) {
+                struct p_key k = o->tables[self].entries[i];
+
+                if (p_key_base(k) == P_KEY_DEFAULT_BASE && (!found || p_key_is_full(k))) {
+                        index = i;
+                        found = true;
+                }
+        }
+        fabric_set_p_key_index(m->d->fabric, index);
+}
+
+/* --- picture and generation --------------------------------------------------------------------------------------- */
+
+void monitor_forget(struct monitor *m)
+{
+        m->picture = NULL;
+        m->generation = NULL;
+        m->memberships = NULL;
+        m->arena = arena_free(m->arena);
+}
+
+static void configure(struct monitor *m)
+{
+        const struct settings *s = m->generation->settings;
+        struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
+        struct violation_poll_config poll = {
+                .interval = s->violations_interval,
+                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE,
+                .m_keys = m->generation->m_keys,
+        };
+
+        violations_set_config(m->book, &book);
+        violation_poll_set_config(m->poll, clock_now(), &poll);
+        if (m->sa.sm_key != m->generation->sm_key) {
+                m->sa.sm_key = m->generation->sm_key;
+                m->resubscribe = true;
+                if (m->attached)
+                        tell_sa(m);
+        }
+}
+
+/* Where memory is out, sentences say less. */
+static void learn(struct monitor *m)
+{
+        _cleanup_findings_ struct findings ignored;
+
+        m->arena = arena_new();
+        if (!m->arena)
+                return;
+        findings_init(&ignored, m->arena);
+        if (policy_resolve(m->arena, m->generation->policy, m->picture->subnet, &ignored, &m->memberships) < 0) {
+                m->memberships = NULL;
+                return;
+        }
+        (void) membership_history_learn(m->history, clock_now(), m->generation->number, m->memberships);
+}
+
+void monitor_look(struct monitor *m, const struct generation *g, const struct picture *picture)
+{
+        bool new_picture = picture && picture != m->picture;
+
+        monitor_forget(m);
+        m->picture = picture;
+        m->generation = g;
+        if (!g || !picture)
+                return;
+        configure(m);
+        learn(m);
+        if (new_picture && violation_poll_set_subnet(m->poll, clock_now(), picture->subnet) < 0)
+                journal_debug(&m->d->journal, "out of memory: counters of ports that are new are not polled yet");
+        attach(m);
+        if (m->d->fabric) {
+                set_p_key_index(m);
+                fabric_wake_sides(m->d->fabric);
+        }
+}
+
+/* --- timers ------------------------------------------------------------------------------------------------------- */
+
+static int on_timer(sd_event_source *s, uint64_t scheduled, void *userdata)
+{
+        (void) s;
+        (void) scheduled;
+        say_reports(userdata);
+        return 0;
+}
+
+static void see_local_port(const struct verbs_port *port, void *userdata)
+{
+        struct violation_port at = { .node_guid = port->node_guid, .number = (uint8_t) port->number };
+        struct monitor *m = userdata;
+
+        if (port->has_bad_p_key_counter)
+                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, 32,
+                                              port->bad_p_key_counter);
+}
+
+static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
+{
+        struct monitor *m = userdata;
+        usec_t interval = m->generation ? m->generation->settings->violations_interval : 60 * USEC_PER_SEC;
+
+        (void) scheduled;
+        kernel_each_port(m->d->kernel, see_local_port, m);
+        say_reports(m);
+        (void) sd_event_source_set_time(s, clock_now() + interval);
+        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        return 0;
+}
+
+/* --- the list ----------------------------------------------------------------------------------------------------- */
+
+static int list_records(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n)
+{
+        struct attribution_context context;
+        struct monitor *m = userdata;
+        const struct violation_record *records;
+        struct violation_item *items;
+        uint32_t n;
+
+        records = violations_records(m->book, &n);
+        items = arena_new_array(a, struct violation_item, n);
+        if (!items && n > 0)
+                return -ENOMEM;
+        monitor_context(m, &context);
+        for (uint32_t i = 0; i < n; i++) {
+                int r = violation_item_of_record(a, &records[i], &context, &items[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+static uint64_t list_total(void *userdata)
+{
+        struct monitor *m = userdata;
+        uint64_t total = 0;
+
+        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
+                total += violations_total(m->book, s);
+        return total;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+int monitor_new(struct daemon *d, struct monitor **ret)
+{
+        struct violations_config book = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
+        struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC };
+        struct monitor *m = calloc(1, sizeof(*m));
+        int r = -ENOMEM;
+
+        if (!m)
+                return r;
+        m->d = d;
+        m->since = clock_now();
+        m->book = violations_new(&book);
+        m->poll = violation_poll_new(&poll);
+        m->notices = notices_new();
+        m->history = membership_history_new();
+        if (m->book && m->poll && m->notices && m->history)
+                r = sd_event_add_time(d->event, &m->timer, CLOCK_MONOTONIC, 0, 1, on_timer, m);
+        if (r >= 0)
+                r = sd_event_add_time(d->event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
+        if (r < 0) {
+                monitor_free(m);
+                return r;
+        }
+        (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
+        make_sides(m);
+        d->violations = (struct violation_list) {
+                .userdata = m, .records = list_records, .total = list_total, .since = clock_wall(),
+        };
+        metrics_file_set_monitor(d->metrics, m->book, m->notices, m->poll);
+        *ret = m;
+        return 0;
+}
+
+struct monitor *monitor_free(struct monitor *m)
+{
+        if (!m)
+                return NULL;
+        m->d->violations = (struct violation_list) {};
+        metrics_file_set_monitor(m->d->metrics, NULL, NULL, NULL);
+        monitor_forget(m);
+        sd_event_source_disable_unref(m->timer);
+        sd_event_source_disable_unref(m->local);
+        membership_history_free(m->history);
+        notices_free(m->notices);
+        violation_poll_free(m->poll);
+        violations_free(m->book);
+        free(m);
+        return NULL;
+}
+

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/say_violation.h"
+
+#include <string.h>
+
+#include "pkeyd/bus.h"
+
+static bool is_notice(enum violation_source s)
+{
+        switch (s) {
+        case VIOLATION_NOTICE_257:
+        case VIOLATION_NOTICE_258:
+        case VIOLATION_NOTICE_259:
+                return true;
+        case VIOLATION_P_KEY_VIOLATIONS:
+        case VIOLATION_RCV_CONSTRAINT:
+        case VIOLATION_XMIT_CONSTRAINT:
+        case VIOLATION_BAD_PKEY_CNTR:
+        case VIOLATION_N_SOURCES:
+                break;
+        }
+        return false;
+}
+
+static bool is_of_many(const struct violation_report *report)
+{
+        return report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET;
+}
+
+static enum journal_event event_of(const struct violation_report *report)
+{
+        switch (report->kind) {
+        case VIOLATION_FIRST:
+        case VIOLATION_MORE:
+                break;
+        case VIOLATION_SATURATED:
+                return EVENT_VIOLATION_SATURATED;
+        case VIOLATION_QUIET:
+                return EVENT_VIOLATION_QUIET;
+        case VIOLATION_STORM:
+                return EVENT_VIOLATION_STORM;
+        case VIOLATION_ALL_QUIET:
+                return EVENT_VIOLATION_QUIET;
+        }
+        return is_notice(report->record.source) ? EVENT_VIOLATION_NOTICE : EVENT_VIOLATION;
+}
+
+/* The same moment as people's clocks have it; 0 stays 0. */
+static usec_t wall(usec_t monotonic)
+{
+        usec_t now = clock_now();
+
+        return monotonic == 0 ? 0 : clock_wall() - (now - MIN(monotonic, now));
+}
+
+static void fill_item(const struct attribution *words, const struct violation_record *record, struct violation_item *ret)
+{
+        *ret = (struct violation_item) {
+                .source = violation_source_to_string(record->source),
+                .node = words->node,
+                .port_guid = words->port_guid,
+                .lid = words->lid,
+                .port = words->port,
+                .switch_name = words->switch_name,
+                .partition = words->partition,
+                .p_key = words->p_key,
+                .total = record->total,
+                .first = wall(record->first),
+                .last = wall(record->last),
+                .names_sender = words->names_sender,
+                .saturated = record->saturated,
+                .text = words->text,
+        };
+}
+
+int violation_item_of_record(struct arena *a, const struct violation_record *record,
+                             const struct attribution_context *context, struct violation_item *ret)
+{
+        struct attribution words;
+        int r = attribution_explain_record(a, record, context, &words);
+
+        if (r == 0)
+                fill_item(&words, record, ret);
+        return r;
+}
+
+static const char *kind_to_string(enum violation_kind kind)
+{
+        switch (kind) {
+        case VIOLATION_FIRST:
+                return "first";
+        case VIOLATION_MORE:
+                return "more";
+        case VIOLATION_SATURATED:
+                return "saturated";
+        case VIOLATION_QUIET:
+                return "quiet";
+        case VIOLATION_STORM:
+                return "storm";
+        case VIOLATION_ALL_QUIET:
+                return "all-quiet";
+        }
+        return NULL;
+}
+
+static void emit(struct daemon *d, const struct violation_report *report, const struct attribution *words)
+{
+        struct violation_item item;
+
+        if (is_of_many(report))
+                item = (struct violation_item) { .source = "storm", .text = words->text };
+        else
+                fill_item(words, &report->record, &item);
+        item.kind = kind_to_string(report->kind);
+        item.count = report->count;
+        item.n_ports = report->n_ports;
+        bus_emit_violation(d->bus, &item);
+}
+
+void say_violation(struct daemon *d, const struct attribution_context *context, const struct violation_report *report)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        const char *source = is_of_many(report) ? "storm" : violation_source_to_string(report->record.source);
+        struct attribution words = {};
+        struct journal_about about = {
+                .generation = d->generation ? d->generation->number : 0,
+                .source = source,
+                .count = report->count,
+                .total = is_of_many(report) ? report->count : report->record.total,
+        };
+
+        if (!a || attribution_explain(a, report, context, &words) < 0) {
+                /* out of memory: the number at least */
+                journal_event(&d->journal, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, source);
+                return;
+        }
+        about.node = words.node;
+        about.port_guid = words.port_guid;
+        about.lid = words.lid;
+        about.port = words.port;
+        about.switch_name = words.switch_name;
+        about.partition = words.partition;
+        about.p_key = words.p_key;
+        journal_event(&d->journal, event_of(report), &about, "%s", words.text);
+        emit(d, report, &words);
+}
+
+void say_notices(struct daemon *d, const struct notices_status *status, bool has_sm_key)
+{
+        const char *key = has_sm_key ? "" : "; OpenSM tells of traps 257 to 259 only to whom has its sa_key, see "
+                                            "sa_key_file in pkeyd.yaml(5)";
+
+        switch (status->state) {
+        case NOTICES_SUBSCRIBED:
+                journal_event(&d->journal, EVENT_NOTICES_SUBSCRIBED, NULL,
+                              "the SA will tell of P_Key violations (traps 257 to 259)");
+                break;
+        case NOTICES_REFUSED:
+                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                              "the SA does not want to tell of P_Key violations (traps 257 to 259): %s%s; counters are "
+                              "polled all the same",
+                              mad_status_to_string(status->mad_status), key);
+                break;
+        case NOTICES_UNANSWERED:
+                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                              "the SA does not answer to a subscription to P_Key violations (traps 257 to 259); it is "
+                              "asked again; counters are polled all the same");
+                break;
+        case NOTICES_OFF:
+        case NOTICES_SUBSCRIBING:
+                break;
+        }
+}
+
+void say_no_gsi(struct daemon *d, int pma, int sa, int *said)
+{
+        int error = pma < 0 ? pma : sa;
+
+        if (*said == error)
+                return;
+        *said = error;
+        if (pma < 0)
+                journal_event(&d->journal, EVENT_COUNTERS_ABSENT, NULL,
+                              "the counters of violations cannot be asked for through this port: %s; P_Key tables are "
+                              "looked after all the same",
+                              strerror(-pma));
+        else
+                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                              "Reports of the SA do not come to us: %s; most likely another program of this host takes "
+                              "them (srp_daemon?); counters are polled all the same",
+                              strerror(-sa));
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""M_Keys: every MAD has the right one, and nothing that anybody can read shows any; files that are refused; credentials; a
+port with another key.
+
+ibsim knows no M_Keys, it takes any. The port that wants one is made by madtrace.so."""
+
+import glob
+import os
+
+import madtrace
+from harness import Daemon, Fabric, check, check_equal, main, read_file, sets, two_level, wait_for
+from oracle import Oracle, Policy, differences
+
+KEY, OTHER = 0x5EC4E75EC4E75EC4, 0x7E57ED7E57ED7E57
+NODE_INFO, P_KEY_TABLE = 0x11, 0x16
+ALL_KEYS = {"MADTRACE_M_KEYS": "1"}
+
+
+def fabric_of():
+    return Fabric(two_level(2, 2, 4))
+
+
+def policy_one(fabric, name="one"):
+    policy = Policy().add(name, 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"})
+    return policy, fabric.write("partitions.yaml", policy.yaml())
+
+
+def key_file(fabric, text, mode=0o600, name="m_key"):
+    path = fabric.write(name, text)
+    os.chmod(path, mode)
+    fabric.settings("timeout: 200ms\nsweep_interval: 1s\nm_key_file: %s\n" % path)
+    return path
+
+
+def wrong(fabric, policy):
+    tables = fabric.tables()
+    return differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(policy), tables)
+
+
+def check_secret(text, what, *keys):
+    """No key in hex or decimal, in whatever case."""
+    for key in keys or (KEY, OTHER):
+        for form in ("%x" % key, "%d" % key, "%x" % (key >> 32)):
+            check(form not in text.lower(), what, "shows an M_Key:", text[:2000])
+
+
+def check_files(fabric):
+    """Whatever was written below the fabric's directory, but for the key files themselves."""
+    for path in glob.glob(fabric.path("**"), recursive=True):
+        if os.path.isfile(path) and os.path.basename(path) not in ("m_key", "trace", "daemon"):
+            check_secret(read_file(path), path)
+
+
+def check_process(pid):
+    """Arguments and environment of a process; False: it is gone."""
+    try:
+        for name in ("cmdline", "environ"):
+            with open("/proc/%d/%s" % (pid, name), "rb") as f:
+                check_secret(f.read().decode(errors="replace"), "/proc/%d/%s" % (pid, name))
+        return True
+    except OSError:
+        return False
+
+
+def children(pid):
+    return [int(x) for x in " ".join(map(read_file, glob.glob("/proc/%d/task/*/children" % pid))).split()]
+
+
+def test_every_mad_and_no_output():
+    with fabric_of() as fabric:
+        policy, path = policy_one(fabric)
+        key_file(fabric, "0x%016x\n" % KEY)
+        for command in (["plan", path], ["apply", path, "--yes"], ["verify", path], ["show", "ports"]):
+            for form in ([], ["--json"]):
+                result = fabric.pkeyctl(*command, *form, trace="trace", **ALL_KEYS)
+                check(result.status in (0, 2), result)
+                check_secret(result.out + result.err, " ".join(command + form))
+        check_equal(wrong(fabric, policy), [], "tables")
+        keys = madtrace.m_keys(fabric.path("trace"))
+        check_equal({key for _, _, key in keys}, {KEY}, "M_Keys of all MADs")
+        check({NODE_INFO, P_KEY_TABLE} <= {attribute for _, attribute, _ in keys}, "attributes:", keys[:20])
+        check_files(fabric)
+
+
+def test_daemon():
+    with fabric_of() as fabric:
+        policy, path = policy_one(fabric)
+        key_file(fabric, "0x%016x\n" % KEY)
+        daemon = Daemon(fabric, path, trace="daemon", options=["-v"], environment=ALL_KEYS)
+        check_equal(wrong(fabric, policy), [], "tables")
+        wait_for(lambda: [pid for pid in children(daemon.process.pid) if check_process(pid)], "a process that discovers")
+        check(check_process(daemon.process.pid), "pkeyd is gone")
+        check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))}, {KEY}, "M_Keys of all MADs")
+
+        # other keys are another generation; the same ones are not, in whatever order they stand
+        ports = sorted(fabric.tables())
+        lines = ["0x%016x 0x%016x\n\n" % (guid, OTHER) for guid in ports]
+        key_file(fabric, "".join(lines))
+        seen = len(daemon.text())
+        daemon.reload()
+        daemon.wait_text("generation 2", after=seen)
+        key_file(fabric, "".join(reversed(lines)))
+        seen = len(daemon.text())
+        daemon.reload()
+        daemon.wait_text("both files are as they were", after=seen)
+        n = len(madtrace.m_keys(fabric.path("daemon")))
+        wait_for(lambda: len(madtrace.m_keys(fabric.path("daemon"))) > n + 50, "another sweep")
+        check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))[n:]}, {OTHER}, "M_Keys of the next sweep")
+
+        # a file that became readable: what was in force stays
+        os.chmod(fabric.path("m_key"), 0o644)
+        seen = len(daemon.text())
+        daemon.reload()
+        daemon.wait_text("may be read or written by others", after=seen)
+        check(daemon.status().count("refused"), daemon.status())
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+        check_secret(daemon.text() + repr(daemon.notified()), "what pkeyd said")
+        check_files(fabric)
+
+
+REFUSED = (
+    ("0x%x\n" % KEY, 0o640, "secret.exposed"),
+    ("0x%x\n" % KEY, 0o604, "secret.exposed"),
+    ("0x%x\r\n" % KEY, 0o600, "secret.syntax"),
+    ("%x\n" % KEY, 0o600, "secret.syntax"),
+    ("0x%x\n0x%x\n" % (KEY, OTHER), 0o600, "secret.syntax"),
+    ("m_key 0x%x" % KEY, 0o600, "secret.syntax"),
+    ("0x%x junk\n" % KEY * 1000, 0o600, "secret.syntax"),
+    ("", 0o600, "secret.syntax"),
+    ("#" * (9 << 20), 0o600, "file.too-large"),
+)
+
+
+def test_refused():
+    with fabric_of() as fabric:
+        _, path = policy_one(fabric)
+        for text, mode, code in REFUSED:
+            key_file(fabric, text, mode)
+            result = fabric.pkeyctl("verify", path, "--json", trace="trace").expect(1)
+            check(code in [f["code"] for f in result.json()["findings"]], result)
+            check_secret(result.out + result.err, code)
+            result = fabric.pkeyctl("apply", path, "--yes", trace="trace").expect(1)
+            check_secret(result.out + result.err, code)
+            check("m_key" in result.err, result)
+        check_equal(madtrace.read(fabric.path("trace")), [], "MADs")
+        daemon = Daemon(fabric, path, wait=False)
+        check_equal(daemon.process.wait(timeout=40), 1, "exit status of pkeyd")
+        fabric.settings("m_key_file: 0x%x\n" % KEY)
+        result = fabric.pkeyctl("verify", path).expect(1)
+        check_secret(result.out + result.err, "a key in place of its file")
+
+
+def test_credential():
+    with fabric_of() as fabric:
+        policy, path = policy_one(fabric)
+        os.mkdir(fabric.path("credentials"), 0o700)
+        key_file(fabric, "0x%x\n" % KEY, 0o440, "credentials/m_key")
+        fabric.settings("timeout: 200ms\nm_key_file: /nonexistent\n")
+        daemon = Daemon(fabric, path, trace="daemon",
+                        environment={"CREDENTIALS_DIRECTORY": fabric.path("credentials"), **ALL_KEYS})
+        check_equal(wrong(fabric, policy), [], "tables")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+        check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))}, {KEY}, "M_Keys of all MADs")
+
+
+def test_port_with_another_key():
+    with fabric_of() as fabric:
+        policy, path = policy_one(fabric)
+        ports = fabric.tables()
+        victim = next(p for p in ports.values() if p.name == "node0003")
+        wants = {"MADTRACE_M_KEY": "%d:%x" % (victim.lid, OTHER)}
+        said = "answers reads and not writes: most likely "
+
+        # nobody has it; one key for all that is not its own; a file that has another one, or none, for it
+        for text, words in ((None, "it has an M_Key, and m_key_file names none"),
+                            ("0x%x\n" % KEY, "its M_Key is not what m_key_file says"),
+                            ("0x%x 0x%x\n" % (victim.guid, KEY), "its M_Key is not what m_key_file says"),
+                            ("0x1 0x%x\n\n0x2 0x%x\n" % (KEY, OTHER), "it has an M_Key, and m_key_file has none for it")):
+            if text:
+                key_file(fabric, text)
+            result = fabric.apply(path, "--json", trace="trace", **wants).expect(3)
+            failed = [f for f in result.json()["failed"] if f["reason"] != "held-back"]
+            check_equal({(f["node"], f["reason"], f["detail"]) for f in failed},
+                        {("node0003", "set-unanswered", said + words)}, "what failed")
+            check_secret(result.out + result.err, "apply")
+        written = [p.name for p in fabric.tables().values() if {k & 0x7FFF for k in p.keys()} >= {0x0010}]
+        check_equal(sorted(written), ["node%04d" % i for i in range(1, 9) if i != 3], "hosts that were written")
+
+        # the daemon says so once
+        fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
+        daemon = Daemon(fabric, path, trace="daemon", environment=wants)
+        daemon.wait_text(said + "it has an M_Key")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+        # its own key, beside those of the others
+        lines = "".join("0x%016x 0x%016x\n\n" % (guid, OTHER if guid == victim.guid else KEY) for guid in ports)
+        key_file(fabric, lines)
+        fabric.apply(path, trace="right", **wants, **ALL_KEYS).expect(0)
+        check_equal(wrong(fabric, policy), [], "tables")
+        check_equal({m.lid for m in sets(fabric, "right")}, {victim.lid}, "who was written at last")
+        # discovery has the key of most ports, and everything else the port's own
+        keys = {key for _, attribute, key in madtrace.m_keys(fabric.path("right")) if attribute == NODE_INFO}
+        check_equal(keys, {KEY}, "M_Keys of the discovery")
+        keys = [key for _, attribute, key in madtrace.m_keys(fabric.path("right")) if attribute == P_KEY_TABLE]
+        check(OTHER in keys and KEY in keys, "M_Keys of the tables:", set(keys))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <infiniband/mad.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib/smp.h"
+#include "violations/poll.h"
+
+#define G(x)      ((struct guid) { (x) })
+#define INTERVAL  (60 * USEC_PER_SEC)
+#define START     (1000 * USEC_PER_SEC)
+#define HOSTS     4
+#define SWITCH    0x10
+#define HOST(i)   (0x100u * (i))
+#define MAX_ASKED 4096
+#define M_KEY     0x4d4b
+
+/* What stands in a port, and how who answers for it behaves. */
+struct fake_port {
+        uint64_t rcv, xmit;
+        uint16_t p_key_violations;
+};
+
+struct fake_node {
+        struct fake_port ports[HOSTS + 1];
+        bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended;
+        uint32_t capability_mask2;
+        uint16_t redirect_lid;
+        uint32_t redirect_qp;
+};
+
+/* One request, as it was asked. */
+struct asked {
+        usec_t when;
+        struct mad_request request;
+        uint64_t node;
+        uint8_t port;
+};
+
+static struct arena *arena;
+static struct subnet *subnet;
+static struct violation_poll *poll;
+static struct mad_side_stage side;
+static struct fake_node nodes[HOSTS + 1]; /* [0]: the switch */
+static struct asked asked[MAX_ASKED];
+static unsigned n_asked;
+static struct violation_sample samples[MAX_ASKED];
+static unsigned n_samples, n_cleared;
+
+
+static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
+{
+        struct subnet_node node = { .guid = G(guid), .type = type, .partition_cap = 32 };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "x", 1), 0);
+}
+
+static void add_port(struct subnet_builder *b, uint64_t node, uint8_t number, uint16_t lid)
+{
+        struct subnet_port port = { .number = number, .guid = G(node + number), .lid = { lid },
+                                    .route.lid = { lid } };
+
+        ck_assert_int_eq(subnet_builder_add_port(b, G(node), &port), 0);
+}
+
+/* One switch (LID 1) with those of the hosts 1 to 4 (LIDs 11 to 14) that the mask has. */
+static struct subnet *make_subnet(unsigned mask)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        add_node(b, SWITCH, NODE_SWITCH);
+        add_port(b, SWITCH, 0, 1);
+        for (uint8_t i = 1; i <= HOSTS; i++) {
+                add_port(b, SWITCH, i, 0);
+                if (!(mask & 1u << i))
+                        continue;
+                add_node(b, HOST(i), NODE_CA);
+                add_port(b, HOST(i), 1, (uint16_t) (10 + i));
+                ck_assert_int_eq(subnet_builder_add_link(b, G(SWITCH), i, G(HOST(i)), 1), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
+        return s;
+}
+
+static struct m_keys *m_keys;
+
+static void set_config(bool clear_saturated)
+{
+        violation_poll_set_config(poll, START, &(struct violation_poll_config) {
+                .interval = INTERVAL, .clear_saturated = clear_saturated, .m_keys = m_keys });
+}
+
+static void setup(void)
+{
+        struct violation_poll_config config = { .interval = INTERVAL };
+        struct findings findings;
+
+        arena = arena_new();
+        findings_init(&findings, arena);
+        ck_assert_int_eq(m_keys_parse("m_key", "0x4d4b", 6, &findings, &m_keys), 0);
+        findings_done(&findings);
+        config.m_keys = m_keys;
+        subnet = make_subnet(0x1e);
+        memset(nodes, 0, sizeof(nodes));
+        n_asked = n_samples = n_cleared = 0;
+        poll = violation_poll_new(&config);
+        ck_assert_ptr_nonnull(poll);
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START, subnet), 0);
+        side = violation_poll_side(poll);
+}
+
+static void teardown(void)
+{
+        violation_poll_free(poll);
+        m_keys = m_keys_free(m_keys);
+        arena_free(arena);
+}
+
+/* --- those who answer ------------------------------------------------------------------------------------------------ */
+
+static struct fake_node *node_of(const struct mad_request *r)
+{
+        uint16_t lid = r->route.lid.v;
+
+        for (unsigned i = 0; i <= HOSTS; i++)
+                if (nodes[i].redirect_lid && nodes[i].redirect_lid == lid)
+                        return &nodes[i];
+        ck_assert(lid == 1 || (lid >= 11 && lid <= 10 + HOSTS));
+        return lid == 1 ? &nodes[0] : &nodes[lid - 10];
+}
+
+static void refuse(struct mad_result *ret)
+{
+        ret->outcome = MAD_REFUSED;
+        ret->mad_status = 0x0c;
+}
+
+static void answer_class_port_info(const struct fake_node *n, const struct mad_request *q, struct mad_result *ret)
+{
+        if (n->has_no_class_port_info) {
+                refuse(ret);
+                return;
+        }
+        mad_set_field(ret->data, 0, IB_CPI_CAPMASK_F, 1 << 9);
+        mad_set_field(ret->data, 0, IB_CPI_CAPMASK2_F, n->capability_mask2);
+        if (n->redirect_lid != q->route.lid.v) {
+                mad_set_field(ret->data, 0, IB_CPI_REDIRECT_LID_F, n->redirect_lid);
+                mad_set_field(ret->data, 0, IB_CPI_REDIRECT_QP_F, n->redirect_qp);
+        }
+}
+
+static void answer_counters(struct fake_node *n, const struct mad_request *q, struct mad_result *ret)
+{
+        struct fake_port *p = &n->ports[mad_get_field((void *) q->data, 0, IB_PC_PORT_SELECT_F)];
+        bool extended = q->attribute == IB_GSI_PORT_COUNTERS_EXT;
+        unsigned select = mad_get_field((void *) q->data, 0, IB_PC_COUNTER_SELECT_F);
+
+        if (n->refuses_counters || (extended && n->refuses_extended)) {
+                refuse(ret);
+                return;
+        }
+        if (q->method == MAD_SET) {
+                ck_assert(!extended);
+                p->xmit = select & 0x080 ? 0 : p->xmit;
+                p->rcv = select & 0x100 ? 0 : p->rcv;
+        }
+        if (extended) {
+                mad_set_field64(ret->data, 0, IB_PC_EXT_ERR_RCVCONSTR_F, p->rcv);
+                mad_set_field64(ret->data, 0, IB_PC_EXT_ERR_XMTCONSTR_F, p->xmit);
+        } else {
+                mad_set_field(ret->data, 0, IB_PC_ERR_RCVCONSTR_F, (uint32_t) MIN(p->rcv, 255U));
+                mad_set_field(ret->data, 0, IB_PC_ERR_XMTCONSTR_F, (uint32_t) MIN(p->xmit, 255U));
+        }
+}
+
+static void answer(const struct mad_request *q, struct mad_result *ret)
+{
+        struct fake_node *n = node_of(q);
+
+        *ret = (struct mad_result) { .cookie = q->cookie };
+        if (n->is_dead) {
+                ret->outcome = MAD_TIMED_OUT;
+        } else if (q->mgmt_class == MAD_CLASS_SMP) {
+                ck_assert_uint_eq(q->attribute, SMP_ATTR_PORT_INFO);
+                ck_assert_uint_eq(q->key, M_KEY);
+                ck_assert_int_eq(q->method, MAD_GET); /* PortInfo is never written */
+                ck_assert_uint_eq(q->modifier, n == &nodes[0] ? 0 : 1);
+                if (n->refuses_port_info)
+                        refuse(ret);
+                mad_set_field(ret->data, 0, IB_PORT_PKEY_VIOL_F, n->ports[q->modifier].p_key_violations);
+        } else {
+                ck_assert_int_eq(q->mgmt_class, MAD_CLASS_PMA);
+                ck_assert_uint_eq(q->modifier, 0);
+                if (q->attribute == CLASS_PORT_INFO)
+                        answer_class_port_info(n, q, ret);
+                else
+                        answer_counters(n, q, ret);
+        }
+}
+
+/* --- virtual time ---------------------------------------------------------------------------------------------------- */
+
+static void note_asked(usec_t now, const struct mad_request *q)
+{
+        struct fake_node *n = node_of(q);
+
+        ck_assert_uint_lt(n_asked, MAX_ASKED);
+        asked[n_asked++] = (struct asked) {
+                .when = now,
+                .request = *q,
+                .node = n == &nodes[0] ? SWITCH : HOST((unsigned) (n - nodes)),
+                .port = q->mgmt_class == MAD_CLASS_SMP ? (uint8_t) q->modifier : q->data[1],
+        };
+}
+
+static void fetch(void)
+{
+        struct violation_port port;
+        enum violation_source source;
+        bool any;
+
+        do {
+                for (any = false; violation_poll_next_sample(poll, &samples[n_samples]); any = true) {
+                        if (samples[n_samples].bits < 64 &&
+                            samples[n_samples].value == (UINT64_C(1) << samples[n_samples].bits) - 1)
+                                violation_poll_clear(poll, samples[n_samples].port, samples[n_samples].source);
+                        ck_assert_uint_lt(++n_samples, MAX_ASKED);
+                }
+                for (; violation_poll_next_cleared(poll, &port, &source); any = true)
+                        n_cleared++;
+        } while (any);
+}
+
+/* Each request is answered a millisecond later. */
+static void run(usec_t from, usec_t until)
+{
+        struct mad_request q;
+        struct mad_result result;
+
+        for (usec_t now = from; now < until;) {
+                usec_t due;
+
+                while (side.next(side.state, now, &q)) {
+                        note_asked(now, &q);
+                        answer(&q, &result);
+                        side.result(side.state, now + USEC_PER_MSEC, &result);
+                        fetch();
+                }
+                due = side.due(side.state);
+                ck_assert_uint_gt(due, now);
+                now = due;
+        }
+}
+
+static unsigned count_asked(usec_t from, usec_t until, uint64_t node, int port, unsigned attribute)
+{
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < n_asked; i++)
+                n += asked[i].when >= from && asked[i].when < until && asked[i].node == node &&
+                     (port < 0 || asked[i].port == port) && asked[i].request.attribute == attribute;
+        return n;
+}
+
+static const struct violation_sample *last_sample(uint64_t node, uint8_t number, enum violation_source source)
+{
+        for (unsigned i = n_samples; i-- > 0;)
+                if (samples[i].port.node_guid.v == node && samples[i].port.number == number &&
+                    samples[i].source == source)
+                        return &samples[i];
+        return NULL;
+}
+
+static void assert_sample(uint64_t node, uint8_t number, enum violation_source source, unsigned bits, uint64_t value)
+{
+        const struct violation_sample *s = last_sample(node, number, source);
+
+        ck_assert_ptr_nonnull(s);
+        ck_assert_uint_eq(s->bits, bits);
+        ck_assert_uint_eq(s->value, value);
+}
+
+static unsigned n_silent(void)
+{
+        struct violation_poll_counters c;
+
+        violation_poll_get_counters(poll, &c);
+        return c.n_silent;
+}
+
+/* --- tests ----------------------------------------------------------------------------------------------------------- */
+
+/* PortInfo of 5 endports; counters of those and of 4 ports of the switch. */
+#define ITEMS 14
+
+START_TEST(asks_what_it_should)
+{
+        nodes[0].ports[3] = (struct fake_port) { .rcv = 5, .xmit = 300 };
+        nodes[2].ports[1] = (struct fake_port) { .rcv = 7, .xmit = 8, .p_key_violations = 0x1234 };
+        run(START, START + INTERVAL);
+        assert_sample(SWITCH, 3, VIOLATION_RCV_CONSTRAINT, 8, 5);
+        assert_sample(SWITCH, 3, VIOLATION_XMIT_CONSTRAINT, 8, 255);
+        assert_sample(SWITCH, 0, VIOLATION_P_KEY_VIOLATIONS, 16, 0);
+        ck_assert_ptr_null(last_sample(SWITCH, 3, VIOLATION_P_KEY_VIOLATIONS));
+        assert_sample(HOST(2), 1, VIOLATION_RCV_CONSTRAINT, 8, 7);
+        assert_sample(HOST(2), 1, VIOLATION_XMIT_CONSTRAINT, 8, 8);
+        assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 0x1234);
+        ck_assert_uint_eq(n_samples, 5 + 2 * 9);
+        for (unsigned i = 0; i < n_asked; i++)
+                ck_assert_uint_eq(asked[i].request.retries, 0);
+}
+END_TEST
+
+START_TEST(one_in_each_nth_of_an_interval)
+{
+        struct violation_poll_counters c;
+
+        run(START, START + 3 * INTERVAL);
+        for (unsigned r = 0; r < 3; r++)
+                for (uint64_t i = 0; i < ITEMS; i++) {
+                        usec_t from = START + r * INTERVAL + i * INTERVAL / ITEMS;
+                        unsigned n = 0;
+
+                        for (unsigned k = 0; k < n_asked; k++)
+                                n += asked[k].when == from && asked[k].request.attribute != CLASS_PORT_INFO;
+                        ck_assert_uint_eq(n, 1);
+                }
+        /* each once in each round, at the same place */
+        for (unsigned k = 0; k < n_asked; k++)
+                if (asked[k].request.attribute != CLASS_PORT_INFO)
+                        ck_assert_uint_eq(count_asked(asked[k].when - asked[k].when % INTERVAL,
+                                                      asked[k].when - asked[k].when % INTERVAL + INTERVAL, asked[k].node,
+                                                      asked[k].port, asked[k].request.attribute), 1);
+        ck_assert_uint_eq(n_asked, 3 * ITEMS + 5); /* five agents, once each */
+        violation_poll_get_counters(poll, &c);
+        ck_assert_uint_eq(c.n_ports, 9);
+        ck_assert_uint_eq(c.n_silent, 0);
+        ck_assert_uint_eq(c.n_rounds, 3);
+}
+END_TEST
+
+START_TEST(wide_counters_where_they_are)
+{
+        nodes[0].capability_mask2 = 1 << 1;
+        nodes[0].ports[2].rcv = UINT64_C(0x123456789ab);
+        nodes[3].capability_mask2 = ~(1u << 1) & 0x7ffffff;
+        nodes[4].has_no_class_port_info = true;
+        run(START, START + INTERVAL);
+        assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 64, UINT64_C(0x123456789ab));
+        assert_sample(HOST(3), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
+        assert_sample(HOST(4), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
+        /* It said that it has them, and has not. */
+        nodes[0].refuses_extended = true;
+        run(START + INTERVAL, START + 4 * INTERVAL);
+        assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 255);
+}
+END_TEST
+
+START_TEST(what_is_refused_is_not_asked_again)
+{
+        nodes[1].refuses_port_info = true;
+        nodes[2].refuses_counters = true;
+        run(START, START + 4 * INTERVAL);
+        ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(1), 1, SMP_ATTR_PORT_INFO), 1);
+        ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(2), 1, IB_GSI_PORT_COUNTERS), 1);
+        ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(2), 1, SMP_ATTR_PORT_INFO), 4);
+        ck_assert_ptr_null(last_sample(HOST(1), 1, VIOLATION_P_KEY_VIOLATIONS));
+        ck_assert_uint_eq(n_silent(), 0);
+        /* Until it goes away and comes back. */
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 4 * INTERVAL, make_subnet(0x18)), 0);
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 4 * INTERVAL, subnet), 0);
+        nodes[2].refuses_counters = false;
+        n_asked = 0;
+        run(START + 4 * INTERVAL, START + 6 * INTERVAL);
+        ck_assert_uint_ge(count_asked(0, USEC_INFINITY, HOST(1), 1, SMP_ATTR_PORT_INFO), 1);
+        ck_assert_uint_eq(count_asked(0, USEC_INFINITY, HOST(2), -1, CLASS_PORT_INFO), 1);
+        ck_assert_uint_eq(count_asked(0, USEC_INFINITY, HOST(3), -1, CLASS_PORT_INFO), 0);
+        assert_sample(HOST(2), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
+}
+END_TEST
+
+START_TEST(the_silent_are_asked_once_in_an_interval)
+{
+        usec_t t = START + 3 * INTERVAL;
+
+        nodes[0].is_dead = nodes[2].is_dead = true;
+        run(START, t);
+        ck_assert_uint_eq(count_asked(START, t, HOST(2), -1, SMP_ATTR_PORT_INFO), 3);
+        ck_assert_uint_eq(count_asked(START, t, HOST(2), -1, CLASS_PORT_INFO), 3);
+        ck_assert_uint_eq(count_asked(START, t, SWITCH, -1, CLASS_PORT_INFO), 3 * 5);
+        ck_assert_uint_eq(n_silent(), 6);
+        /* It is back, and knows something else than before. */
+        nodes[0].is_dead = nodes[2].is_dead = false;
+        nodes[2].capability_mask2 = 1 << 1;
+        run(t, t + 2 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 0);
+        assert_sample(HOST(2), 1, VIOLATION_RCV_CONSTRAINT, 64, 0);
+        nodes[2].is_dead = true;
+        run(t + 2 * INTERVAL, t + 3 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 1);
+        nodes[2].is_dead = false;
+        nodes[2].capability_mask2 = 0;
+        run(t + 3 * INTERVAL, t + 5 * INTERVAL);
+        assert_sample(HOST(2), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
+}
+END_TEST
+
+START_TEST(redirected)
+{
+        nodes[1].redirect_lid = 0x77;
+        nodes[1].redirect_qp = 1;
+        nodes[1].ports[1].rcv = 9;
+        nodes[2].redirect_lid = 0x78;
+        nodes[2].redirect_qp = 2; /* not where MADs of ours go */
+        nodes[3].redirect_lid = 0xc001; /* nobody's */
+        nodes[3].redirect_qp = 1;
+        run(START, START + 3 * INTERVAL);
+        assert_sample(HOST(1), 1, VIOLATION_RCV_CONSTRAINT, 8, 9);
+        ck_assert_uint_eq(count_asked(0, USEC_INFINITY, HOST(1), -1, CLASS_PORT_INFO), 2);
+        ck_assert_ptr_null(last_sample(HOST(2), 1, VIOLATION_RCV_CONSTRAINT));
+        ck_assert_ptr_null(last_sample(HOST(3), 1, VIOLATION_RCV_CONSTRAINT));
+        ck_assert_uint_eq(n_silent(), 2);
+        for (unsigned i = 0; i < n_asked; i++)
+                if (asked[i].node == HOST(1) && asked[i].request.attribute == IB_GSI_PORT_COUNTERS)
+                        ck_assert_uint_eq(asked[i].request.route.lid.v, 0x77);
+}
+END_TEST
+
+START_TEST(only_the_full_counter_is_cleared)
+{
+        unsigned n_sets = 0;
+
+        set_config(true);
+        nodes[0].ports[2] = (struct fake_port) { .rcv = 255, .xmit = 254 };
+        nodes[3].ports[1] = (struct fake_port) { .xmit = 400, .p_key_violations = 0xffff };
+        nodes[4].capability_mask2 = 1 << 1;
+        nodes[4].ports[1].rcv = 255; /* of 64 bits: not full */
+        run(START, START + INTERVAL);
+        for (unsigned i = 0; i < n_asked; i++)
+                n_sets += asked[i].request.method == MAD_SET;
+        ck_assert_uint_eq(n_sets, 2);
+        ck_assert_uint_eq(n_cleared, 2);
+        ck_assert_uint_eq(nodes[0].ports[2].rcv, 0);
+        ck_assert_uint_eq(nodes[0].ports[2].xmit, 254);
+        ck_assert_uint_eq(nodes[3].ports[1].xmit, 0);
+        ck_assert_uint_eq(nodes[3].ports[1].p_key_violations, 0xffff);
+        ck_assert_uint_eq(nodes[4].ports[1].rcv, 255);
+}
+END_TEST
+
+START_TEST(nothing_is_written_unasked)
+{
+        nodes[0].ports[2].rcv = 255;
+        run(START, START + 3 * INTERVAL);
+        for (unsigned i = 0; i < n_asked; i++)
+                ck_assert_int_eq(asked[i].request.method, MAD_GET);
+        ck_assert_uint_eq(n_cleared, 0);
+        ck_assert_uint_eq(nodes[0].ports[2].rcv, 255);
+}
+END_TEST
+
+/* A sample that came after a counter was cleared is not seen before that is known. */
+START_TEST(cleared_comes_in_its_order)
+{
+        struct violation_port port = { .node_guid = G(HOST(1)), .number = 1 }, cleared;
+        struct violation_sample s;
+        enum violation_source source;
+        struct mad_request q;
+        struct mad_result result;
+        unsigned n = 0;
+
+        set_config(true);
+        run(START, START + INTERVAL);
+        violation_poll_clear(poll, port, VIOLATION_RCV_CONSTRAINT);
+        violation_poll_clear(poll, port, VIOLATION_RCV_CONSTRAINT); /* once is enough */
+        violation_poll_clear(poll, port, VIOLATION_P_KEY_VIOLATIONS);
+        violation_poll_clear(poll, port, VIOLATION_NOTICE_257);
+        ck_assert_uint_eq(side.due(side.state), 0);
+        for (usec_t now = START + INTERVAL; now < START + 2 * INTERVAL; now += INTERVAL / ITEMS)
+                while (side.next(side.state, now, &q)) {
+                        n += q.method == MAD_SET;
+                        answer(&q, &result);
+                        side.result(side.state, now, &result);
+                }
+        ck_assert_uint_eq(n, 1);
+        ck_assert(!violation_poll_next_sample(poll, &s));
+        ck_assert(violation_poll_next_cleared(poll, &cleared, &source));
+        ck_assert_uint_eq(cleared.node_guid.v, HOST(1));
+        ck_assert_int_eq(source, VIOLATION_RCV_CONSTRAINT);
+        ck_assert(!violation_poll_next_cleared(poll, &cleared, &source));
+        ck_assert(violation_poll_next_sample(poll, &s));
+}
+END_TEST
+
+START_TEST(a_pause_is_not_made_up_for)
+{
+        struct mad_request q;
+        struct mad_result result;
+        usec_t resume = START + 10 * INTERVAL;
+        unsigned n = 0;
+
+        run(START, START + INTERVAL / 2);
+        while (side.next(side.state, resume, &q)) {
+                n++;
+                answer(&q, &result);
+                side.result(side.state, resume, &result);
+        }
+        ck_assert_uint_le(n, 2); /* one turn, and the ClassPortInfo that it may need */
+        n_asked = 0;
+        run(resume, resume + INTERVAL);
+        ck_assert_uint_le(n_asked, ITEMS + 5);
+        for (unsigned i = 1; i < n_asked; i++)
+                ck_assert(asked[i].request.attribute == CLASS_PORT_INFO ||
+                          asked[i - 1].request.attribute == CLASS_PORT_INFO ||
+                          asked[i].when - asked[i - 1].when >= INTERVAL / ITEMS);
+}
+END_TEST
+
+/* Pictures that change in the middle of rounds: whoever stays is asked once in a round. */
+START_TEST(pictures_in_the_middle_of_a_round)
+{
+        usec_t now = START;
+
+        for (unsigned i = 0; i < 40; i++) {
+                usec_t next = now + INTERVAL / 7;
+
+                run(now, next);
+                now = MAX(next, side.due(side.state));
+                ck_assert_int_eq(violation_poll_set_subnet(poll, now, make_subnet(i % 3 ? 0x1e : 0x06)), 0);
+        }
+        for (unsigned i = 0; i < n_asked; i++) {
+                const struct asked *a = &asked[i];
+
+                if (a->request.attribute == CLASS_PORT_INFO || a->when > START + 4 * INTERVAL)
+                        continue;
+                if (a->node != HOST(1) && a->node != SWITCH)
+                        continue;
+                /* never twice within half an interval, always again within one and a half */
+                ck_assert_uint_eq(count_asked(a->when, a->when + INTERVAL / 2, a->node, a->port, a->request.attribute), 1);
+                if (a->node == HOST(1))
+                        ck_assert_uint_ge(count_asked(a->when + 1, a->when + 3 * INTERVAL / 2, a->node, a->port,
+                                                      a->request.attribute), 1);
+        }
+}
+END_TEST
+
+START_TEST(results_that_come_too_late_or_never)
+{
+        struct mad_request requests[64];
+        struct mad_result result;
+        unsigned n = 0;
+
+        for (usec_t now = START; now < START + 5 * INTERVAL; now += INTERVAL / ITEMS)
+                while (side.next(side.state, now, &requests[n]))
+                        ck_assert_uint_lt(++n, 64);
+        /* nobody is asked the same before he answered: PortInfo of 5, ClassPortInfo of 5 */
+        ck_assert_uint_eq(n, 10);
+        side.reset(side.state, START + 5 * INTERVAL);
+        for (unsigned i = 0; i < n; i++) {
+                answer(&requests[i], &result);
+                side.result(side.state, START + 5 * INTERVAL, &result);
+        }
+        fetch();
+        ck_assert_uint_eq(n_samples, 0);
+        run(START + 5 * INTERVAL, START + 6 * INTERVAL);
+        ck_assert_uint_eq(n_samples, 5 + 2 * 9);
+        /* answers to ports that are not there any more */
+        n = 0;
+        for (usec_t now = START + 7 * INTERVAL; now < START + 8 * INTERVAL; now += INTERVAL / ITEMS)
+                while (side.next(side.state, now, &requests[n]))
+                        n++;
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 8 * INTERVAL, make_subnet(0)), 0);
+        n_samples = 0;
+        for (unsigned i = 0; i < n; i++) {
+                answer(&requests[i], &result);
+                side.result(side.state, START + 8 * INTERVAL, &result);
+                side.result(side.state, START + 8 * INTERVAL, &result); /* twice */
+        }
+        fetch();
+        ck_assert_uint_eq(n_samples, 3); /* of port 0 of the switch */
+}
+END_TEST
+
+START_TEST(no_fabric_at_all)
+{
+        struct mad_stage once;
+        struct mad_request q;
+
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START, make_subnet(0)), 0);
+        run(START, START + INTERVAL);
+        ck_assert_uint_eq(n_samples, 3);
+        violation_poll_free(poll);
+        poll = violation_poll_new(&(struct violation_poll_config) { .interval = INTERVAL });
+        side = violation_poll_side(poll);
+        ck_assert(!side.next(side.state, START, &q));
+        ck_assert_uint_eq(side.due(side.state), USEC_INFINITY);
+        once = violation_poll_once(poll);
+        ck_assert(!once.next(once.state, &q));
+        ck_assert(once.done(once.state));
+}
+END_TEST
+
+/* Takes all there is, answers last first. */
+static void run_once(struct mad_stage *once)
+{
+        struct mad_request requests[64];
+        struct mad_result result;
+        uint64_t done, total;
+
+        while (!once->done(once->state)) {
+                unsigned n = 0;
+
+                while (once->next(once->state, &requests[n]))
+                        ck_assert_uint_lt(++n, 64);
+                ck_assert_uint_gt(n, 0);
+                while (n-- > 0) {
+                        answer(&requests[n], &result);
+                        once->result(once->state, &result);
+                }
+                fetch();
+        }
+        once->progress(once->state, &done, &total);
+        ck_assert_uint_eq(done, total);
+        ck_assert_uint_eq(total, ITEMS);
+}
+
+START_TEST(all_at_once)
+{
+        struct mad_stage once = violation_poll_once(poll);
+
+        nodes[0].ports[4].rcv = 3;
+        nodes[3].is_dead = true;
+        run_once(&once);
+        ck_assert_uint_eq(n_samples, 4 + 2 * 8);
+        assert_sample(SWITCH, 4, VIOLATION_RCV_CONSTRAINT, 8, 3);
+        nodes[0].ports[4].rcv = 5;
+        once = violation_poll_once(poll);
+        run_once(&once);
+        ck_assert_uint_eq(n_samples, 2 * (4 + 2 * 8));
+        assert_sample(SWITCH, 4, VIOLATION_RCV_CONSTRAINT, 8, 5);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("violation_poll");
+        TCase *t = tcase_create("violation_poll");
+        SRunner *r;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, asks_what_it_should);
+        tcase_add_test(t, one_in_each_nth_of_an_interval);
+        tcase_add_test(t, wide_counters_where_they_are);
+        tcase_add_test(t, what_is_refused_is_not_asked_again);
+        tcase_add_test(t, the_silent_are_asked_once_in_an_interval);
+        tcase_add_test(t, redirected);
+        tcase_add_test(t, only_the_full_counter_is_cleared);
+        tcase_add_test(t, nothing_is_written_unasked);
+        tcase_add_test(t, cleared_comes_in_its_order);
+        tcase_add_test(t, a_pause_is_not_made_up_for);
+        tcase_add_test(t, pictures_in_the_middle_of_a_round);
+        tcase_add_test(t, results_that_come_too_late_or_never);
+        tcase_add_test(t, no_fabric_at_all);
+        tcase_add_test(t, all_at_once);
+        suite_add_tcase(s, t);
+        r = srunner_create(s);
+        srunner_run_all(r, CK_NORMAL);
+        failed = srunner_ntests_failed(r);
+        srunner_free(r);
+        return failed != 0;
+}

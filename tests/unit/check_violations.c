@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "violations/counter.h"
+#include "violations/violations.h"
+
+#define INTERVAL (60 * USEC_PER_SEC)
+#define START    (1000 * USEC_PER_SEC)
+#define RCV      VIOLATION_RCV_CONSTRAINT
+
+static struct violations *book;
+static struct violation_report report;
+
+static struct violation_port port(uint64_t node)
+{
+        return (struct violation_port) { .node_guid = { node }, .number = 1 };
+}
+
+static void set_threshold(uint64_t threshold)
+{
+        violations_set_config(book, &(struct violations_config) { .interval = INTERVAL, .threshold = threshold });
+}
+
+static void setup(void)
+{
+        book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
+        ck_assert_ptr_nonnull(book);
+}
+
+static void teardown(void)
+{
+        book = violations_free(book);
+}
+
+static int see(usec_t now, uint64_t node, unsigned bits, uint64_t value)
+{
+        return violations_see_counter(book, now, port(node), RCV, bits, value);
+}
+
+static void assert_none(usec_t now)
+{
+        ck_assert(!violations_next_report(book, now, &report));
+}
+
+static void assert_report(usec_t now, enum violation_kind kind, uint64_t node, uint64_t count, usec_t since)
+{
+        ck_assert(violations_next_report(book, now, &report));
+        ck_assert_int_eq(report.kind, kind);
+        ck_assert_uint_eq(report.record.port.node_guid.v, node);
+        ck_assert_uint_eq(report.count, count);
+        ck_assert_uint_eq(report.since, since);
+}
+
+static const struct violation_record *only_record(void)
+{
+        const struct violation_record *records;
+        uint32_t n;
+
+        records = violations_records(book, &n);
+        ck_assert_uint_eq(n, 1);
+        return records;
+}
+
+static void assert_no_record(void)
+{
+        uint32_t n;
+
+        (void) violations_records(book, &n);
+        ck_assert_uint_eq(n, 0);
+}
+
+/* --- one counter ----------------------------------------------------------------------------------------------------- */
+
+static struct violation_look look(struct violation_counter *c, unsigned bits, uint64_t value)
+{
+        struct violation_look l;
+
+        violation_counter_see(c, 5, bits, value, &l);
+        return l;
+}
+
+START_TEST(counter_counts_differences)
+{
+        struct violation_counter c = {};
+
+        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(look(&c, 16, 107).count, 7);
+        ck_assert_uint_eq(look(&c, 16, 107).since, 5);
+        ck_assert_uint_eq(look(&c, 16, 3).count, 3); /* was reset */
+        ck_assert_uint_eq(look(&c, 16, 0).count, 0);
+        /* another width: another counter */
+        ck_assert_uint_eq(look(&c, 64, 50).count, 0);
+        ck_assert_uint_eq(look(&c, 64, 50).since, 5);
+}
+END_TEST
+
+START_TEST(small_counters_saturate)
+{
+        static const unsigned widths[] = { 8, 16 };
+
+        for (unsigned i = 0; i < 2; i++) {
+                unsigned bits = widths[i];
+                uint64_t max = (1u << bits) - 1;
+                struct violation_counter c = {};
+
+                ck_assert(!look(&c, bits, max - 1).saturated);
+                ck_assert(look(&c, bits, max).newly_saturated);
+                ck_assert(look(&c, bits, max).saturated);
+                ck_assert(!look(&c, bits, max).newly_saturated);
+                ck_assert_uint_eq(look(&c, bits, max).count, 0);
+                /* They never go round: 2 after the maximum is 2. */
+                ck_assert_uint_eq(look(&c, bits, 2).count, 2);
+                ck_assert_uint_eq(look(&c, bits, max).count, max - 2);
+                violation_counter_cleared(&c);
+                ck_assert(look(&c, bits, max).newly_saturated);
+                /* What does not fit cannot come from such a counter. */
+                ck_assert_uint_eq(look(&c, bits, max + 5).count, 0);
+        }
+}
+END_TEST
+
+START_TEST(wide_counters_go_round)
+{
+        struct violation_counter c = {};
+
+        (void) look(&c, 32, UINT32_MAX - 1);
+        ck_assert(!look(&c, 32, UINT32_MAX).saturated);
+        ck_assert_uint_eq(look(&c, 32, 4).count, 5);
+        /* From the middle nobody goes round within an interval. */
+        (void) look(&c, 32, 3000000000);
+        ck_assert_uint_eq(look(&c, 32, 4).count, 4);
+
+        (void) look(&c, 64, UINT64_MAX - 1);
+        ck_assert(!look(&c, 64, UINT64_MAX).saturated);
+        ck_assert_uint_eq(look(&c, 64, 0).count, 1);
+        ck_assert_uint_eq(look(&c, 64, UINT64_C(1) << 62).count, UINT64_C(1) << 62);
+        ck_assert_uint_eq(look(&c, 64, 9).count, 9);
+}
+END_TEST
+
+/* --- the book -------------------------------------------------------------------------------------------------------- */
+
+START_TEST(first_look_is_no_violation)
+{
+        ck_assert_int_eq(see(START, 1, 8, 200), 0);
+        assert_none(START);
+        assert_none(START + 100 * INTERVAL);
+        ck_assert_uint_eq(violations_total(book, RCV), 0);
+        assert_no_record();
+        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(an_episode)
+{
+        usec_t t = START + INTERVAL;
+
+        see(START, 1, 64, 10);
+        see(t, 1, 64, 13);
+        ck_assert_uint_eq(violations_due(book), 0);
+        assert_report(t, VIOLATION_FIRST, 1, 3, START);
+        ck_assert_uint_eq(report.record.untold, 0);
+        ck_assert_uint_eq(report.record.total, 3);
+        ck_assert_uint_eq(report.record.episode, 3);
+        assert_none(t);
+        /* more within the interval waits for its end */
+        see(t + 10, 1, 64, 14);
+        assert_none(t + INTERVAL - 1);
+        ck_assert_uint_eq(violations_due(book), t + INTERVAL);
+        assert_report(t + INTERVAL, VIOLATION_MORE, 1, 1, t);
+        /* an interval without any is none to speak of */
+        assert_none(t + 3 * INTERVAL);
+        see(t + 3 * INTERVAL + 5, 1, 64, 20);
+        assert_report(t + 3 * INTERVAL + 5, VIOLATION_MORE, 1, 6, t + INTERVAL);
+        assert_none(t + 8 * INTERVAL + 4);
+        assert_report(t + 8 * INTERVAL + 5, VIOLATION_QUIET, 1, 10, t);
+        ck_assert_uint_eq(report.record.episode, 0);
+        ck_assert_uint_eq(report.record.last, t + 3 * INTERVAL + 5);
+        assert_none(t + 100 * INTERVAL);
+        /* and it begins anew */
+        see(t + 200 * INTERVAL, 1, 64, 21);
+        assert_report(t + 200 * INTERVAL, VIOLATION_FIRST, 1, 1, START + 4 * INTERVAL + 5);
+        ck_assert_uint_eq(only_record()->total, 11);
+        ck_assert_uint_eq(only_record()->first, t);
+        ck_assert_uint_eq(violations_total(book, RCV), 11);
+}
+END_TEST
+
+START_TEST(saturation_is_said_once)
+{
+        usec_t t = START;
+
+        see(t, 1, 8, 250);
+        ck_assert_int_eq(see(t += INTERVAL, 1, 8, 255), 1);
+        assert_report(t, VIOLATION_SATURATED, 1, 5, START);
+        ck_assert(report.record.saturated);
+        ck_assert_int_eq(see(t += INTERVAL, 1, 8, 255), 1);
+        assert_none(t);
+        violations_counter_cleared(book, port(1), RCV);
+        ck_assert(!only_record()->saturated);
+        see(t += INTERVAL, 1, 8, 255);
+        assert_report(t, VIOLATION_SATURATED, 1, 255, START + INTERVAL);
+        /* cleared by somebody else */
+        see(t += INTERVAL, 1, 8, 4);
+        assert_report(t, VIOLATION_MORE, 1, 4, t - INTERVAL);
+        ck_assert(!only_record()->saturated);
+        assert_report(t + 5 * INTERVAL, VIOLATION_QUIET, 1, 264, START + INTERVAL);
+        assert_none(t + 5 * INTERVAL);
+}
+END_TEST
+
+START_TEST(saturated_from_the_beginning)
+{
+        ck_assert_int_eq(see(START, 1, 16, 0xffff), 1);
+        assert_report(START, VIOLATION_SATURATED, 1, 0, 0);
+        ck_assert_uint_eq(only_record()->total, 0);
+        ck_assert_uint_eq(only_record()->episode, 0);
+        ck_assert_uint_eq(only_record()->last, 0);
+        assert_none(START + 50 * INTERVAL);
+        /* The first violation after that is told at once, though something was told just before. */
+        ck_assert_int_eq(see(START + 60 * INTERVAL, 2, 16, 0xffff), 1);
+        assert_report(START + 60 * INTERVAL, VIOLATION_SATURATED, 2, 0, 0);
+        violations_counter_cleared(book, port(2), RCV);
+        see(START + 60 * INTERVAL + 7, 2, 16, 1);
+        assert_report(START + 60 * INTERVAL + 7, VIOLATION_FIRST, 2, 1, START + 60 * INTERVAL);
+}
+END_TEST
+
+START_TEST(forgotten_baselines)
+{
+        see(START, 1, 8, 10);
+        violations_forget_baseline(book, port(1));
+        see(START + 1, 1, 8, 200);
+        assert_none(START + 1);
+        see(START + 2, 1, 8, 255);
+        assert_report(START + 2, VIOLATION_SATURATED, 1, 55, START + 1);
+        violations_forget_baseline(book, port(1));
+        ck_assert(!only_record()->saturated);
+        violations_forget_baseline(book, port(77));
+        violations_counter_cleared(book, port(77), RCV);
+}
+END_TEST
+
+START_TEST(threshold_is_of_an_interval)
+{
+        usec_t t = START + INTERVAL;
+
+        set_threshold(10);
+        see(START, 1, 64, 0);
+        see(t, 1, 64, 9);
+        assert_none(t);
+        see(t + INTERVAL, 1, 64, 18);
+        assert_none(t + INTERVAL);
+        /* nine in this interval and one more */
+        see(t + INTERVAL + 5, 1, 64, 19);
+        assert_report(t + INTERVAL + 5, VIOLATION_FIRST, 1, 19, START);
+        see(t + 2 * INTERVAL + 5, 1, 64, 20);
+        assert_none(t + 2 * INTERVAL + 5);
+        ck_assert_uint_eq(only_record()->untold, 1);
+        assert_report(t + 7 * INTERVAL + 5, VIOLATION_QUIET, 1, 20, t);
+        /* An episode of which nothing was told ends in silence, and the next one does not tell of it. */
+        see(t + 20 * INTERVAL, 1, 64, 23);
+        assert_none(t + 30 * INTERVAL);
+        see(t + 30 * INTERVAL, 1, 64, 43);
+        assert_report(t + 30 * INTERVAL, VIOLATION_FIRST, 1, 20, t + 20 * INTERVAL);
+        ck_assert_uint_eq(only_record()->total, 43);
+}
+END_TEST
+
+static struct notice make_notice(uint16_t trap, uint32_t key, uint16_t from, uint16_t to)
+{
+        return (struct notice) { .trap = trap, .key = key, .lid1 = { from }, .lid2 = { to }, .qp1 = from };
+}
+
+START_TEST(notices_by_key_and_ends)
+{
+        struct notice a = make_notice(257, 0x8001, 1, 2), b = make_notice(257, 0x8002, 1, 2);
+        struct notice other_qp = a, bad = make_notice(256, 1, 1, 2);
+        const struct violation_record *records;
+        uint32_t n;
+
+        other_qp.qp1 = 99;
+        ck_assert_int_eq(violations_see_notice(book, START, port(2), &a), 0);
+        assert_report(START, VIOLATION_FIRST, 2, 1, 0);
+        ck_assert_int_eq(report.record.source, VIOLATION_NOTICE_257);
+        ck_assert_uint_eq(report.record.notice.key, 0x8001);
+        ck_assert_int_eq(violations_see_notice(book, START + 1, port(2), &b), 0);
+        assert_report(START + 1, VIOLATION_FIRST, 2, 1, 0);
+        ck_assert_int_eq(violations_see_notice(book, START + 2, port(2), &other_qp), 0);
+        assert_none(START + 2);
+        assert_report(START + INTERVAL, VIOLATION_MORE, 2, 1, START);
+        ck_assert_uint_eq(report.record.notice.qp1, 99);
+        ck_assert_int_eq(violations_see_notice(book, START, port(2), &bad), -EINVAL);
+        ck_assert_int_eq(violations_see_counter(book, START, port(2), VIOLATION_NOTICE_258, 8, 1), -EINVAL);
+        records = violations_records(book, &n);
+        ck_assert_uint_eq(n, 2);
+        ck_assert_uint_eq(records[0].notice.key, 0x8001);
+        ck_assert_uint_eq(records[0].total, 2);
+        ck_assert_uint_eq(records[1].notice.key, 0x8002);
+        ck_assert_uint_eq(violations_total(book, VIOLATION_NOTICE_257), 3);
+}
+END_TEST
+
+/* --- storms ---------------------------------------------------------------------------------------------------------- */
+
+#define STORM 300
+
+static void all_see(usec_t now, unsigned n, uint64_t value)
+{
+        for (unsigned i = 1; i <= n; i++)
+                see(now, i, 64, value * i);
+}
+
+static unsigned drain(usec_t now, enum violation_kind kind, uint64_t *ret_count)
+{
+        unsigned n = 0;
+
+        while (violations_next_report(book, now, &report)) {
+                ck_assert_int_eq(report.kind, kind);
+                *ret_count += report.count;
+                n++;
+        }
+        return n;
+}
+
+START_TEST(a_storm_is_summed_up)
+{
+        usec_t t = START + INTERVAL;
+        uint64_t told = 0;
+
+        all_see(START, STORM, 0);
+        all_see(t, STORM, 1);
+        ck_assert_uint_eq(drain(t, VIOLATION_FIRST, &told), VIOLATIONS_STORM_PORTS);
+        ck_assert_uint_eq(told, 16 * 17 / 2);
+        assert_none(t + INTERVAL - 1);
+        ck_assert_uint_eq(violations_due(book), t + INTERVAL);
+        ck_assert(violations_next_report(book, t + INTERVAL, &report));
+        ck_assert_int_eq(report.kind, VIOLATION_STORM);
+        ck_assert_uint_eq(report.n_ports, STORM - 16);
+        ck_assert_uint_eq(report.count, STORM * (STORM + 1) / 2 - told);
+        ck_assert_uint_eq(report.since, START);
+        ck_assert_uint_eq(report.n_worst, VIOLATIONS_WORST);
+        for (unsigned i = 0; i < VIOLATIONS_WORST; i++) {
+                ck_assert_uint_eq(report.worst[i].port.node_guid.v, STORM - i);
+                ck_assert_uint_eq(report.worst[i].untold, STORM - i);
+        }
+        assert_none(t + INTERVAL);
+        ck_assert_uint_eq(violations_total(book, RCV), STORM * (STORM + 1) / 2);
+
+        /* It goes on: one line in an interval, but news is told at once. */
+        all_see(t + INTERVAL + 5, STORM, 2);
+        see(t + INTERVAL + 6, STORM + 1, 64, 0);
+        see(t + INTERVAL + 7, STORM + 1, 64, 5);
+        assert_report(t + INTERVAL + 7, VIOLATION_FIRST, STORM + 1, 5, t + INTERVAL + 6);
+        assert_none(t + INTERVAL + 7);
+        ck_assert(violations_next_report(book, t + 2 * INTERVAL, &report));
+        ck_assert_int_eq(report.kind, VIOLATION_STORM);
+        ck_assert_uint_eq(report.n_ports, STORM);
+        ck_assert_uint_eq(report.count, STORM * (STORM + 1) / 2);
+        assert_none(t + 2 * INTERVAL);
+}
+END_TEST
+
+START_TEST(a_storm_ends_with_one_line)
+{
+        usec_t t = START + INTERVAL, end;
+        uint64_t told = 0, sum = STORM * (STORM + 1) / 2;
+        unsigned n = 0;
+
+        all_see(START, STORM, 0);
+        for (unsigned i = 1; i <= 3; i++) {
+                all_see(t, STORM, i);
+                while (violations_next_report(book, t, &report))
+                        told += report.count;
+                t += INTERVAL;
+        }
+        end = t + 20 * INTERVAL;
+        for (; t < end; t += USEC_PER_SEC)
+                while (violations_next_report(book, t, &report)) {
+                        if (report.kind == VIOLATION_STORM) {
+                                told += report.count;
+                                continue;
+                        }
+                        ck_assert_int_eq(report.kind, VIOLATION_ALL_QUIET);
+                        ck_assert_uint_eq(report.n_ports, STORM);
+                        ck_assert_uint_eq(report.count, 3 * sum);
+                        ck_assert_uint_eq(report.since, START + INTERVAL);
+                        ck_assert_uint_eq(report.worst[0].untold, 3 * STORM);
+                        n++;
+                }
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(told, 3 * sum);
+        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+}
+END_TEST
+
+START_TEST(sixteen_are_no_storm)
+{
+        usec_t t = START + INTERVAL;
+        uint64_t told = 0;
+
+        all_see(START, 16, 0);
+        for (unsigned i = 1; i <= 4; i++) {
+                all_see(t, 16, i);
+                ck_assert_uint_eq(drain(t, i == 1 ? VIOLATION_FIRST : VIOLATION_MORE, &told), 16);
+                t += INTERVAL;
+        }
+        ck_assert_uint_eq(drain(t + 4 * INTERVAL, VIOLATION_QUIET, &told), 16);
+}
+END_TEST
+
+/* A port with two records is one port. */
+START_TEST(a_storm_counts_ports)
+{
+        for (unsigned i = 0; i < 20; i++)
+                for (unsigned n = 0; n < 2; n++)
+                        for (unsigned s = 0; s < 2; s++)
+                                violations_see_counter(book, START, port(i), (enum violation_source) (1 + s), 8, n);
+        for (unsigned i = 0; i < 16; i++)
+                ck_assert(violations_next_report(book, START, &report));
+        assert_none(START);
+        ck_assert(violations_next_report(book, START + INTERVAL, &report));
+        ck_assert_int_eq(report.kind, VIOLATION_STORM);
+        ck_assert_uint_eq(report.count, 24);
+        ck_assert_uint_eq(report.n_ports, 12);
+}
+END_TEST
+
+/* --- bounds ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(records_are_bounded)
+{
+        uint32_t n, extra = 1000;
+        uint64_t told = 0;
+
+        for (uint32_t i = 0; i < VIOLATIONS_MAX_RECORDS + extra; i++) {
+                struct notice notice = make_notice(259, i, 1, 2);
+
+                ck_assert_int_eq(violations_see_notice(book, START + i, port(9), &notice), 0);
+                while (violations_next_report(book, START + i, &report))
+                        told += report.count;
+        }
+        ck_assert_uint_eq(violations_total(book, VIOLATION_NOTICE_259), VIOLATIONS_MAX_RECORDS + extra);
+        ck_assert_uint_eq(violations_records(book, &n)[0].notice.key, extra);
+        ck_assert_uint_eq(n, VIOLATIONS_MAX_RECORDS);
+        for (usec_t t = START; t < START + 20 * INTERVAL; t += INTERVAL / 4)
+                while (violations_next_report(book, t, &report))
+                        if (report.kind == VIOLATION_STORM)
+                                told += report.count;
+        ck_assert_uint_le(told, VIOLATIONS_MAX_RECORDS + extra);
+        ck_assert_uint_ge(told, VIOLATIONS_MAX_RECORDS);
+}
+END_TEST
+
+START_TEST(numbers_stop_at_their_maximum)
+{
+        see(START, 1, 64, 0);
+        see(START + 1, 1, 64, UINT64_MAX - 5);
+        see(START + 2, 1, 64, 100);
+        see(START + 3, 1, 64, UINT64_MAX - 5);
+        ck_assert_uint_eq(only_record()->total, UINT64_MAX);
+        ck_assert_uint_eq(violations_total(book, RCV), UINT64_MAX);
+}
+END_TEST
+
+/* --- random histories ------------------------------------------------------------------------------------------------ */
+
+#define PORTS 40
+
+/* The hardware, and what a naive reader makes of it. */
+struct model {
+        unsigned bits;
+        uint64_t value, last;
+        bool seen;
+        uint64_t total, told;
+        usec_t told_at;
+};
+
+static uint64_t rng_state;
+
+static uint64_t rng(uint64_t below)
+{
+        rng_state ^= rng_state << 13;
+        rng_state ^= rng_state >> 7;
+        rng_state ^= rng_state << 17;
+        return rng_state % below;
+}
+
+static void model_look(struct model *m, usec_t now, unsigned i)
+{
+        ck_assert_int_ge(see(now, i + 1, m->bits, m->value), 0);
+        if (m->seen)
+                m->total += m->value >= m->last ? m->value - m->last : m->value;
+        m->last = m->value;
+        m->seen = true;
+}
+
+static void model_move(struct model *m)
+{
+        uint64_t max = (UINT64_C(1) << m->bits) - 1, moved = rng(4) * rng(40);
+
+        if (rng(50) == 0)
+                m->value = rng(3); /* rebooted */
+        else
+                m->value = MIN(max, m->value + moved);
+}
+
+/* Told by one report. */
+static void model_report(struct model *models, usec_t now, uint64_t *in_sums)
+{
+        struct model *m = &models[report.record.port.node_guid.v - 1];
+
+        if (report.kind == VIOLATION_STORM) {
+                *in_sums += report.count;
+                return;
+        }
+        if (report.kind == VIOLATION_ALL_QUIET)
+                return;
+        ck_assert_uint_eq(report.record.total, m->total);
+        ck_assert_uint_eq(report.record.untold, 0);
+        if (report.kind == VIOLATION_QUIET) {
+                ck_assert_uint_ge(now, report.record.last + 5 * INTERVAL);
+                ck_assert_uint_le(report.count, m->total);
+                return;
+        }
+        m->told += report.count;
+        if (report.kind == VIOLATION_MORE)
+                ck_assert_uint_ge(now, m->told_at + INTERVAL);
+        m->told_at = now;
+}
+
+START_TEST(random_histories)
+{
+        struct model models[PORTS] = {};
+        uint64_t in_sums = 0, told = 0, total = 0;
+        unsigned n_ports = 1 + (unsigned) _i % PORTS, n_lines = 0;
+        usec_t now = START, loud_until = START + 60 * INTERVAL, window = START;
+
+        rng_state = 88172645463325252u + (uint64_t) _i * 7919;
+        for (unsigned i = 0; i < n_ports; i++)
+                models[i].bits = (unsigned[]) { 8, 16, 32 }[rng(3)];
+        while (now < loud_until + 30 * INTERVAL) {
+                unsigned i = (unsigned) rng(n_ports);
+                usec_t due = violations_due(book);
+
+                /* Nothing is said before it is due. */
+                now += 1 + rng(2 * INTERVAL / n_ports);
+                if (due > now)
+                        ck_assert(!violations_next_report(book, MIN(now, due - 1), &report));
+                if (now < loud_until && rng(4) > 0) {
+                        model_move(&models[i]);
+                        model_look(&models[i], now, i);
+                }
+                if (now >= window + INTERVAL) {
+                        window = now;
+                        n_lines = 0;
+                }
+                while (violations_next_report(book, now, &report)) {
+                        model_report(models, now, &in_sums);
+                        n_lines++;
+                }
+                /* two of the book's intervals may touch one of these: 16 of news, 16 of quiet, sums and late ones each */
+                ck_assert_uint_le(n_lines, 2 * (2 * VIOLATIONS_STORM_PORTS + 4));
+        }
+        for (unsigned i = 0; i < n_ports; i++) {
+                told += models[i].told;
+                total += models[i].total;
+                ck_assert_uint_le(models[i].told, models[i].total);
+        }
+        ck_assert_uint_eq(violations_total(book, RCV), total);
+        ck_assert_uint_eq(told + in_sums, total);
+        if (n_ports <= VIOLATIONS_STORM_PORTS / 2)
+                ck_assert_uint_eq(in_sums, 0);
+        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("violations");
+        TCase *t = tcase_create("violations");
+        SRunner *r;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_set_timeout(t, 300);
+        tcase_add_test(t, counter_counts_differences);
+        tcase_add_test(t, small_counters_saturate);
+        tcase_add_test(t, wide_counters_go_round);
+        tcase_add_test(t, first_look_is_no_violation);
+        tcase_add_test(t, an_episode);
+        tcase_add_test(t, saturation_is_said_once);
+        tcase_add_test(t, saturated_from_the_beginning);
+        tcase_add_test(t, forgotten_baselines);
+        tcase_add_test(t, threshold_is_of_an_interval);
+        tcase_add_test(t, notices_by_key_and_ends);
+        tcase_add_test(t, a_storm_is_summed_up);
+        tcase_add_test(t, a_storm_ends_with_one_line);
+        tcase_add_test(t, sixteen_are_no_storm);
+        tcase_add_test(t, a_storm_counts_ports);
+        tcase_add_test(t, records_are_bounded);
+        tcase_add_test(t, numbers_stop_at_their_maximum);
+        tcase_add_loop_test(t, random_histories, 0, 80);
+        suite_add_tcase(s, t);
+        r = srunner_create(s);
+        srunner_run_all(r, CK_NORMAL);
+        failed = srunner_ntests_failed(r);
+        srunner_free(r);
+        return failed != 0;
+}
