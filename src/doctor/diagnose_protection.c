@@ -12,15 +12,15 @@ enum m_key_state {
         M_KEY_N_STATES,
 };
 
-/* What PortInfo says (IBA 1.5, 14.2.4.1). At level 0 the M_Key is shown to everybody, at the others to who has it;
- * where it is not shown and the level is not 0 the port may have one or not. */
+/* What PortInfo says (IBA 1.5, 14.2.4). At level 0 the M_Key is shown to everybody, at level 1 to who has it. At levels 2
+ * and 3 nobody else has an answer, unless there is none, whatever the level. */
 static enum m_key_state m_key_state(const struct port_protection *p)
 {
-        if (!p->m_key_is_shown)
-                return p->m_key_level == 0 ? M_KEY_IS_ZERO : M_KEY_IS_HIDDEN;
-        if (p->m_key_level == 0)
+        if (p->m_key_is_shown && p->m_key_level == 0)
                 return M_KEY_IS_SHOWN;
-        return p->m_key_level == 1 ? M_KEY_IS_FIXED : M_KEY_IS_GOOD;
+        if (p->m_key_level == 1)
+                return p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN;
+        return p->m_key_is_shown ? M_KEY_IS_GOOD : M_KEY_IS_ZERO;
 }
 
 static const char *silence(struct diagnosis_list *l, const struct probe_answer *a)

@@ -205,7 +205,7 @@ START_TEST(m_keys)
         } cases[] = {
                 { false, 0, DIAGNOSIS_M_KEY_ZERO },    { true, 0, DIAGNOSIS_M_KEY_SHOWN },   { true, 1, DIAGNOSIS_M_KEY_LEVEL_1 },
                 { true, 2, -1 },                       { true, 3, -1 },                      { false, 1, DIAGNOSIS_M_KEY_UNKNOWN },
-                { false, 2, DIAGNOSIS_M_KEY_UNKNOWN }, { false, 3, DIAGNOSIS_M_KEY_UNKNOWN },
+                { false, 2, DIAGNOSIS_M_KEY_ZERO },    { false, 3, DIAGNOSIS_M_KEY_ZERO },
         };
         struct port_protection *p = &probe->ports[host[3]].protection;
 
