@@ -10,6 +10,7 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "shell/file.h"
+#include "shell/secret.h"
 #include "shell/verbs_port.h"
 
 #define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
@@ -113,6 +114,25 @@ static int read_files(struct context *ctx, const char *argument, struct doctor_h
         r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, NULL, &host->settings_errors);
         if (r >= 0)
                 r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, settings, &host->policy_errors);
+        return r < 0 ? r : forget_findings(ctx);
+}
+
+/* Whether the keys can be read; they themselves are forgotten at once. */
+static int look_at_secrets(struct context *ctx, struct doctor_host *host)
+{
+        struct m_keys *m_keys = NULL;
+        uint64_t sm_key = 0;
+        int r;
+
+        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &m_keys);
+        (void) m_keys_free(m_keys);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = secret_read_sm_key(&ctx->settings, &ctx->findings, &sm_key);
+        explicit_bzero(&sm_key, sizeof(sm_key));
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &host->secret_errors);
         return r < 0 ? r : forget_findings(ctx);
 }
 
@@ -303,15 +323,6 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
         return 0;
 }
 
-/* Key files are read on the way to the fabric. */
-static int take_secrets(struct context *ctx, struct doctor_host *host)
-{
-        return ctx->settings.m_key_file && !ctx->fabric
-                               ? take_findings(ctx, FINDING_ERROR, FINDING_ERROR, ctx->settings.m_key_file, NULL,
-                                               &host->secret_errors)
-                               : 0;
-}
-
 int command_doctor(struct context *ctx, const struct arguments *arguments)
 {
         struct doctor_facts facts = {.settings = &ctx->settings};
@@ -322,6 +333,9 @@ int command_doctor(struct context *ctx, const struct arguments *arguments)
         r = read_files(ctx, arguments->n > 0 ? arguments->items[0] : NULL, &facts.host);
         if (r < 0)
                 return r;
+        r = look_at_secrets(ctx, &facts.host);
+        if (r < 0)
+                return r;
         r = look_at_state(ctx, &facts.host);
         if (r < 0)
                 return r;
@@ -329,9 +343,7 @@ int command_doctor(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         r = look_at_fabric(ctx, &facts);
-        if (r == -EBADMSG)
-                r = take_secrets(ctx, &facts.host);
-        if (r < 0)
+        if (r < 0 && r != -EBADMSG)
                 return r;
         r = doctor_diagnose(ctx->arena, &facts, &result.diagnoses);
         if (r < 0)
