@@ -197,7 +197,8 @@ static int make_headline(struct scene *s, struct headline *ret)
         return 0;
 }
 
-/* A port that does not check P_Keys counts raw packets that it filters, if anything. */
+/* A port that does not check P_Keys should count only raw packets that it filters. But what a switch says of itself need
+ * not be so, nor what was so a moment ago. */
 static void add_unchecked(struct scene *s, struct words *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
@@ -205,12 +206,11 @@ static void add_unchecked(struct scene *s, struct words *w)
 
         if (s->check == SCENE_CANNOT_CHECK)
                 words_add(w,
-                          "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
-                          "matter of partitions",
+                          "; raw packets that it filters (%s) count, too, and that switch says that it cannot check P_Keys",
                           filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; it does not check P_Keys of what %s, so these were raw packets that it filters (%s), "
-                             "unless it did check a short time ago", direction, filter);
+                words_add(w, "; raw packets that it filters (%s) count, too, and it does not check P_Keys of what %s now",
+                          filter, direction);
         else
                 words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
                           direction);
@@ -236,6 +236,7 @@ static void add_counter_reasons(struct scene *s, struct words *w)
 
         if (s->is_switch_port && s->check != SCENE_CHECKS) {
                 add_unchecked(s, w);
+                add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
         } else if (s->is_switch_port) {
                 add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
                 if (!in)
