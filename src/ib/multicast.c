@@ -88,6 +88,12 @@ bool mgid_is_ip(const struct mgid *mgid)
         return (mgid->raw[2] == 0x40 || mgid->raw[2] == 0x60) && mgid->raw[3] == 0x1b;
 }
 
+bool multicast_fits(const struct multicast_parameters *broadcast, const struct multicast_group *group)
+{
+        return !mgid_is_ip(&group->mgid) ||
+               (group->parameters.mtu == broadcast->mtu && group->parameters.rate == broadcast->rate);
+}
+
 bool mgid_fits_partition(const struct mgid *mgid, uint16_t base)
 {
         static const uint8_t broadcast[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff };

@@ -61,6 +61,8 @@ int mgid_parse(const char *text, struct mgid *ret);
 const char *mgid_text(struct arena *a, const struct mgid *mgid);
 /* Carries IPv4 or IPv6 (signature 0x401b or 0x601b): such a group has to be as its partition's broadcast group is. */
 bool mgid_is_ip(const struct mgid *mgid);
+/* Can this group stand beside that broadcast group? One that carries IP must have its MTU and rate. */
+bool multicast_fits(const struct multicast_parameters *broadcast, const struct multicast_group *group);
 /* Can an IP group with this MGID belong to a partition? Its P_Key bits are 0, the partition's, or it is the broadcast group
  * of IPv4 itself. */
 bool mgid_fits_partition(const struct mgid *mgid, uint16_t base);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
+#define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */
 
 static_assert(IB_SMP_DATA_SIZE == SMP_DATA_SIZE, "libibmad and we speak of the same SMP");
 
@@ -76,6 +77,7 @@ void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
                 .sm_sl = (uint8_t) field(data, IB_PORT_SMSL_F),
                 .lmc = (uint8_t) field(data, IB_PORT_LMC_F),
                 .state = state <= PORT_STATE_ACTIVE ? (enum port_state) state : PORT_STATE_NONE,
+                .link_up = field(data, IB_PORT_PHYS_STATE_F) == PHYSICAL_STATE_LINK_UP,
                 .enforce_inbound = field(data, IB_PORT_PART_EN_INB_F),
                 .enforce_outbound = field(data, IB_PORT_PART_EN_OUTB_F),
                 .p_key_violations = (uint16_t) field(data, IB_PORT_PKEY_VIOL_F),

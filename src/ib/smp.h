@@ -46,6 +46,7 @@ struct port_info {
         uint8_t sm_sl;
         uint8_t lmc;
         enum port_state state;
+        bool link_up; /* PortPhysicalState LinkUp */
         bool enforce_inbound, enforce_outbound;
         uint16_t p_key_violations, m_key_violations;
 };

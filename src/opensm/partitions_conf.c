@@ -36,22 +36,24 @@ struct finding *partitions_conf_warn(struct reader *r, size_t position, enum fin
         return report_add(&r->report, FINDING_WARNING, code, &place, "%s", text);
 }
 
+/* A copy with one printable character for each byte, NULs too. */
+static char *printable(struct arena *a, const char *bytes, size_t n)
+{
+        char *text = arena_alloc_array(a, n + 1, 1);
+
+        for (size_t i = 0; text && i < n; i++)
+                text[i] = isprint((unsigned char) bytes[i]) ? bytes[i] : bytes[i] == '\t' ? ' ' : '?';
+        return text;
+}
+
 /* The line as it may be printed below a finding; none if it is too long to be of help. */
 static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 {
-        char *line;
-
         r->source_line = NULL;
         if (n > MAX_SOURCE_LINE)
                 return 0;
-        line = arena_strndup(r->arena, bytes, n);
-        if (!line)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (!isprint((unsigned char) bytes[i]))
-                        line[i] = bytes[i] == '\t' ? ' ' : '?';
-        r->source_line = line;
-        return 0;
+        r->source_line = printable(r->arena, bytes, n);
+        return r->source_line ? 0 : -ENOMEM;
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
@@ -216,6 +218,22 @@ static int discard(struct reader *r, size_t position, const char *why)
         return -ENOEXEC;
 }
 
+/* What stands where a port should: another definition, because the one before has no end, or the name of a host. */
+static int discard_member(struct reader *r, const struct token *t)
+{
+        const char *colon = r->source_line ? strchr(r->source_line, ':') : NULL;
+        struct finding *item;
+
+        item = partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED, "%s is not a port GUID: OpenSM drops the whole file, "
+                                    "makes every port a full member of the default partition and removes all others",
+                                    report_quote(&r->report, t->name));
+        if (colon && r->open.line < r->line_number)
+                report_hint(&r->report, item, "the definition that begins in line %u has no ';' at its end", r->open.line);
+        else
+                report_hint(&r->report, item, "OpenSM takes port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
+        return -ENOEXEC;
+}
+
 static int open_definition(struct reader *r, struct token *head, const char *name, uint16_t base)
 {
         struct partitions_conf_partition *p = NULL;
@@ -235,6 +253,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
                 return -ENOMEM;
         p->generated |= generated;
         r->open.is_open = true;
+        r->open.line = place_of(r, head->at).where.line;
         r->open.partition = (uint32_t) (p - r->conf->partitions);
         partitions_conf_judge_definition(r, head, name, generated, r->conf->n_partitions == before);
         return partitions_conf_add_broadcast(r, head);
@@ -307,7 +326,7 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
                         return partitions_conf_read_group(r, &token, p + length, ret_end);
                 e = partitions_conf_read_member(r, &token);
                 if (e == -EINVAL)
-                        return discard(r, token.at, "this is not a port GUID");
+                        return discard_member(r, &token);
                 if (e < 0)
                         return e;
                 p += length;
@@ -429,7 +448,6 @@ static int add_comment(struct reader *r, const char *line, size_t n)
 {
         const char *hash = memchr(line, '#', n), *end = line + n;
         struct partitions_conf_comment *c;
-        char *text;
 
         if (!hash)
                 return 0;
@@ -444,13 +462,9 @@ static int add_comment(struct reader *r, const char *line, size_t n)
                 hash++;
         while (end > hash && isspace((unsigned char) end[-1]))
                 end--;
-        text = arena_strndup(r->arena, hash, (size_t) (end - hash));
-        if (!text)
+        c->text = printable(r->arena, hash, (size_t) (end - hash));
+        if (!c->text)
                 return -ENOMEM;
-        for (size_t i = 0; i < (size_t) (end - hash); i++)
-                if (!isprint((unsigned char) hash[i]))
-                        text[i] = '?';
-        c->text = text;
         *r->next_comment = c;
         r->next_comment = &c->next;
         return 0;

@@ -54,7 +54,7 @@ struct partitions_conf_partition {
         struct location where;      /* the first definition; line 0: made by OpenSM */
         struct partitions_conf_member *members, *last;
         uint32_t n_members;
-        struct ipoib *ipoib;        /* NULL: none; its groups are those of mgid lines */
+        struct ipoib *ipoib;        /* NULL: none; its groups are those of mgid lines, and are the model's own */
         bool has_broadcast;         /* `ipoib` was said; else only mgid lines were there */
 };
 

@@ -178,9 +178,17 @@ static void print_parameters(struct text *t, const struct multicast_parameters *
         text_add(t, ",Q_Key=0x%x,TClass=%u,FlowLabel=%u", m->q_key, m->tclass, m->flow_label);
 }
 
-/* A group stands on a line of its own, and never at the end of a rule: OpenSM reads on behind it. */
-static bool print_groups(struct text *t, struct arena *a, const struct ipoib *ipoib)
+/* Groups have a rule of their own: in that of the broadcast group they would get its scopes beside theirs. Each stands on a
+ * line of its own, and never at the end of the rule: OpenSM reads on behind it. */
+static bool print_groups(struct text *t, struct arena *a, const struct partitions_file_partition *p)
 {
+        const struct ipoib *ipoib = p->ipoib;
+
+        if (!ipoib || ipoib->n_groups == 0)
+                return true;
+        print_name(t, p);
+        text_add(t, "=0x%04x,mtu=%u,rate=%u,sl=%u:\n", p->base, ipoib->broadcast.mtu, ipoib->broadcast.rate,
+                 ipoib->broadcast.sl);
         for (uint32_t i = 0; i < ipoib->n_groups; i++) {
                 const char *gid = mgid_text(a, &ipoib->groups[i].mgid);
 
@@ -190,6 +198,7 @@ static bool print_groups(struct text *t, struct arena *a, const struct ipoib *ip
                 print_parameters(t, &ipoib->groups[i].parameters);
                 text_add(t, "\n");
         }
+        text_add(t, "    NONE;\n");
         return true;
 }
 
@@ -214,8 +223,6 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
                 print_parameters(t, &p->ipoib->broadcast);
         }
         text_add(t, ":\n");
-        if (p->ipoib && !print_groups(t, a, p->ipoib))
-                return false;
         for (uint32_t i = 0; i < p->n_members; i++) {
                 const struct partitions_file_member *m = &p->members[i];
 
@@ -225,7 +232,7 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
                         print_label(t, m->label);
                 text_add(t, "\n");
         }
-        return true;
+        return print_groups(t, a, p);
 }
 
 /* FNV-1a: against accidents, not against somebody who wants to. */

@@ -28,3 +28,9 @@ int command_import(struct context *ctx, const struct arguments *arguments);
 int command_export(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);
 int command_doctor(struct context *ctx, const struct arguments *arguments);
+int command_status(struct context *ctx, const struct arguments *arguments);
+int command_reload(struct context *ctx, const struct arguments *arguments);
+int command_watch(struct context *ctx, const struct arguments *arguments);
+int command_violations(struct context *ctx, const struct arguments *arguments);
+/* `violations --once` */
+int command_violations_once(struct context *ctx);

@@ -6,6 +6,8 @@
 
 #include "policy/policy.h"
 
+#define MAX_UNKNOWN 8 /* GUIDs of no port that are named one by one */
+
 /* One partition alone may stand at index 0. */
 static void settle_index0(struct import *im)
 {
@@ -28,18 +30,109 @@ static void settle_index0(struct import *im)
         }
 }
 
+/* A default partition that leaves out the SM's port: told by the comparison if it is known which port that is. */
+static void tell_default(struct import *im)
+{
+        const struct import_partition *p = &im->partitions[0];
+        struct place place = { .where = p->source->where };
+
+        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next)
+                if (m->where.line > 0)
+                        place.where = m->where;
+        if (p->self != MEMBERSHIP_LIMITED && (p->self != MEMBERSHIP_NONE || p->all != MEMBERSHIP_LIMITED))
+                return;
+        if (!im->subnet || (im->subnet->sm == SUBNET_NONE && im->subnet->self == SUBNET_NONE))
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
+                                  "OpenSM makes its own port a limited member of the default partition; in a policy that port is "
+                                  "a full one always, for nobody could reach the subnet administrator else");
+}
+
 /* What a policy has no words for. */
+static void drop_groups(struct import *im, const struct partitions_conf_partition *p)
+{
+        struct multicast_group *groups = (struct multicast_group *) (uintptr_t) p->ipoib->groups;
+        struct place place = { .where = p->where };
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < p->ipoib->n_groups; i++) {
+                if (multicast_fits(&p->ipoib->broadcast, &groups[i])) {
+                        groups[kept++] = groups[i];
+                        continue;
+                }
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                                  "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
+                                  "broadcast group, which another definition of the partition has made",
+                                  mgid_text(im->arena, &groups[i].mgid) ?: "?");
+        }
+        p->ipoib->n_groups = kept;
+}
+
 static void tell_losses(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
                 struct place place = { .where = p->where };
 
+                if (p->ipoib && p->has_broadcast)
+                        drop_groups(im, p);
                 if (p->ipoib && !p->has_broadcast)
                         (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
                                           "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
                                           "this partition has not", im->partitions[i].name);
         }
+}
+
+static int compare_guids(const void *left, const void *right)
+{
+        const struct import_port *a = *(const struct import_port *const *) left;
+        const struct import_port *b = *(const struct import_port *const *) right;
+
+        if (a->guid.v != b->guid.v)
+                return a->guid.v < b->guid.v ? -1 : 1;
+        if (a->where.line != b->where.line)
+                return a->where.line < b->where.line ? -1 : 1;
+        return (a->where.column > b->where.column) - (a->where.column < b->where.column);
+}
+
+static void tell_unknown_guids(struct import *im, const struct import_port **ports, uint32_t n)
+{
+        uint32_t different = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                struct place place = { .where = ports[i]->where };
+
+                if (i > 0 && ports[i]->guid.v == ports[i - 1]->guid.v)
+                        continue;
+                if (different++ < MAX_UNKNOWN)
+                        (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &place,
+                                          "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
+                                          ports[i]->guid.v);
+        }
+        if (different > MAX_UNKNOWN)
+                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
+                                  "%u more GUIDs are those of no port of this fabric; they are kept, too",
+                                  different - MAX_UNKNOWN);
+}
+
+/* Each of them once, and not too many: half a cluster may be switched off. */
+static int tell_unknown(struct import *im)
+{
+        const struct import_port **unknown;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < im->n_partitions; i++)
+                n += im->partitions[i].n_ports;
+        unknown = arena_new_array(im->arena, const struct import_port *, n);
+        if (!unknown)
+                return -ENOMEM;
+        n = 0;
+        for (uint32_t i = 0; i < im->n_partitions && im->subnet; i++)
+                for (uint32_t k = 0; k < im->partitions[i].n_ports; k++)
+                        if (im->partitions[i].ports[k].port == SUBNET_NONE && !im->partitions[i].ports[k].self)
+                                unknown[n++] = &im->partitions[i].ports[k];
+        qsort(unknown, n, sizeof(*unknown), compare_guids);
+        tell_unknown_guids(im, unknown, n);
+        return 0;
 }
 
 /* `both` is what opensm.conf makes of it. */
@@ -74,7 +167,10 @@ static int convert(struct import *im, const char **ret)
                 r = import_find_groups(im);
         if (r < 0)
                 return r;
+        if (tell_unknown(im) < 0)
+                return -ENOMEM;
         settle_index0(im);
+        tell_default(im);
         tell_losses(im);
         tell_both(im);
         *ret = import_print(im);

@@ -21,6 +21,7 @@ struct import_port {
         uint32_t port;              /* of the subnet; SUBNET_NONE: not there, or there is no subnet */
         enum membership membership;
         bool self;                  /* by the word SELF; guid may be 0 then */
+        bool stays;                 /* is said by its GUID */
         uint32_t order;             /* in the file */
         struct location where;
 };
@@ -28,10 +29,12 @@ struct import_port {
 /* Lines of equal membership. */
 struct import_set {
         enum membership membership;
-        const struct import_port **ports;
+        struct import_port **ports;
         uint32_t n_ports;
-        const char **items;         /* selectors: hostlists and GUIDs */
+        const char **items;         /* selectors: hostlists, then GUIDs */
         uint32_t n_items;
+        struct import_port **guids; /* of the GUIDs, which are the last n_guids items */
+        uint32_t n_guids;
         const char *text;           /* all of them, to compare sets */
         const char *group;          /* the group that stands for it; NULL: none */
         bool group_first;           /* the first with this group: prints it */
@@ -44,6 +47,7 @@ struct import_partition {
         const char *name;
         enum membership all, types[IMPORT_N_TYPES];
         enum membership self;       /* NONE: not said */
+        uint32_t self_order;        /* in the file */
         bool index0;
         struct import_port *ports;  /* ascending GUID */
         uint32_t n_ports;

@@ -241,17 +241,23 @@ static int name_ports(struct namer *n, const struct import_set *set)
 }
 
 /* Ports without a name, or not in the fabric. */
-static int add_guids(struct namer *n, const struct import_set *set)
+static int add_guids(struct namer *n, struct import_set *set)
 {
         int r = 0;
 
+        set->guids = arena_new_array(n->im->arena, struct import_port *, set->n_ports);
+        if (!set->guids)
+                return -ENOMEM;
         for (uint32_t i = 0; i < set->n_ports && r == 0; i++) {
                 struct label label = {};
 
                 if (set->ports[i]->port != SUBNET_NONE)
                         r = label_port(n, set->ports[i]->port, &label);
-                if (r == 0 && !label.name)
-                        r = add_item(n, arena_printf(n->im->arena, "0x%016" PRIx64, set->ports[i]->guid.v));
+                if (r < 0 || label.name)
+                        continue;
+                set->ports[i]->stays = true;
+                set->guids[set->n_guids++] = set->ports[i];
+                r = add_item(n, arena_printf(n->im->arena, "0x%016" PRIx64, set->ports[i]->guid.v));
         }
         return r;
 }
@@ -296,7 +302,7 @@ int import_name_sets(struct import *im, struct import_partition *p)
                 struct import_set *set = &p->sets[p->n_sets];
 
                 *set = (struct import_set) { .membership = order[k] };
-                set->ports = arena_new_array(im->arena, const struct import_port *, p->n_ports);
+                set->ports = arena_new_array(im->arena, struct import_port *, p->n_ports);
                 if (!set->ports)
                         return -ENOMEM;
                 for (uint32_t i = 0; i < p->n_ports; i++)

@@ -13,11 +13,21 @@ struct mark {
         const struct partitions_conf_member *member; /* NULL: the head of its first definition */
 };
 
+/* A comment and the partition that it is about, or TOP. */
+struct owned {
+        uint32_t owner;
+        const struct partitions_conf_comment *comment;
+};
+
 struct printer {
         struct import *im;
         struct text t;
-        struct mark *marks; /* ascending line */
+        struct mark *marks;   /* ascending line */
         uint32_t n_marks;
+        struct owned *owned;  /* comments that stand alone, ascending owner and line */
+        uint32_t n_owned;
+        const struct partitions_conf_comment **behind; /* those that stand behind a GUID, ascending line */
+        uint32_t n_behind;
 };
 
 #define TOP UINT32_MAX
@@ -118,41 +128,92 @@ static bool says_host(const struct printer *p, const struct partitions_conf_comm
         return *host && strstr(c->text, host);
 }
 
-/* Below a GUID that stays one its comment goes along. */
-static const char *comment_of_guid(const struct printer *p, uint32_t partition, const char *item)
+/* The GUID in whose line it stands stays a GUID, and the comment goes along. */
+static bool goes_along(const struct printer *p, const struct partitions_conf_comment *c, uint32_t owner)
 {
-        const struct partitions_conf_comment *c = p->im->conf->comments;
-        const struct partitions_conf_member *m = p->im->conf->partitions[partition].members;
-        char guid[20];
+        const struct partitions_conf_member *m = c->alone || owner == TOP ? NULL : only_member(p, c->line);
+        const struct import_partition *ip = m ? &p->im->partitions[owner] : NULL;
+        uint32_t low = 0, high = ip ? ip->n_ports : 0;
 
-        for (; m; m = m->next) {
-                (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, m->guid.v);
-                if (m->who == PARTITIONS_CONF_GUID && m->where.line > 0 && strcmp(guid, item) == 0)
-                        break;
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (ip->ports[middle].guid.v < m->guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
-        for (; m && c && c->line <= m->where.line; c = c->next)
-                if (c->line == m->where.line && !c->alone && only_member(p, c->line) == m)
-                        return c->text;
-        return NULL;
+        return ip && low < ip->n_ports && ip->ports[low].guid.v == m->guid.v && ip->ports[low].stays &&
+               ip->ports[low].where.line == c->line;
 }
 
-static bool goes_with_item(const struct printer *p, const struct partitions_conf_comment *c)
+static int compare_owned(const void *left, const void *right)
 {
-        const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
+        const struct owned *a = left, *b = right;
 
-        return m && !*host_of(p->im, m);
+        if (a->owner != b->owner)
+                return a->owner < b->owner ? -1 : 1;
+        return (a->comment->line > b->comment->line) - (a->comment->line < b->comment->line);
+}
+
+/* Sorts all comments by what they are about. */
+static int own_comments(struct printer *p)
+{
+        uint32_t n = 0, i = 0;
+
+        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next)
+                n++;
+        p->owned = arena_new_array(p->im->arena, struct owned, n);
+        p->behind = arena_new_array(p->im->arena, const struct partitions_conf_comment *, n);
+        if (!p->owned || !p->behind)
+                return -ENOMEM;
+        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next) {
+                uint32_t owner = p->im->conf->discarded ? TOP : comment_owner(p, c);
+
+                if (!*c->text || says_host(p, c))
+                        continue;
+                if (goes_along(p, c, owner))
+                        p->behind[p->n_behind++] = c;
+                else
+                        p->owned[i++] = (struct owned) { owner, c };
+        }
+        p->n_owned = i;
+        qsort(p->owned, p->n_owned, sizeof(*p->owned), compare_owned);
+        return 0;
+}
+
+/* What stood behind this port in the original; NULL: nothing. */
+static const char *comment_behind(const struct printer *p, const struct import_port *port)
+{
+        uint32_t low = 0, high = p->n_behind;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (p->behind[middle]->line < port->where.line)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < p->n_behind && p->behind[low]->line == port->where.line ? p->behind[low]->text : NULL;
 }
 
 static void print_comments(struct printer *p, uint32_t owner, const char *indent)
 {
-        const struct partitions_conf_member *m;
+        uint32_t low = 0, high = p->n_owned;
 
-        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next) {
-                if (comment_owner(p, c) != owner || says_host(p, c) || !*c->text)
-                        continue;
-                if (owner != TOP && goes_with_item(p, c) && !p->im->conf->discarded)
-                        continue;
-                m = c->alone ? NULL : only_member(p, c->line);
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (p->owned[middle].owner < owner)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (; low < p->n_owned && p->owned[low].owner == owner; low++) {
+                const struct partitions_conf_comment *c = p->owned[low].comment;
+                const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
+
                 if (m)
                         text_add(&p->t, "%s# 0x%016" PRIx64 ": %s\n", indent, m->guid.v, c->text);
                 else
@@ -162,14 +223,19 @@ static void print_comments(struct printer *p, uint32_t owner, const char *indent
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
-static void print_group(struct printer *p, uint32_t partition, const struct import_set *set)
+static void print_item(struct printer *p, const struct import_set *set, uint32_t i, const char *before, const char *after)
+{
+        uint32_t first_guid = set->n_items - set->n_guids;
+        const char *comment = i < first_guid ? NULL : comment_behind(p, set->guids[i - first_guid]);
+
+        text_add(&p->t, "%s%s%s%s%s\n", before, set->items[i], after, comment ? " # " : "", comment ?: "");
+}
+
+static void print_group(struct printer *p, const struct import_set *set)
 {
         text_add(&p->t, "  %s:\n", set->group);
-        for (uint32_t i = 0; i < set->n_items; i++) {
-                const char *comment = set->items[i][1] == 'x' ? comment_of_guid(p, partition, set->items[i]) : NULL;
-
-                text_add(&p->t, "    - %s%s%s\n", set->items[i], comment ? " # " : "", comment ?: "");
-        }
+        for (uint32_t i = 0; i < set->n_items; i++)
+                print_item(p, set, i, "    - ", "");
 }
 
 static void print_groups(struct printer *p)
@@ -183,7 +249,7 @@ static void print_groups(struct printer *p)
                         if (!any)
                                 text_add(&p->t, "\ngroups:\n");
                         any = true;
-                        print_group(p, i, &p->im->partitions[i].sets[k]);
+                        print_group(p, &p->im->partitions[i].sets[k]);
                 }
 }
 
@@ -193,18 +259,17 @@ static void print_level(struct printer *p, const char *word, enum membership m)
                 text_add(&p->t, "      %s: %s\n", word, membership_to_string(m));
 }
 
-static void print_set(struct printer *p, uint32_t partition, const struct import_set *set)
+static void print_set(struct printer *p, const struct import_set *set)
 {
+        char after[16];
+
         if (set->group) {
                 print_level(p, set->group, set->membership);
                 return;
         }
-        for (uint32_t i = 0; i < set->n_items; i++) {
-                const char *comment = set->items[i][1] == 'x' ? comment_of_guid(p, partition, set->items[i]) : NULL;
-
-                text_add(&p->t, "      %s: %s%s%s\n", set->items[i], membership_to_string(set->membership),
-                         comment ? " # " : "", comment ?: "");
-        }
+        (void) snprintf(after, sizeof(after), ": %s", membership_to_string(set->membership));
+        for (uint32_t i = 0; i < set->n_items; i++)
+                print_item(p, set, i, "      ", after);
 }
 
 static void print_members(struct printer *p, uint32_t partition)
@@ -221,7 +286,7 @@ static void print_members(struct printer *p, uint32_t partition)
         print_level(p, "ALL_ROUTERS", ip->types[NODE_ROUTER]);
         print_level(p, "SELF", ip->self);
         for (uint32_t k = 0; k < ip->n_sets; k++)
-                print_set(p, partition, &ip->sets[k]);
+                print_set(p, &ip->sets[k]);
         if (p->t.n == before + 1) {
                 p->t.n = before;
                 text_add(&p->t, " {}\n");
@@ -270,7 +335,7 @@ const char *import_print(struct import *im)
         struct printer p = { .im = im };
         const char *text = NULL;
 
-        if (make_marks(&p) == 0)
+        if (make_marks(&p) == 0 && own_comments(&p) == 0)
                 text = print(&p);
         text_done(&p.t);
         return text;

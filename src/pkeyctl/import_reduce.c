@@ -148,9 +148,6 @@ static bool is_node(struct import *im, const struct import_port *port)
                                   "and it is left out", port->guid.v) ?: "");
                 return true;
         }
-        warn(im, &port->where, FINDING_IMPORT_GUID,
-             arena_printf(im->arena, "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
-                          port->guid.v) ?: "");
         return false;
 }
 
@@ -160,7 +157,22 @@ static bool take_self(struct import *im, struct import_partition *p, const struc
         if (!port->self || (im->subnet && im->subnet->self != SUBNET_NONE && im->subnet->self != port->port))
                 return false;
         p->self = port->membership;
+        p->self_order = port->order;
         return true;
+}
+
+/* Where it is not known which port SELF is, a later line may be about that very port, and counts for OpenSM. */
+static void judge_self(struct import *im, const struct import_partition *p)
+{
+        if (p->self == MEMBERSHIP_NONE || sm_port(im->subnet) != SUBNET_NONE || p->source->base == P_KEY_DEFAULT_BASE)
+                return;
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
+                        continue;
+                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this comes after SELF and says otherwise; if it is the port "
+                     "of the SM, it counts for OpenSM, and SELF in the policy");
+                return;
+        }
 }
 
 int import_reduce(struct import *im, struct import_partition *p)
@@ -179,6 +191,7 @@ int import_reduce(struct import *im, struct import_partition *p)
                         p->ports[kept++] = *port;
         }
         p->n_ports = kept;
+        judge_self(im, p);
         p->all = covers.all.membership;
         for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
                 const struct cover *c = &covers.types[t];

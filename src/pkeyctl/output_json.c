@@ -75,4 +75,8 @@ const struct output output_json = {
         .file = as_json_file,
         .explain = as_json_explain,
         .doctor = as_json_doctor,
+        .status = as_json_status,
+        .reload = as_json_reload,
+        .violations = as_json_violations,
+        .watch = as_json_watch,
 };

@@ -137,4 +137,8 @@ const struct output output_text = {
         .file = text_file,
         .explain = text_explain,
         .doctor = text_doctor,
+        .status = text_status,
+        .reload = text_reload,
+        .violations = text_violations,
+        .watch = text_watch,
 };

@@ -34,6 +34,7 @@ struct monitor {
         const struct generation *generation;
         struct arena *arena;                  /* of memberships */
         struct memberships *memberships;
+        struct lid_map *lids;
 
         bool attached;                        /* to d->fabric */
         bool listening;                       /* Reports come to us */
@@ -49,6 +50,8 @@ static void monitor_context(const struct monitor *m, struct attribution_context 
         *ret = (struct attribution_context) {
                 .subnet = m->picture ? m->picture->subnet : NULL,
                 .memberships = m->memberships,
+                .observed = m->picture ? m->picture->observed : NULL,
+                .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
         };
@@ -93,19 +96,6 @@ static void take_samples(struct monitor *m, usec_t now)
                 violations_counter_cleared(m->book, port, source);
 }
 
-/* Whom a LID belongs to: an endport, with its LMC; SUBNET_NONE: nobody that is known. */
-static uint32_t find_lid(const struct subnet *s, struct lid lid)
-{
-        for (uint32_t i = 0; lid.v != 0 && i < s->n_ports; i++) {
-                const struct subnet_port *p = &s->ports[i];
-
-                if (p->role == PORT_ENDPORT && p->lid.v != 0 && lid.v >= p->lid.v &&
-                    lid.v - p->lid.v < 1 << (p->lmc & 7))
-                        return i;
-        }
-        return SUBNET_NONE;
-}
-
 /* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody
  * knows is counted all the same, at a port that is none. */
 static struct violation_port port_of_notice(const struct monitor *m, const struct notice *n)
@@ -116,8 +106,8 @@ static struct violation_port port_of_notice(const struct monitor *m, const struc
 
         if (!m->picture)
                 return port;
-        i = find_lid(m->picture->subnet, at_switch ? n->switch_lid : n->issuer);
-        if (i == SUBNET_NONE)
+        i = m->lids ? lid_map_find(m->lids, at_switch ? n->switch_lid : n->issuer) : SUBNET_NONE;
+        if (i == SUBNET_NONE || i == LID_SEVERAL)
                 return port;
         port.node_guid = subnet_port_node(m->picture->subnet, &m->picture->subnet->ports[i])->guid;
         port.number = at_switch ? n->switch_port : m->picture->subnet->ports[i].number;
@@ -320,6 +310,7 @@ void monitor_forget(struct monitor *m)
         m->picture = NULL;
         m->generation = NULL;
         m->memberships = NULL;
+        m->lids = NULL;
         m->arena = arena_free(m->arena);
 }
 
@@ -352,6 +343,8 @@ static void learn(struct monitor *m)
         if (!m->arena)
                 return;
         findings_init(&ignored, m->arena);
+        if (lid_map_new(m->arena, m->picture->subnet, &m->lids) < 0)
+                m->lids = NULL;
         if (policy_resolve(m->arena, m->generation->policy, m->picture->subnet, &ignored, &m->memberships) < 0) {
                 m->memberships = NULL;
                 return;
@@ -414,27 +407,59 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */
 
-static int list_records(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n)
+static int compare_last(const void *pa, const void *pb)
 {
-        struct attribution_context context;
-        struct monitor *m = userdata;
-        const struct violation_record *records;
-        struct violation_item *items;
-        uint32_t n;
+        const struct violation_record *a = *(const struct violation_record *const *) pa;
+        const struct violation_record *b = *(const struct violation_record *const *) pb;
+
+        return (a->last < b->last) - (a->last > b->last);
+}
+
+/* The records that counted something since then, the latest first. */
+static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
+                          uint32_t *ret_n)
+{
+        usec_t age = clock_wall() - MIN(since, clock_wall()), now = clock_now();
+        const struct violation_record *records, **chosen;
+        uint32_t n, kept = 0;
 
         records = violations_records(m->book, &n);
-        items = arena_new_array(a, struct violation_item, n);
-        if (!items && n > 0)
+        chosen = arena_new_array(a, const struct violation_record *, n);
+        if (!chosen)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                if (now - MIN(now, records[i].last) <= age)
+                        chosen[kept++] = &records[i];
+        if (kept > 0)
+                qsort(chosen, kept, sizeof(*chosen), compare_last);
+        *ret = chosen;
+        *ret_n = kept;
+        return 0;
+}
+
+static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
+                        uint32_t *ret_n, uint32_t *ret_all)
+{
+        const struct violation_record **records;
+        struct attribution_context context;
+        struct violation_item *items;
+        struct monitor *m = userdata;
+        int r;
+
+        r = choose_records(m, a, since, &records, ret_all);
+        if (r < 0)
+                return r;
+        *ret_n = MIN(*ret_all, max);
+        items = arena_new_array(a, struct violation_item, *ret_n);
+        if (!items)
                 return -ENOMEM;
         monitor_context(m, &context);
-        for (uint32_t i = 0; i < n; i++) {
-                int r = violation_item_of_record(a, &records[i], &context, &items[i]);
-
+        for (uint32_t i = 0; i < *ret_n; i++) {
+                r = violation_item_of_record(a, records[i], &context, &items[i]);
                 if (r < 0)
                         return r;
         }
         *ret = items;
-        *ret_n = n;
         return 0;
 }
 

@@ -156,7 +156,7 @@ static void check_ip_group(struct policy_reader *r, const struct yaml_tree_node 
 {
         if (!mgid_is_ip(&group->mgid))
                 return;
-        if (group->parameters.mtu != broadcast->mtu || group->parameters.rate != broadcast->rate)
+        if (!multicast_fits(broadcast, group))
                 refuse(r, node, path, "carries IP, so its mtu and rate must be those of the partition's broadcast group");
         if (base && !mgid_fits_partition(&group->mgid, base))
                 refuse(r, node, path, "carries IP and has another partition's P_Key in it (accepted: this one's with the high "

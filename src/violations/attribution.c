@@ -206,11 +206,12 @@ static void add_unchecked(struct scene *s, struct words *w)
 
         if (s->check == SCENE_CANNOT_CHECK)
                 words_add(w,
-                          "; raw packets that it filters (%s) count, too, and that switch says that it cannot check P_Keys",
+                          "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
+                          "cannot check P_Keys",
                           filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; raw packets that it filters (%s) count, too, and it does not check P_Keys of what %s now",
-                          filter, direction);
+                words_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
+                             "of what %s now", filter, direction);
         else
                 words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
                           direction);

@@ -49,7 +49,6 @@ struct violations *violations_free(struct violations *v)
 static void begin_episode(struct book_entry *e, usec_t now)
 {
         e->record.episode_began = now;
-        e->record.untold = 0;
         e->interval_began = now;
         e->in_interval = 0;
         e->told = e->in_sum = false;

@@ -3,11 +3,36 @@
 # Golden files, and the two files that are shipped: as they are, and with all of their examples uncommented.
 set -eu
 golden=$top_builddir/golden
+here=$(pwd)
+golden_files=$(cd "$top_srcdir/tests/golden" && pwd)
 "$golden" "$top_srcdir/tests/golden/rejected" rejected
 "$golden" "$top_srcdir/tests/golden/accepted" accepted
 "$golden" "$top_srcdir/tests/golden/settings" settings
 "$golden" -c "$top_srcdir/conf/partitions.yaml" accepted
 "$golden" -c "$top_srcdir/conf/pkeyd.yaml" settings
+
+# What import makes of a partitions.conf: all that is said, then the policy. GOLDEN_WRITE as above.
+pkeyctl=$(cd "$top_builddir" && pwd)/pkeyctl
+got=$(mktemp)
+trap 'rm -f "$got"' EXIT
+cd "$golden_files/partitions"
+n=0
+for conf in *.conf; do
+        {
+                "$pkeyctl" import --topology fabric.net "$conf" 2>&1 >"$got.yaml" || echo "exit status $?"
+                cat "$got.yaml"
+        } >"$got"
+        rm -f "$got.yaml"
+        if [ -n "${GOLDEN_WRITE-}" ]; then
+                cp "$got" "${conf%.conf}.expected"
+        elif ! diff -u "${conf%.conf}.expected" "$got" >&2; then
+                echo "partitions/$conf: import says something else" >&2
+                exit 1
+        fi
+        n=$((n + 1))
+done
+cd "$here"
+test "$n" -gt 80
 
 # The manual pages and the parser name the same keys.
 for page in "accepted partitions.yaml.5" "settings pkeyd.yaml.5"; do
@@ -21,7 +46,7 @@ for page in "accepted partitions.yaml.5" "settings pkeyd.yaml.5"; do
 done
 
 uncommented=$(mktemp)
-trap 'rm -f "$uncommented"' EXIT
+trap 'rm -f "$uncommented" "$got"' EXIT
 for kind in accepted settings; do
         case $kind in
         accepted) file=partitions.yaml ;;

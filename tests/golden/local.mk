@@ -3,4 +3,5 @@ check_PROGRAMS += golden
 golden_SOURCES = tests/golden/golden.c
 golden_LDADD = libpkeyd-core.la
 TESTS += tests/golden/check_golden.sh
-EXTRA_DIST += tests/golden/check_golden.sh tests/golden/rejected tests/golden/accepted tests/golden/settings
+EXTRA_DIST += tests/golden/check_golden.sh tests/golden/rejected tests/golden/accepted tests/golden/settings \
+	tests/golden/partitions

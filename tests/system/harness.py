@@ -116,7 +116,8 @@ class Fabric:
                  opensm_environment=None, opensm_conf=None):
         self.topology, self.home, self.with_opensm = topology, home, opensm
         self.partitions_conf, self.simulator_options = partitions_conf, list(simulator_options)
-        self.opensm_environment, self.opensm_conf = opensm_environment or {}, opensm_conf
+        self.opensm_environment = opensm_environment or {}
+        self.opensm_conf = opensm_conf
         self.simulator = self.opensm = None
         self.children = []
         self._working_directories = 0
@@ -177,9 +178,9 @@ class Fabric:
         conf = self.path("partitions.conf")
         if self.partitions_conf is not None:
             self.write("partitions.conf", self.partitions_conf)
-        options = [] if self.opensm_conf is None else ["-F", self.write("opensm.conf", self.opensm_conf)]
         for name in ("osm-cache", "osm-tmp"):
             os.makedirs(self.path(name), exist_ok=True)
+        options = ["-F", self.write("opensm.conf", self.opensm_conf)] if self.opensm_conf is not None else []
         self.opensm = subprocess.Popen(
             ["opensm", "-d2", "-f", self.path("osm.log"), "-P", conf, *options], cwd=self.new_directory(),
             env=self.environment(OSM_CACHE_DIR=self.path("osm-cache"), OSM_TMP_DIR=self.path("osm-tmp"),

@@ -1,10 +1,12 @@
 # tests/system/: whole programs on a simulated fabric (ibsim, OpenSM), each scenario a Python file; see harness.py.
 SYSTEM_TESTS = \
 	tests/system/test_apply.py \
+	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
 	tests/system/test_doctor.py \
 	tests/system/test_harness.py \
+	tests/system/test_import.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
 	tests/system/test_m_keys.py \

@@ -1,5 +1,7 @@
 # unit tests of src/opensm
-check_PROGRAMS += check_partitions_file
-TESTS += check_partitions_file
+check_PROGRAMS += check_partitions_file check_partitions_conf
+TESTS += check_partitions_file check_partitions_conf
 check_partitions_file_SOURCES = tests/unit/check_partitions_file.c tests/unit/policy_fixture.h
 check_partitions_file_LDADD = $(TEST_LIBS)
+check_partitions_conf_SOURCES = tests/unit/check_partitions_conf.c tests/unit/policy_fixture.h
+check_partitions_conf_LDADD = $(TEST_LIBS)
