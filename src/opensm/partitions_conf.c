@@ -145,10 +145,9 @@ static struct partitions_conf_partition *find_by_name(struct reader *r, const ch
 
         for (uint32_t i = 0; i < r->conf->n_partitions; i++) {
                 struct partitions_conf_partition *p = &r->conf->partitions[i];
-                char number[8];
 
-                (void) snprintf(number, sizeof(number), "%04x", p->base);
-                if (strncmp(*p->name ? p->name : number, name, NAME_SIZE) == 0 &&
+                /* one without a name is called by its number, and what begins with a digit is never looked for */
+                if (*p->name && strncmp(p->name, name, NAME_SIZE) == 0 &&
                     (!found || walking_order(p->base) < walking_order(found->base)))
                         found = p;
         }

@@ -27,6 +27,7 @@ int command_show(struct context *ctx, const struct arguments *arguments);
 int command_import(struct context *ctx, const struct arguments *arguments);
 int command_export(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);
+int command_doctor(struct context *ctx, const struct arguments *arguments);
 int command_status(struct context *ctx, const struct arguments *arguments);
 int command_reload(struct context *ctx, const struct arguments *arguments);
 int command_watch(struct context *ctx, const struct arguments *arguments);

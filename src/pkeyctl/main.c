@@ -15,6 +15,7 @@ static const struct command commands[] = {
         { "import", "FILE", "makes a policy of OpenSM's partitions.conf", 1, 1, command_import },
         { "export", "opensm [FILE]", "makes a partitions.conf of the policy", 1, 2, command_export },
         { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
+        { "doctor", "[FILE]", "says whether this fabric is safe and this host set up right", 0, 1, command_doctor },
         { "status", "", "says what the daemon does and knows", 0, 0, command_status },
         { "reload", "", "makes the daemon load both files again; says how it ended", 0, 0, command_reload },
         { "watch", "", "shows what the daemon tells, as it comes, until ^C", 0, 0, command_watch },
@@ -40,7 +41,7 @@ static const char help_tail[] =
                 "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
                 "      --topology FILE  check, import, export: this output of ibnetdiscover for a fabric\n"
                 "      --opensm-config FILE\n"
-                "                       import, export: opensm.conf, for allow_both_pkeys\n"
+                "                       import, export, doctor: opensm.conf\n"
                 "      --output FILE    import, export: write there, and not over a file that is there\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
@@ -109,8 +110,8 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
         if (o->topology && c->run != command_check && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
-        if (o->opensm_config && !converts)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import and export only");
+        if (o->opensm_config && !converts && c->run != command_doctor)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import, export and doctor only");
         if (o->output && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--output is for import and export only");
         if (o->yes && c->run != command_apply)

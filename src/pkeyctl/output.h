@@ -9,6 +9,7 @@
  */
 
 #include "apply/apply.h"
+#include "doctor/doctor.h"
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
@@ -75,6 +76,11 @@ struct explain_result {
 
 struct local_result; /* kernel.h */
 
+struct doctor_result {
+        const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
+        struct diagnoses diagnoses;
+};
+
 /* How a reload of the daemon ended. */
 struct reload_result {
         const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
@@ -126,6 +132,7 @@ struct output {
         /* a file that was made: to --output, or standard output */
         int (*file)(struct context *ctx, const char *bytes, size_t n);
         int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
+        int (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
         int (*status)(struct context *ctx, const struct daemon_status *r, enum exit_status status);
         int (*reload)(struct context *ctx, const struct reload_result *r, enum exit_status status);
         int (*violations)(struct context *ctx, const struct violations_result *r, enum exit_status status);

@@ -14,6 +14,7 @@ int text_show_ports(struct context *ctx, const struct ports_result *r);
 int text_show_partitions(struct context *ctx, const struct partitions_result *r);
 int text_show_port(struct context *ctx, const struct ports_result *r);
 int text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
+int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status);
 int text_status(struct context *ctx, const struct daemon_status *r, enum exit_status status);
 int text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status);
 int text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status);

@@ -89,11 +89,19 @@ static void take_samples(struct monitor *m, usec_t now)
         struct violation_port port;
         enum violation_source source;
 
-        while (violation_poll_next_sample(m->poll, &s))
-                if (violations_see_counter(m->book, now, s.port, s.source, s.bits, s.value) > 0)
-                        violation_poll_clear(m->poll, s.port, s.source);
-        while (violation_poll_next_cleared(m->poll, &port, &source))
-                violations_counter_cleared(m->book, port, source);
+        /* both have one order: while one of them is next, the other has nothing */
+        for (bool any = true; any;) {
+                any = false;
+                while (violation_poll_next_sample(m->poll, &s)) {
+                        any = true;
+                        if (violations_see_counter(m->book, now, s.port, s.source, s.bits, s.value) > 0)
+                                violation_poll_clear(m->poll, s.port, s.source);
+                }
+                while (violation_poll_next_cleared(m->poll, &port, &source)) {
+                        any = true;
+                        violations_counter_cleared(m->book, port, source);
+                }
+        }
 }
 
 /* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody
@@ -388,8 +396,11 @@ static void see_local_port(const struct verbs_port *port, void *userdata)
         struct violation_port at = { .node_guid = port->node_guid, .number = (uint8_t) port->number };
         struct monitor *m = userdata;
 
+        /* the kernel gives 32 bits, but adapters copy it from the 16 of PortInfo, which stop at their maximum */
+        unsigned bits = port->bad_p_key_counter > UINT16_MAX ? 32 : 16;
+
         if (port->has_bad_p_key_counter)
-                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, 32,
+                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, bits,
                                               port->bad_p_key_counter);
 }
 

@@ -409,6 +409,17 @@ static void counters_refused(struct violation_poll *p, struct poll_target *t, bo
                 t->is_refused[BLOCK_COUNTERS] = true;
 }
 
+/* It is elsewhere now: ClassPortInfo will say where, in the next interval. */
+static void counters_redirected(struct violation_poll *p, struct poll_target *t)
+{
+        struct poll_agent *agent = &p->t.agents[t->agent];
+
+        t->is_silent[BLOCK_COUNTERS] = true;
+        agent->redirect_lid.v = 0;
+        if (agent->state == AGENT_KNOWN)
+                agent->state = AGENT_UNKNOWN;
+}
+
 static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
@@ -418,7 +429,10 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         if (!take_outcome(p, t, BLOCK_COUNTERS, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
-                counters_refused(p, t, flight->is_extended);
+                if (mad_status_is_redirect(result->mad_status))
+                        counters_redirected(p, t);
+                else
+                        counters_refused(p, t, flight->is_extended);
                 return;
         }
         pma_counters_decode(result->data, flight->is_extended, values);

@@ -13,6 +13,11 @@ check_fabsim_notices_SOURCES = tests/fabsim/check_fabsim_notices.c tests/fabsim/
 	tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_fabsim_notices_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += check_fabsim_doctor
+TESTS += check_fabsim_doctor
+check_fabsim_doctor_SOURCES = tests/fabsim/check_fabsim_doctor.c $(FABSIM_FABRIC)
+check_fabsim_doctor_LDADD = $(TEST_LIBS)
+
 # packets that are refused, and what the book says of them
 check_PROGRAMS += check_refused
 TESTS += check_refused

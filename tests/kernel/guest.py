@@ -15,7 +15,7 @@ import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
-             "metrics-file", "behind-its-back", "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
+             "metrics-file", "bus", "behind-its-back", "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
@@ -369,6 +369,24 @@ def reload_and_refuse():
     check(holds(SECOND_KEYS), "a broken policy changed tables")
     check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
     write(POLICY, SECOND)
+
+
+def bus():
+    """The system bus, with the policy file where it was installed, and the unit's walls around the daemon."""
+    began = start_service()
+    wait_for("pkeyd on the bus", 20, lambda: run("busctl", "status", "org.pkeyd1")[0] == 0)
+    check(not entries("BUS_ABSENT", began), "it was not on the bus at once")
+    status = json.loads(must("pkeyctl", "status", "--json"))
+    check(status["state"] == "right" and status["ports_right"] == status["ports_managed"] > 0, "pkeyctl status:", status)
+    write(POLICY, SECOND)
+    reload = json.loads(must("pkeyctl", "reload", "--json"))
+    check(reload["outcome"] == "carried-out" and reload["generation"] == status["generation"] + 1, "pkeyctl reload:", reload)
+    in_force(SECOND_KEYS)
+    nobody = ("setpriv", "--reuid", "nobody", "--clear-groups", "pkeyctl")
+    check(json.loads(must(*nobody, "status", "--json"))["generation"] == reload["generation"], "nobody may not read")
+    code, text = run(*nobody, "reload", "--json")
+    check(code == 1 and json.loads(text)["findings"][0]["code"] == "host.no-permission", "nobody reloads:", text)
+    must("systemctl", "stop", "pkeyd")
 
 
 def stop_service():

@@ -21,6 +21,9 @@ MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
 SA = "src/ib/sa.c"
 NOTICES = "src/notices/notices.c"
+PROBE = "src/doctor/probe.c"
+PROTECTION = "src/doctor/diagnose_protection.c"
+TABLES = "src/doctor/diagnose_tables.c"
 COUNTER = "src/violations/counter.c"
 BOOK = "src/violations/book.c"
 TELLING = "src/violations/telling.c"
@@ -187,4 +190,14 @@ WRONGS = [
           "unexpected[0] = entries[i];"),
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
+    # the doctor
+    Wrong("doctor-silence-is-no-m-key", PROTECTION, "if (probe_is_answered(&p->port_info))\n", "if (true)\n"),
+    Wrong("doctor-hidden-is-good", PROTECTION, "p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN", "M_KEY_IS_FIXED"),
+    Wrong("doctor-nobody-asked", "src/doctor/probe.h", "return a->asked && a->outcome", "return a->outcome"),
+    Wrong("doctor-entries-are-partitions", TABLES, "p_key_is_used(t.entries[i]) && !*seen", "p_key_is_used(t.entries[i])"),
+    Wrong("doctor-unread-holds-nothing", TABLES, "if (!here.entries || !host.entries)", "if (!here.entries)"),
+    Wrong("doctor-bases-of-the-last-host", TABLES, "mark_bases(bases, host, false);", "mark_bases(bases, host, true);"),
+    Wrong("probe-asks-every-sm", PROBE, "if (!port->protection.is_sm)", "if (false)"),
+    Wrong("probe-key-of-another", PROBE, "m_keys_get(p->options.m_keys, port->guid)", "m_keys_common(p->options.m_keys)"),
+    Wrong("probe-half-a-block", PROBE, "MIN(ELEMENTS(entries), port->capacity - first)", "ELEMENTS(entries) / 2"),
 ]

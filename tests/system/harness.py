@@ -296,9 +296,10 @@ class Fabric:
         data = json.loads(self.run([program("readtables")]).expect(0).out)
         return {p.guid: p for p in map(Port, data["ports"])}
 
-    def set_p_key(self, port, **entries):
-        """Another tool writes: set_p_key(port, i5=0x8123)."""
-        self.run([program("setpkey"), str(port.lid), *("%s=%x" % (k[1:], v) for k, v in entries.items())]).expect(0)
+    def set_p_key(self, port, external=None, **entries):
+        """Another tool writes: set_p_key(port, i5=0x8123); external is the number of a port of that switch."""
+        to = str(port.lid) if external is None else "%d/%d" % (port.lid, external)
+        self.run([program("setpkey"), to, *("%s=%x" % (k[1:], v) for k, v in entries.items())]).expect(0)
 
 
 class SubnetManager:

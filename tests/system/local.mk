@@ -4,6 +4,7 @@ SYSTEM_TESTS = \
 	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
+	tests/system/test_doctor.py \
 	tests/system/test_harness.py \
 	tests/system/test_import.py \
 	tests/system/test_indexes.py \

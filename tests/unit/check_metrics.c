@@ -300,6 +300,7 @@ int main(void)
         tcase_add_test(c, empty_book);
         tcase_add_test(c, no_picture);
         tcase_add_test(c, of_a_book);
+        tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);

@@ -24,7 +24,7 @@ struct fake_port {
 
 struct fake_node {
         struct fake_port ports[HOSTS + 1];
-        bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended;
+        bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
         uint32_t capability_mask2;
         uint16_t redirect_lid;
         uint32_t redirect_qp;
@@ -160,6 +160,11 @@ static void answer_counters(struct fake_node *n, const struct mad_request *q, st
 
         if (n->refuses_counters || (extended && n->refuses_extended)) {
                 refuse(ret);
+                return;
+        }
+        if (n->redirects && q->route.lid.v != n->redirect_lid) {
+                ret->outcome = MAD_REFUSED;
+                ret->mad_status = 0x02;
                 return;
         }
         if (q->method == MAD_SET) {
@@ -431,6 +436,22 @@ START_TEST(redirected)
 }
 END_TEST
 
+/* A PMA that moves while it is polled says so in the status. */
+START_TEST(redirected_later)
+{
+        run(START, START + INTERVAL);
+        nodes[1].redirects = true;
+        run(START + INTERVAL, START + 2 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 1);
+        nodes[1].redirect_lid = 0x77;
+        nodes[1].redirect_qp = 1;
+        nodes[1].ports[1].rcv = 11;
+        run(START + 2 * INTERVAL, START + 4 * INTERVAL);
+        assert_sample(HOST(1), 1, VIOLATION_RCV_CONSTRAINT, 8, 11);
+        ck_assert_uint_eq(n_silent(), 0);
+}
+END_TEST
+
 START_TEST(only_the_full_counter_is_cleared)
 {
         unsigned n_sets = 0;
@@ -668,6 +689,7 @@ int main(void)
         tcase_add_test(t, what_is_refused_is_not_asked_again);
         tcase_add_test(t, the_silent_are_asked_once_in_an_interval);
         tcase_add_test(t, redirected);
+        tcase_add_test(t, redirected_later);
         tcase_add_test(t, only_the_full_counter_is_cleared);
         tcase_add_test(t, nothing_is_written_unasked);
         tcase_add_test(t, cleared_comes_in_its_order);
