@@ -505,7 +505,9 @@ static int desired_in_force(struct pass *p, const struct picture *picture, struc
 static void learn(struct pass *p, const struct desired *desired)
 {
         struct daemon *d = p->d;
-        bool by_other_pkeyd = d->generation && !head_may_write(d, d->generation);
+        bool other_sm = d->picture->subnet->sm_lid.v != p->new_picture->subnet->sm_lid.v;
+        bool by_other_pkeyd = d->generation && d->generation->settings->role == ROLE_FOLLOW_SM &&
+                              (other_sm || !head_may_write(d, d->generation));
 
         (void) index_memory_learn_written(d->state.memory, d->picture->observed, p->new_picture->observed,
                                           by_other_pkeyd ? desired : NULL);

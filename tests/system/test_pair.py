@@ -10,7 +10,7 @@ from oracle import Oracle, Policy, differences
 
 SETTINGS = "role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n"
 HEADS = ("node0001", "node0008")
-PRIORITY = {"node0001": 14, "node0008": 5}
+PRIORITY = {"node0001": 15, "node0008": 5}
 WRITES = "writing: the master SM is on this host"
 STANDS_BY = "standing by: the master SM is at LID"
 DIFFERS = "is not what the fabric has"
