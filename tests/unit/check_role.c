@@ -39,6 +39,11 @@ START_TEST(test_sm_is_here)
                 ck_assert_msg(!role_sm_is_here(&v), "LID %u", elsewhere[i]);
         }
         ck_assert(!role_sm_is_here(&none));
+        /* no SM, and a base LID that its LMC does not allow */
+        role_view_add(&none, (struct lid) { 1 }, 3);
+        none.sm_lid.v = 0;
+        ck_assert(!role_sm_is_here(&none));
+        none.n_own = 0;
         /* a port without a LID has none, and no more are taken than there is room for */
         role_view_add(&none, (struct lid) { 0 }, 0);
         ck_assert_uint_eq(none.n_own, 0);
