@@ -29,7 +29,7 @@
 #define PARTITIONS     4 /* the first is the default partition */
 #define INTERVAL       (60 * USEC_PER_SEC)
 #define SIDE_IN_FLIGHT 8
-#define SM_PERIOD      10
+#define SOAK           200 /* seeds */
 #define MAX_MESSAGES   4096
 #define MAX_CAUSES     4096
 #define STRAY          0x0666 /* a base that no policy here has */
@@ -918,6 +918,430 @@ START_TEST(each_check)
 }
 END_TEST
 
+/* Only the last of those that were told is as it stands here; the rest was judged as it came. */
+static void expect_last(const struct world *w, enum violation_kind kind, enum violation_source source, const char *text)
+{
+        ck_assert_str_eq(last(w, kind, source)->words.text, text);
+}
+
+/* Jobs that go on with the key of a partition that their host was taken out of, and others that go on sending to it. */
+START_TEST(just_taken_out)
+{
+        struct world *w = &world;
+
+        world_init(w, 2, ENDS, 1);
+        give(w, BOTH_A, 1, MEMBERSHIP_FULL);
+        give(w, NONE_A, 1, MEMBERSHIP_FULL);
+        world_begin(w);
+        ck_assert(send_packet(w, BOTH_A, NONE_A, 0x8101));
+        ck_assert(send_packet(w, NONE_A, BOTH_A, 0x8101));
+        give(w, BOTH_A, 1, MEMBERSHIP_NONE);
+        next_generation(w);
+        run(w, 3 * 60 * USEC_PER_SEC);
+        ck_assert_uint_eq(w->n_messages, 0);
+        send_packets(w, 1, BOTH_A, NONE_A, 0x8101);
+        send_packets(w, 2, NONE_A, BOTH_A, 0x8101);
+        settle(w);
+        expect_last(w, VIOLATION_FIRST, VIOLATION_NOTICE_259,
+                    "node07 mlx5_0/1 sent 1 packet to node05 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused at "
+                    "switch port leaf01/2 (notice 259, P_Key mismatch at a switch); node05 was taken out of tenant-a (0x0101) 3 "
+                    "minutes ago by generation 2: probably other members still send to it; it is a full member of default");
+        expect_last(w, VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT,
+                    "switch port leaf01/2 held back 2 packets in the last 60 seconds for node05 mlx5_0/1 with a P_Key that it "
+                    "does not let out (PortXmitConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 minutes ago by "
+                    "generation 2: probably other members still send to it; it is a full member of default; the counter does not "
+                    "say who sent them: look for an entry of the same time that names a sender (notice 257 or 259, or "
+                    "PortRcvConstraintErrors)");
+        expect_last(w, VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT,
+                    "node05 mlx5_0/1 sent 1 packet in the last 60 seconds with a P_Key that its switch port leaf01/2 does not let "
+                    "in (PortRcvConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 minutes ago by generation 2: "
+                    "probably its jobs still use the old key; it is a full member of default");
+        judge_all(w);
+        world_done(w);
+}
+END_TEST
+
+/* Limited members with each other, the full key where only the limited one was given, and a key of nobody's. */
+START_TEST(wrong_keys)
+{
+        struct world *w = &world;
+
+        world_init(w, 3, ENDS, 1);
+        give(w, NONE_A, 1, MEMBERSHIP_LIMITED);
+        give(w, BOTH_A, 1, MEMBERSHIP_LIMITED);
+        give(w, NONE_B, 1, MEMBERSHIP_FULL);
+        world_begin(w);
+        ck_assert(send_packet(w, BOTH_A, NONE_B, 0x0101));
+        ck_assert(send_packet(w, NONE_B, BOTH_A, 0x8101));
+        send_packets(w, 1, BOTH_A, NONE_A, 0x0101);
+        expect_last(w, VIOLATION_FIRST, VIOLATION_NOTICE_257,
+                    "node05 mlx5_0/1 sent 1 packet to node07 mlx5_0/1 with P_Key 0x0101 (the limited key of tenant-a), refused "
+                    "there (notice 257, P_Key mismatch); both are limited members of tenant-a: limited members may not talk to "
+                    "each other");
+        send_packets(w, 1, BOTH_A, NONE_A, 0x8000 | STRAY);
+        expect_last(w, VIOLATION_FIRST, VIOLATION_NOTICE_259,
+                    "node05 mlx5_0/1 sent 1 packet to node07 mlx5_0/1 with P_Key 0x8666, refused at switch port leaf01/2 (notice "
+                    "259, P_Key mismatch at a switch); no partition of the policy has 0x0666; node05 is a full member of "
+                    "default, a limited member of tenant-a");
+        judge_all(w);
+        world_done(w);
+}
+END_TEST
+
+/* A small counter comes to its end: once it is said, and no packet is made up. */
+START_TEST(saturation)
+{
+        struct world *w = &world;
+        const struct message *m;
+        struct cause *c;
+
+        world_init(w, 4, ENDS, 1);
+        world_begin(w);
+        send_packets(w, 5, BOTH_A, NONE_A, 0x8000 | STRAY);
+        settle(w);
+        send_packets(w, 400, BOTH_A, NONE_A, 0x8000 | STRAY);
+        settle(w);
+        m = last(w, VIOLATION_SATURATED, VIOLATION_RCV_CONSTRAINT);
+        ck_assert_uint_eq(m->report.count, 250);
+        has(m, "PortRcvConstraintErrors of switch port leaf01/2 is at its maximum, 255: there may have been more, and no more "
+               "are seen until it is cleared");
+        c = cause_of(w, &m->report.record);
+        send_packets(w, 50, BOTH_A, NONE_A, 0x8000 | STRAY);
+        judge_all(w);
+        ck_assert_uint_eq(c->n, 255);
+        ck_assert_uint_eq(c->n_saturated, 1);
+        has(last(w, VIOLATION_QUIET, VIOLATION_RCV_CONSTRAINT),
+            "255 in all, the last 5 minutes ago (but the counter is at its maximum: more are not seen until it is cleared)");
+        /* perfquery -R */
+        fabsim_reset_counters(&w->f, leaf_place(BOTH_A).node);
+        settle(w);
+        send_packets(w, 7, BOTH_A, NONE_A, 0x8000 | STRAY);
+        judge_all(w);
+        ck_assert_uint_eq(c->n, 262);
+        ck_assert_uint_eq(c->n_first, 2);
+        ck_assert_uint_eq(last(w, VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT)->report.count, 7);
+        /* all is seen where the counter is wide */
+        send_packets(w, 400, BOTH_B, NONE_A, 0x8000 | STRAY);
+        settle(w);
+        has(last(w, VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT), "node09 mlx5_0/1 sent ");
+        judge_all(w);
+        world_done(w);
+}
+END_TEST
+
+/* Somebody clears, a host reboots: what went down is no violation, what comes after is counted. */
+START_TEST(resets)
+{
+        struct world *w = &world;
+        unsigned n;
+
+        world_init(w, 5, ENDS, 1);
+        world_begin(w);
+        send_packets(w, 20, BOTH_A, NONE_A, 0x8000 | STRAY);
+        send_packets(w, 20, NONE_A, NONE_B, 0x8000 | STRAY);
+        judge_all(w);
+        n = w->n_messages;
+        for (unsigned i = 0; i < w->f.n_nodes; i++)
+                fabsim_reset_counters(&w->f, i);
+        judge_all(w);
+        /* off and on again, with a picture in between and without */
+        for (unsigned k = 0; k < 2; k++) {
+                w->f.nodes[place_of(w, NONE_B).node].is_up = false;
+                run(w, INTERVAL);
+                if (k == 0)
+                        bring_in_force(w);
+                settle(w);
+                w->f.nodes[place_of(w, NONE_B).node].is_up = true;
+                fabsim_reset_counters(&w->f, place_of(w, NONE_B).node);
+                bring_in_force(w);
+                judge_all(w);
+        }
+        ck_assert_uint_eq(w->n_messages, n);
+        send_packets(w, 3, NONE_A, NONE_B, 0x8000 | STRAY);
+        /* in the middle of an episode, and at once again */
+        settle(w);
+        fabsim_reset_counters(&w->f, place_of(w, NONE_B).node);
+        send_packets(w, 2, NONE_A, NONE_B, 0x8000 | STRAY);
+        judge_all(w);
+        ck_assert_uint_eq(last(w, VIOLATION_QUIET, VIOLATION_P_KEY_VIOLATIONS)->report.count, 5);
+        world_done(w);
+}
+END_TEST
+
+/* A partition loses sixty ports at once, and all of them go on with it. */
+START_TEST(storm)
+{
+        struct world *w = &world;
+        const struct message *m = NULL;
+
+        world_init(w, 6, MAX_ENDS, 2);
+        for (unsigned e = 2; e < MAX_ENDS; e++)
+                give(w, e, 1, MEMBERSHIP_FULL);
+        world_begin(w);
+        for (unsigned e = 4; e < MAX_ENDS; e++)
+                give(w, e, 1, MEMBERSHIP_NONE);
+        next_generation(w);
+        run(w, 10 * USEC_PER_SEC);
+        w->storms = true;
+        /* counters only: who subscribes to nothing has no notices */
+        fabsim_sa_restart(&w->f);
+        for (unsigned e = 4; e < MAX_ENDS; e++)
+                for (unsigned k = 0; k < e; k++)
+                        ck_assert(!(e % LEAVES == 2 || e % LEAVES == 3 ? send_packet(w, 2, e, 0x8101)
+                                                                       : send_packet(w, e, 2, 0x8101)));
+        w->f.sa.n_seen = w->f.n_notices;
+        for (unsigned i = 0; i < w->n_causes;)
+                if (w->causes[i].source >= VIOLATION_N_COUNTERS)
+                        w->causes[i] = w->causes[--w->n_causes];
+                else
+                        i++;
+        judge_all(w);
+        for (unsigned i = 0; i < w->n_messages; i++)
+                if (w->messages[i].report.kind == VIOLATION_STORM)
+                        m = m ? m : &w->messages[i];
+        ck_assert_ptr_nonnull(m);
+        has(m, "; the worst: ");
+        has(m, "; all of these were taken out of tenant-a (0x0101) ");
+        has(m, " ago by generation 2: probably this is the one cause");
+        ck_assert_uint_eq(m->report.n_worst, VIOLATIONS_WORST);
+        ck_assert_uint_eq(m->report.n_ports, MAX_ENDS - 4 - VIOLATIONS_STORM_PORTS);
+        ck_assert_uint_lt(strlen(m->words.text), 800);
+        ck_assert_uint_le(w->n_messages, 2 * (VIOLATIONS_STORM_PORTS + 2));
+        world_done(w);
+}
+END_TEST
+
+/* Another SM in the middle, one that restarts before it was answered, one that asks all to register again: what it told of
+ * is told once. */
+START_TEST(sm_changes)
+{
+        struct world *w = &world;
+        struct cause *c;
+
+        world_init(w, 7, ENDS, 1);
+        world_begin(w);
+        send_packets(w, 3, NONE_A, NONE_B, 0x8000 | STRAY);
+        c = cause_of(w, &last(w, VIOLATION_FIRST, VIOLATION_NOTICE_257)->report.record);
+        w->f.sm = place_of(w, 2);
+        fabsim_sa_restart(&w->f);
+        ask_sa(w, false);
+        run(w, 5 * USEC_PER_SEC);
+        send_packets(w, 3, NONE_A, NONE_B, 0x8000 | STRAY);
+        ask_sa(w, true);
+        run(w, 5 * USEC_PER_SEC);
+        w->lose = 300;
+        send_packets(w, 40, NONE_A, NONE_B, 0x8000 | STRAY);
+        run(w, 30 * USEC_PER_SEC);
+        ask_sa(w, true);
+        run(w, 30 * USEC_PER_SEC);
+        w->lose = 0;
+        judge_all(w);
+        ck_assert_uint_eq(c->n, 46);
+        ck_assert_uint_eq(c->n_first, 1);
+        ck_assert_uint_eq(w->f.sa.n_given_up, 0);
+        world_done(w);
+}
+END_TEST
+
+/* A notice of a switch and of hosts that are not in the picture yet. */
+START_TEST(not_in_the_picture)
+{
+        static const struct notice n257 = { .trap = 257, .issuer.v = 99, .key = 0x8101, .lid1.v = 98, .lid2.v = 99 };
+        static const struct notice n259 = { .trap = 259, .issuer.v = 97, .key = 0x8101, .lid1.v = 98, .lid2.v = 99,
+                                            .switch_lid.v = 97, .switch_port = 5, .has_switch_port = true };
+        static const struct notice uplink = { .trap = 259, .issuer.v = 1, .key = 0x8101, .lid1.v = 17, .lid2.v = 22,
+                                              .switch_lid.v = 1, .switch_port = 16, .has_switch_port = true };
+        static const struct { const struct notice *notice; const char *text; } cases[] = {
+                { &n257, "LID 98 (no port of this fabric has it) sent 1 packet to LID 99 (no port of this fabric has it) with "
+                         "P_Key 0x8101 (the full key of tenant-a), refused there (notice 257, P_Key mismatch); pkeyd does not know LID "
+                         "99 (yet)" },
+                { &n259, "LID 98 (no port of this fabric has it) sent 1 packet to LID 99 (no port of this fabric has it) with "
+                         "P_Key 0x8101 (the full key of tenant-a), refused at port 5 of the switch with LID 97 (notice "
+                         "259, P_Key mismatch at a switch); pkeyd does not know port 5 of the switch with LID 97 (yet)" },
+                { &uplink, "node07 mlx5_0/1 sent 1 packet to node12 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
+                           "at switch port leaf01/16 (notice 259, P_Key mismatch at a switch); node07 was never a member of "
+                           "tenant-a (0x0101) in the 2 minutes that pkeyd remembers; it is a full member of default; no host is "
+                           "plugged into leaf01/16" },
+        };
+        struct world *w = &world;
+
+        world_init(w, 8, ENDS, 1);
+        world_begin(w);
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                struct attribution_context context = {
+                        .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
+                        .observed = w->observed, .lids = w->lids,
+                };
+                struct violation_report report;
+                struct attribution words;
+
+                ck_assert_int_eq(violations_see_notice(w->book, w->now, violation_port_of_notice(w->subnet, w->lids,
+                                                                                                 cases[i].notice),
+                                                       cases[i].notice), 0);
+                ck_assert(violations_next_report(w->book, w->now, &report));
+                ck_assert_int_eq(attribution_explain(w->arena, &report, &context, &words), 0);
+                ck_assert_str_eq(words.text, cases[i].text);
+        }
+        world_done(w);
+}
+END_TEST
+
+/* --- anything, in any order ------------------------------------------------------------------------------------------ */
+
+struct quarrel {
+        unsigned from, to;
+        uint16_t key;
+};
+
+static struct quarrel any_quarrel(struct world *w)
+{
+        struct quarrel q = { .from = prng_below(&w->rng, w->n_ends), .to = prng_below(&w->rng, w->n_ends - 1) };
+        unsigned k = prng_below(&w->rng, PARTITIONS + 1);
+
+        q.to += q.to >= q.from;
+        q.key = (uint16_t) ((k == PARTITIONS ? STRAY : bases[k]) | (prng_below(&w->rng, 2) << 15));
+        return q;
+}
+
+static void any_policy(struct world *w)
+{
+        for (unsigned e = 0; e < w->n_ends; e++)
+                for (unsigned k = 1; k < PARTITIONS; k++)
+                        if (prng_permille(&w->rng, 300))
+                                give(w, e, k, (enum membership) prng_below(&w->rng, MEMBERSHIP_BOTH));
+        next_generation(w);
+}
+
+static void turn_off_and_on(struct world *w)
+{
+        unsigned node = place_of(w, 2 + prng_below(&w->rng, w->n_ends - 2)).node;
+
+        settle(w);
+        w->f.nodes[node].is_up = false;
+        if (prng_below(&w->rng, 2))
+                bring_in_force(w);
+        run(w, prng_below(&w->rng, 3 * INTERVAL));
+        w->f.nodes[node].is_up = true;
+        fabsim_reset_counters(&w->f, node);
+        bring_in_force(w);
+        settle(w);
+}
+
+static void change_sm(struct world *w)
+{
+        settle(w);
+        w->f.sm = place_of(w, 1 + prng_below(&w->rng, 2));
+        fabsim_sa_restart(&w->f);
+        ask_sa(w, true);
+        settle(w);
+}
+
+static void something(struct world *w)
+{
+        switch (prng_below(&w->rng, 12)) {
+        case 0:
+                settle(w);
+                fabsim_reset_counters(&w->f, prng_below(&w->rng, w->f.n_nodes));
+                settle(w);
+                break;
+        case 1:
+                turn_off_and_on(w);
+                break;
+        case 2:
+                change_sm(w);
+                break;
+        case 3:
+                any_policy(w);
+                break;
+        case 4:
+                bring_in_force(w);
+                break;
+        case 5:
+                run(w, 6 * INTERVAL);
+                break;
+        default:
+                break;
+        }
+}
+
+/* Some that go on for a while; only their packets are refused. */
+static void quarrel(struct world *w, unsigned n_quarrels)
+{
+        struct quarrel quarrels[16];
+        unsigned n = 4 + prng_below(&w->rng, 12);
+
+        for (unsigned i = 0; i < n_quarrels; i++)
+                quarrels[i] = any_quarrel(w);
+        for (unsigned i = 0; i < n; i++) {
+                const struct quarrel *q = &quarrels[prng_below(&w->rng, n_quarrels)];
+                unsigned n_packets = prng_permille(&w->rng, 30) ? 300 : prng_below(&w->rng, 6);
+
+                for (unsigned k = 0; k < n_packets; k++) {
+                        (void) send_packet(w, q->from, q->to, q->key);
+                        if (k % 20 == 19 || prng_below(&w->rng, 4) == 0)
+                                run(w, 1 + prng_below(&w->rng, USEC_PER_SEC));
+                }
+                run(w, 1 + prng_below(&w->rng, INTERVAL));
+                something(w);
+        }
+        judge_all(w);
+}
+
+/* With few at a time each message is judged, with many the sums. */
+START_TEST(soak)
+{
+        struct world *w = &world;
+
+        world_init(w, (uint64_t) _i + 1, ENDS, 1 + (unsigned) _i % 2);
+        for (unsigned e = 0; e < w->n_ends; e++)
+                for (unsigned k = 1; k < PARTITIONS; k++)
+                        give(w, e, k, (enum membership) prng_below(&w->rng, MEMBERSHIP_BOTH));
+        world_begin(w);
+        w->lose = _i % 3 ? 0 : 100;
+        w->storms = _i % 5 == 4;
+        for (unsigned i = 0; i < 2; i++)
+                quarrel(w, w->storms ? 16 : 3);
+        ck_assert_uint_gt(w->n_messages, 0);
+        ck_assert_uint_gt(w->n_refused, 0);
+        world_done(w);
+}
+END_TEST
+
+/* Only what the policy allows is sent: nothing is ever said, whatever else happens. */
+START_TEST(nothing_refused)
+{
+        struct world *w = &world;
+        unsigned n_passed = 0;
+
+        world_init(w, (uint64_t) _i + 1, ENDS, 1);
+        for (unsigned n = 0; n < w->f.n_nodes; n++)
+                w->f.nodes[n].ports[1].p_key_violations = (uint16_t) prng_below(&w->rng, 1000);
+        any_policy(w);
+        world_begin(w);
+        for (unsigned i = 0; i < 60; i++) {
+                struct quarrel q = any_quarrel(w);
+                unsigned k = partition_of(q.key);
+
+                /* the default partition's members may always talk to each other; of the rest those of whom one is full */
+                if (k == PARTITIONS || w->given[q.from].now[k] == MEMBERSHIP_NONE)
+                        continue;
+                if (w->given[q.to].now[k] == MEMBERSHIP_FULL ||
+                    (w->given[q.to].now[k] == MEMBERSHIP_LIMITED && w->given[q.from].now[k] == MEMBERSHIP_FULL)) {
+                        q.key = (uint16_t) (bases[k] | (w->given[q.from].now[k] == MEMBERSHIP_FULL ? 0x8000 : 0));
+                        ck_assert(send_packet(w, q.from, q.to, q.key));
+                        n_passed++;
+                }
+                run(w, prng_below(&w->rng, 20 * USEC_PER_SEC));
+                something(w);
+        }
+        judge_all(w);
+        ck_assert_uint_gt(n_passed, 5);
+        ck_assert_uint_eq(w->n_refused, 0);
+        ck_assert_uint_eq(w->n_messages, 0);
+        world_done(w);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("messages");
@@ -927,6 +1351,15 @@ int main(void)
 
         tcase_set_timeout(t, 300);
         tcase_add_loop_test(t, each_check, 0, 6);
+        tcase_add_test(t, just_taken_out);
+        tcase_add_test(t, wrong_keys);
+        tcase_add_test(t, saturation);
+        tcase_add_test(t, resets);
+        tcase_add_test(t, storm);
+        tcase_add_test(t, sm_changes);
+        tcase_add_test(t, not_in_the_picture);
+        tcase_add_loop_test(t, soak, 0, SOAK);
+        tcase_add_loop_test(t, nothing_refused, 0, 20);
         suite_add_tcase(suite, t);
         srunner_run_all(sr, CK_ENV);
         failed = srunner_ntests_failed(sr);
