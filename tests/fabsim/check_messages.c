@@ -10,6 +10,7 @@
  */
 
 #include <check.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +31,17 @@
 #define INTERVAL       (60 * USEC_PER_SEC)
 #define SIDE_IN_FLIGHT 8
 #define SOAK           200 /* seeds */
-#define MAX_MESSAGES   4096
+#define MAX_MESSAGES   2048
 #define MAX_CAUSES     4096
 #define STRAY          0x0666 /* a base that no policy here has */
+
+/* ck_assert notes each place that is passed, which takes longer than the test where that is a hundred thousand times. */
+#define MUST_SAY(condition, ...)                                                                                              \
+        do {                                                                                                                  \
+                if (!(condition))                                                                                             \
+                        ck_abort_msg(__VA_ARGS__);                                                                            \
+        } while (0)
+#define MUST(condition) MUST_SAY(condition, "not true: %s", #condition)
 
 static const uint16_t bases[PARTITIONS] = { 0x7fff, 0x0101, 0x0102, 0x0103 };
 static const char *const names[PARTITIONS] = { "default", "tenant-a", "tenant-b", "tenant-c" };
@@ -88,10 +97,10 @@ struct world {
         struct given given[MAX_ENDS];
         struct cause causes[MAX_CAUSES];
         unsigned n_causes;
-        struct message messages[MAX_MESSAGES];
         unsigned n_messages;
         bool storms;              /* sums are expected */
         uint64_t n_refused, n_sums;
+        struct message messages[MAX_MESSAGES]; /* the first n_messages; the rest is left as it was */
 };
 
 static struct world world; /* too large for a stack */
@@ -125,8 +134,8 @@ static const char *leaf_label(struct world *w, unsigned end)
 
 static unsigned end_of_lid(const struct world *w, struct lid lid)
 {
-        ck_assert_uint_ge(lid.v, 10);
-        ck_assert_uint_lt(lid.v, 10 + w->n_ends);
+        MUST(lid.v >= 10);
+        MUST(lid.v < 10 + w->n_ends);
         return lid.v - 10;
 }
 
@@ -180,7 +189,7 @@ static void add_ports(struct world *w, struct subnet_builder *b, unsigned node)
                 if (is_switch && p > 0 && (!fabsim_neighbour(&w->f, (struct fabsim_place) { node, p }, &other) ||
                                            other.node < FIRST_HOST))
                         continue;
-                ck_assert_int_eq(subnet_builder_add_port(b, n->guid, &port), 0);
+                MUST(subnet_builder_add_port(b, n->guid, &port) == 0);
         }
 }
 
@@ -190,7 +199,7 @@ static struct subnet *make_picture(struct world *w)
         struct subnet_builder *b;
         struct subnet *s;
 
-        ck_assert_int_eq(subnet_builder_new(w->arena, &b), 0);
+        MUST(subnet_builder_new(w->arena, &b) == 0);
         for (unsigned i = 0; i < f->n_nodes; i++) {
                 const struct fabsim_node *n = &f->nodes[i];
                 struct subnet_node node = {
@@ -205,18 +214,18 @@ static struct subnet *make_picture(struct world *w)
 
                 if (!n->is_up)
                         continue;
-                ck_assert_int_eq(subnet_builder_add_node(b, &node, n->description, strlen(n->description)), 0);
+                MUST(subnet_builder_add_node(b, &node, n->description, strlen(n->description)) == 0);
                 add_ports(w, b, i);
         }
         for (unsigned e = 0; e < w->n_ends; e++) {
                 struct fabsim_place p = place_of(w, e), l = leaf_place(e);
 
                 if (f->nodes[p.node].is_up)
-                        ck_assert_int_eq(subnet_builder_add_link(b, f->nodes[l.node].guid, l.port, f->nodes[p.node].guid,
-                                                                 p.port), 0);
+                        MUST(subnet_builder_add_link(b, f->nodes[l.node].guid, l.port, f->nodes[p.node].guid,
+                                                                 p.port) == 0);
         }
-        ck_assert_int_eq(subnet_builder_finish(b, f->nodes[f->self.node].guid, f->self.port, f->nodes[f->sm.node].guid,
-                                               f->sm.port, &s), 0);
+        MUST(subnet_builder_finish(b, f->nodes[f->self.node].guid, f->self.port, f->nodes[f->sm.node].guid,
+                                               f->sm.port, &s) == 0);
         return s;
 }
 
@@ -235,7 +244,7 @@ static struct fabsim_port *hardware_of(struct world *w, uint32_t port)
 
 static void observe(struct world *w)
 {
-        ck_assert_int_eq(observed_new(w->arena, w->subnet, &w->observed), 0);
+        MUST(observed_new(w->arena, w->subnet, &w->observed) == 0);
         for (uint32_t i = 0; i < w->subnet->n_ports; i++) {
                 struct observed_table *t = &w->observed->tables[i];
                 const struct fabsim_port *p = hardware_of(w, i);
@@ -295,20 +304,20 @@ static void bring_in_force(struct world *w)
         struct plan *plan;
 
         findings_init(&findings, w->arena);
-        ck_assert_int_eq(policy_parse(w->arena, "p.yaml", text, strlen(text), &findings, &policy), 0);
+        MUST(policy_parse(w->arena, "p.yaml", text, strlen(text), &findings, &policy) == 0);
         w->subnet = make_picture(w);
         observe(w);
-        ck_assert_int_eq(lid_map_new(w->arena, w->subnet, &w->lids), 0);
-        ck_assert_int_eq(policy_resolve(w->arena, policy, w->subnet, &findings, &w->memberships), 0);
-        ck_assert_int_eq(desired_compute(w->arena, w->memberships, &desired), 0);
+        MUST(lid_map_new(w->arena, w->subnet, &w->lids) == 0);
+        MUST(policy_resolve(w->arena, policy, w->subnet, &findings, &w->memberships) == 0);
+        MUST(desired_compute(w->arena, w->memberships, &desired) == 0);
         settings_default(&settings);
         plan_options_from_settings(&settings, &options);
-        ck_assert_int_eq(plan_compute(w->arena, desired, w->observed, NULL, &options, &findings, &plan), 0);
+        MUST(plan_compute(w->arena, desired, w->observed, NULL, &options, &findings, &plan) == 0);
         for (unsigned i = 0; i < PLAN_N_PHASES; i++)
                 carry_out(w, &plan->steps[i]);
         observe(w);
-        ck_assert_int_eq(membership_history_learn(w->history, w->now, w->generation, w->memberships), 0);
-        ck_assert_int_eq(violation_poll_set_subnet(w->poll, w->now, w->subnet), 0);
+        MUST(membership_history_learn(w->history, w->now, w->generation, w->memberships) == 0);
+        MUST(violation_poll_set_subnet(w->poll, w->now, w->subnet) == 0);
         findings_done(&findings);
 }
 
@@ -347,7 +356,7 @@ static struct cause *cause_at(struct world *w, struct violation_port port, enum 
                     (!is_notice || (c->key == key && c->from == from && c->to == to)))
                         return c;
         }
-        ck_assert_uint_lt(w->n_causes, MAX_CAUSES);
+        MUST(w->n_causes < MAX_CAUSES);
         w->causes[w->n_causes] = (struct cause) { .port = port, .source = source, .key = key };
         return &w->causes[w->n_causes++];
 }
@@ -413,7 +422,7 @@ static bool send_packet(struct world *w, unsigned from, unsigned to, uint16_t ke
 
         for (unsigned i = 0; i < 3; i++)
                 before[i] = look(w, at[i]);
-        ck_assert_uint_eq(entry->v, 0);
+        MUST(entry->v == 0);
         entry->v = key;
         passed = fabsim_send_packet(&w->f, place_of(w, from), place_of(w, to), (struct p_key) { key });
         entry->v = 0;
@@ -421,7 +430,7 @@ static bool send_packet(struct world *w, unsigned from, unsigned to, uint16_t ke
                 blame_counters(w, at[i], &before[i], from, to);
         if (w->f.n_notices != n_notices)
                 blame_notice(w);
-        ck_assert(passed == (w->f.n_notices == n_notices));
+        MUST(passed == (w->f.n_notices == n_notices));
         w->n_refused += !passed;
         return passed;
 }
@@ -430,12 +439,17 @@ static bool send_packet(struct world *w, unsigned from, unsigned to, uint16_t ke
 
 static void has(const struct message *m, const char *part)
 {
-        ck_assert_msg(strstr(m->words.text, part) != NULL, "'%s' is not in: %s", part, m->words.text);
+        MUST_SAY(strstr(m->words.text, part) != NULL, "'%s' is not in: %s", part, m->words.text);
 }
 
 static void has_not(const struct message *m, const char *part)
 {
-        ck_assert_msg(strstr(m->words.text, part) == NULL, "'%s' is in: %s", part, m->words.text);
+        MUST_SAY(strstr(m->words.text, part) == NULL, "'%s' is in: %s", part, m->words.text);
+}
+
+static void is_same(const struct message *m, const char *got, const char *wanted)
+{
+        MUST_SAY(got && strcmp(got, wanted) == 0, "'%s', not '%s', with: %s", got ? got : "", wanted, m->words.text);
 }
 
 static const char *grouped(struct world *w, uint64_t n)
@@ -491,7 +505,7 @@ static void judge_headline(struct world *w, const struct message *m, const struc
         case VIOLATION_N_SOURCES:
                 ck_abort();
         }
-        ck_assert_msg(strncmp(m->words.text, head, strlen(head)) == 0, "'%s' does not begin: %s", head, m->words.text);
+        MUST_SAY(strncmp(m->words.text, head, strlen(head)) == 0, "'%s' does not begin: %s", head, m->words.text);
         has(m, tail);
 }
 
@@ -518,14 +532,14 @@ static void judge_notice(struct world *w, const struct message *m, const struct 
         enum membership to = k < PARTITIONS ? w->given[c->to].now[k] : MEMBERSHIP_NONE;
         bool full_key = c->key & 0x8000;
 
-        ck_assert(m->words.names_sender);
-        ck_assert_str_eq(m->words.node, label(w, c->from));
-        ck_assert_uint_eq(m->words.p_key.v, c->key);
+        MUST(m->words.names_sender);
+        is_same(m, m->words.node, label(w, c->from));
+        MUST(m->words.p_key.v == c->key);
         if (k == PARTITIONS) {
                 has(m, arena_printf(w->arena, "; no partition of the policy has 0x%04x", c->key & 0x7fffu));
                 return;
         }
-        ck_assert_str_eq(m->words.partition, names[k]);
+        is_same(m, m->words.partition, names[k]);
         if (from == MEMBERSHIP_NONE)
                 judge_outsider(w, m, c->from, k);
         else if (to == MEMBERSHIP_NONE)
@@ -546,11 +560,11 @@ static void judge_counter(struct world *w, const struct message *m, const struct
         const struct given *g = &w->given[end];
         uint64_t lost = 0;
 
-        ck_assert_str_eq(m->words.node, label(w, end));
-        ck_assert_uint_eq(m->words.port_guid.v, fabsim_port_at(&w->f, place_of(w, end))->guid.v);
-        ck_assert_uint_eq(m->words.lid.v, 10 + end);
-        ck_assert_str_eq(m->words.switch_name, leaf_label(w, end));
-        ck_assert_int_eq(m->words.names_sender, in);
+        is_same(m, m->words.node, label(w, end));
+        MUST(m->words.port_guid.v == fabsim_port_at(&w->f, place_of(w, end))->guid.v);
+        MUST(m->words.lid.v == 10 + end);
+        is_same(m, m->words.switch_name, leaf_label(w, end));
+        MUST(m->words.names_sender == in);
         if (!in)
                 has(m, "; the counter does not say who sent them");
         for (unsigned k = 0; k < PARTITIONS; k++) {
@@ -573,7 +587,7 @@ static void judge_strangers(struct world *w, const struct message *m, const stru
                 if (strcmp(host_name(w, e), host_name(w, c->from)) != 0 &&
                     strcmp(host_name(w, e), host_name(w, c->to)) != 0)
                         has_not(m, host_name(w, e));
-        ck_assert_uint_lt(strlen(m->words.text), 600);
+        MUST(strlen(m->words.text) < 600);
 }
 
 static struct cause *cause_of(struct world *w, const struct violation_record *r)
@@ -583,7 +597,7 @@ static struct cause *cause_of(struct world *w, const struct violation_record *r)
         unsigned to = r->source < VIOLATION_N_COUNTERS ? 0 : end_of_lid(w, n->lid2), before = w->n_causes;
         struct cause *c = cause_at(w, r->port, r->source, (uint16_t) n->key, from, to);
 
-        ck_assert_msg(w->n_causes == before, "nothing was refused at port %u of %016" PRIx64 " that %s could tell of",
+        MUST_SAY(w->n_causes == before, "nothing was refused at port %u of %016" PRIx64 " that %s could tell of",
                       r->port.number, r->port.node_guid.v, violation_source_to_string(r->source));
         return c;
 }
@@ -592,8 +606,8 @@ static void judge_news(struct world *w, struct message *m, struct cause *c)
 {
         bool is_first = m->report.kind == VIOLATION_FIRST;
 
-        ck_assert_uint_gt(m->report.count, 0);
-        ck_assert_msg(is_first == !c->open, "%s: %s", is_first ? "a second first one" : "no first one", m->words.text);
+        MUST(m->report.count > 0);
+        MUST_SAY(is_first == !c->open, "%s: %s", is_first ? "a second first one" : "no first one", m->words.text);
         c->n_first += is_first;
         c->open = true;
         judge_headline(w, m, c);
@@ -609,7 +623,7 @@ static void judge(struct world *w, struct message *m)
         struct cause *c;
 
         if (m->report.kind == VIOLATION_STORM || m->report.kind == VIOLATION_ALL_QUIET) {
-                ck_assert(w->storms);
+                MUST(w->storms);
                 w->n_sums++;
                 return;
         }
@@ -617,9 +631,9 @@ static void judge(struct world *w, struct message *m)
         if (m->report.kind == VIOLATION_QUIET) {
                 has(m, "quiet again after ");
                 has(m, arena_printf(w->arena, ", %s in all", grouped(w, m->report.count)));
-                ck_assert(c->open || w->storms);
+                MUST(c->open || w->storms);
                 if (!w->storms)
-                        ck_assert_uint_eq(m->report.count, c->told_in_episode);
+                        MUST(m->report.count == c->told_in_episode);
                 c->open = false;
                 c->n_quiet++;
                 c->told_in_episode = 0;
@@ -649,19 +663,17 @@ static void take(struct world *w)
 
         violations_take_samples(w->book, w->now, w->poll);
         while (notices_next(w->notices, &n))
-                ck_assert_int_eq(violations_see_notice(w->book, w->now,
-                                                       violation_port_of_notice(w->subnet, w->lids, &n), &n), 0);
+                MUST(violations_see_notice(w->book, w->now,
+                                                       violation_port_of_notice(w->subnet, w->lids, &n), &n) == 0);
         for (;;) {
                 struct message *m = &w->messages[w->n_messages];
 
-                ck_assert_uint_lt(w->n_messages, MAX_MESSAGES);
+                MUST(w->n_messages < MAX_MESSAGES);
                 if (!violations_next_report(w->book, w->now, &m->report))
                         break;
                 w->n_messages++;
                 m->when = w->now;
-                ck_assert_int_eq(attribution_explain(w->arena, &m->report, &context, &m->words), 0);
-                if (getenv("SHOW"))
-                        printf("%8.1f %s\n", (double) w->now / 1e6, m->words.text);
+                MUST(attribution_explain(w->arena, &m->report, &context, &m->words) == 0);
                 judge(w, m);
         }
 }
@@ -676,7 +688,7 @@ static void carry(struct world *w, struct side *side, const struct mad_frame *fr
         if (prng_permille(&w->rng, w->lose) || !fabsim_route(&w->f, frame, &at, &hops) ||
             !fabsim_answer(&w->f, w->now, at, frame, &answer) || prng_permille(&w->rng, w->lose))
                 return;
-        ck_assert_int_eq(mad_engine_receive(side->engine, w->now, &answer), 1);
+        MUST(mad_engine_receive(side->engine, w->now, &answer) == 1);
 }
 
 static bool give_results(struct world *w, struct side *side)
@@ -699,7 +711,7 @@ static void turn(struct world *w, struct side *side)
 
         do {
                 while (side->n_under_way < SIDE_IN_FLIGHT && side->stage.next(side->stage.state, w->now, &request)) {
-                        ck_assert_int_eq(mad_engine_submit(side->engine, &request), 0);
+                        MUST(mad_engine_submit(side->engine, &request) == 0);
                         side->n_under_way++;
                 }
                 while (mad_engine_next_send(side->engine, w->now, &frame))
@@ -784,23 +796,23 @@ static void judge_all(struct world *w)
         run(w, 8 * INTERVAL);
         records = violations_records(w->book, &n_records);
         for (uint32_t i = 0; i < n_records; i++) {
-                ck_assert_uint_eq(records[i].total, cause_of(w, &records[i])->n);
-                ck_assert_uint_eq(records[i].episode, 0);
+                MUST(records[i].total == cause_of(w, &records[i])->n);
+                MUST(records[i].episode == 0);
         }
-        ck_assert_uint_eq(n_records, w->n_causes);
+        MUST(n_records == w->n_causes);
         for (unsigned i = 0; i < w->n_causes; i++) {
                 n += w->causes[i].n;
                 if (w->storms)
                         continue;
-                ck_assert_uint_eq(w->causes[i].told, w->causes[i].n);
-                ck_assert(!w->causes[i].open);
-                ck_assert_uint_eq(w->causes[i].n_first, w->causes[i].n_quiet);
+                MUST(w->causes[i].told == w->causes[i].n);
+                MUST(!w->causes[i].open);
+                MUST(w->causes[i].n_first == w->causes[i].n_quiet);
         }
         for (unsigned i = 0; i < w->n_messages; i++)
                 if (w->messages[i].report.kind != VIOLATION_QUIET && w->messages[i].report.kind != VIOLATION_ALL_QUIET)
                         told += w->messages[i].report.count;
-        ck_assert_uint_eq(told, n);
-        ck_assert_uint_eq(total(w), n);
+        MUST(told == n);
+        MUST(total(w) == n);
 }
 
 /* --- worlds ---------------------------------------------------------------------------------------------------------- */
@@ -823,7 +835,7 @@ static void ask_sa(struct world *w, bool again)
 /* All are full members of default, and the policy is in force. */
 static void world_init(struct world *w, uint64_t seed, unsigned n_ends, unsigned per_node)
 {
-        memset(w, 0, sizeof(*w));
+        memset(w, 0, offsetof(struct world, messages));
         w->rng.state = seed;
         w->n_ends = n_ends;
         w->per_node = per_node;
@@ -1299,10 +1311,8 @@ START_TEST(soak)
         world_begin(w);
         w->lose = _i % 3 ? 0 : 100;
         w->storms = _i % 5 == 4;
-        for (unsigned i = 0; i < 2; i++)
+        for (unsigned i = 0; i < 2 || w->n_refused == 0; i++)
                 quarrel(w, w->storms ? 16 : 3);
-        ck_assert_uint_gt(w->n_messages, 0);
-        ck_assert_uint_gt(w->n_refused, 0);
         world_done(w);
 }
 END_TEST
