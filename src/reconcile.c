@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#define MAX_SILENT 8 /* named one by one */
+
 /* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So it has to
  * be known which port that is. */
 static int look_for_sm(const struct policy *policy, const struct subnet *s, struct findings *findings)
@@ -44,6 +46,29 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
+/* Who is there and not in the picture gets nothing, and loses nothing; but the policy may well name it. */
+static void tell_silent(const struct subnet *s, struct findings *findings)
+{
+        struct finding *item;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                for (unsigned number = 1; number <= UINT8_MAX; number++) {
+                        const struct subnet_node *node = &s->nodes[i];
+
+                        if (!subnet_port_is_silent(node, (uint8_t) number) || n++ >= MAX_SILENT)
+                                continue;
+                        item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
+                                            "%s/%u: its link is up, and who is at the other end did not answer discovery: not "
+                                            "in the picture", *node->name ? node->name : node->description, number);
+                        finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has "
+                                                         "not got; see pkeyd(8), M_KEYS");
+                }
+        if (n > MAX_SILENT)
+                (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
+                                    "%u more ports like that, %u in all", n - MAX_SILENT, n);
+}
+
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
@@ -57,6 +82,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 
         if (options->writer == WRITER_DIRECT)
                 note_ipoib(policy, findings);
+        tell_silent(observed->subnet, findings);
 
         /* who is a member of what: policy x subnet */
         r = policy_resolve(a, policy, observed->subnet, findings, &out.memberships);

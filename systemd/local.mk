@@ -2,7 +2,6 @@
 systemdsystemunit_DATA = systemd/pkeyd.service
 dist_systemdcatalog_DATA = systemd/pkeyd.catalog
 # Where the distribution's policies are; those of the administrator are in /etc.
-dbuspolicydir = $(datadir)/dbus-1/system.d
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
 EXTRA_DIST += systemd/pkeyd.service.in
 CLEANFILES += systemd/pkeyd.service

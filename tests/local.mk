@@ -20,12 +20,14 @@ include tests/unit/opensm.mk
 include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
+include tests/unit/role.mk
 include tests/unit/watch.mk
 include tests/unit/notices.mk
 include tests/unit/violations.mk
 include tests/unit/kernel.mk
 include tests/unit/violations_words.mk
 include tests/unit/shell.mk
+include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk
 endif

@@ -122,6 +122,12 @@ static inline bool mad_status_is_busy(uint16_t status)
         return status & 1;
 }
 
+/* MAD status bit 1: somebody else answers that; ClassPortInfo says who. */
+static inline bool mad_status_is_redirect(uint16_t status)
+{
+        return status & 2;
+}
+
 /* Words for a MAD status ("invalid attribute or modifier", ...); a static string. */
 const char *mad_status_to_string(uint16_t status);
 /* "timeout", "status", "busy", "unsent"; "answered"; a static string. */

@@ -6,6 +6,9 @@
 #include <infiniband/mad.h>
 #include <string.h>
 
+#define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
+#define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */
+
 static_assert(IB_SMP_DATA_SIZE == SMP_DATA_SIZE, "libibmad and we speak of the same SMP");
 
 /* libibmad reads through pointers that are not const. */
@@ -74,11 +77,48 @@ void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
                 .sm_sl = (uint8_t) field(data, IB_PORT_SMSL_F),
                 .lmc = (uint8_t) field(data, IB_PORT_LMC_F),
                 .state = state <= PORT_STATE_ACTIVE ? (enum port_state) state : PORT_STATE_NONE,
+                .link_up = field(data, IB_PORT_PHYS_STATE_F) == PHYSICAL_STATE_LINK_UP,
                 .enforce_inbound = field(data, IB_PORT_PART_EN_INB_F),
                 .enforce_outbound = field(data, IB_PORT_PART_EN_OUTB_F),
                 .p_key_violations = (uint16_t) field(data, IB_PORT_PKEY_VIOL_F),
                 .m_key_violations = (uint16_t) field(data, IB_PORT_MKEY_VIOL_F),
         };
+}
+
+void port_protection_decode(const uint8_t data[SMP_DATA_SIZE], struct port_protection *ret)
+{
+        *ret = (struct port_protection) {
+                .m_key_is_shown = field64(data, IB_PORT_MKEY_F) != 0,
+                .m_key_level = (uint8_t) field(data, IB_PORT_MKEY_PROT_BITS_F),
+                .is_sm = field(data, IB_PORT_CAPMASK_F) & CAPABILITY_IS_SM,
+                .sm_sl = (uint8_t) field(data, IB_PORT_SMSL_F),
+        };
+}
+
+void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret)
+{
+        uint32_t state = field(data, IB_SMINFO_STATE_F);
+
+        *ret = (struct sm_info) {
+                .port_guid.v = field64(data, IB_SMINFO_GUID_F),
+                .state = state <= SM_MASTER ? (enum sm_state) state : SM_NOT_ACTIVE,
+                .priority = (uint8_t) field(data, IB_SMINFO_PRIO_F),
+        };
+}
+
+const char *sm_state_to_string(enum sm_state s)
+{
+        switch (s) {
+        case SM_NOT_ACTIVE:
+                return "not active";
+        case SM_DISCOVERING:
+                return "discovering";
+        case SM_STANDBY:
+                return "standby";
+        case SM_MASTER:
+                return "master";
+        }
+        return "?";
 }
 
 void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool outbound)

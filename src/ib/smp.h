@@ -19,6 +19,7 @@ enum smp_attribute {
         SMP_ATTR_SWITCH_INFO = 0x12,
         SMP_ATTR_PORT_INFO = 0x15,
         SMP_ATTR_P_KEY_TABLE = 0x16,
+        SMP_ATTR_SM_INFO = 0x20,
 };
 
 /* P_KeyTable (IBA 1.5, 14.2.5.7). switch_port is 0 for a CA or router port and a switch's port 0. */
@@ -45,13 +46,42 @@ struct port_info {
         uint8_t sm_sl;
         uint8_t lmc;
         enum port_state state;
+        bool link_up; /* PortPhysicalState LinkUp */
         bool enforce_inbound, enforce_outbound;
         uint16_t p_key_violations, m_key_violations;
+};
+
+/* How a port is protected, and whether a subnet manager is behind it. Of PortInfo, too; apart, for only who asks for it needs
+ * it. The M_Key itself is not kept: it is a secret. */
+struct port_protection {
+        bool m_key_is_shown; /* the answer has one: it is not 0, and who asked may see it */
+        uint8_t m_key_level; /* M_KeyProtectBits, 0 to 3 */
+        bool is_sm;          /* CapabilityMask:IsSM */
+        uint8_t sm_sl;       /* MasterSMSL */
+};
+
+/* SMInfo:SMState (IBA 1.5, 14.2.5.13). */
+enum sm_state {
+        SM_NOT_ACTIVE = 0,
+        SM_DISCOVERING = 1,
+        SM_STANDBY = 2,
+        SM_MASTER = 3,
+};
+
+struct sm_info {
+        struct guid port_guid;
+        enum sm_state state;
+        uint8_t priority; /* 0 to 15 */
 };
 
 void node_info_decode(const uint8_t data[SMP_DATA_SIZE], struct node_info *ret);
 void switch_info_decode(const uint8_t data[SMP_DATA_SIZE], struct switch_info *ret);
 void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret);
+void port_protection_decode(const uint8_t data[SMP_DATA_SIZE], struct port_protection *ret);
+/* A state that the standard does not know is taken for SM_NOT_ACTIVE. */
+void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret);
+/* "not active", "discovering", "standby", "master"; a static string. */
+const char *sm_state_to_string(enum sm_state s);
 
 /* Turns a PortInfo that was read into one that sets only PartitionEnforcementInbound/Outbound: every other component is
  * as read, and those that are commands (PortState, PortPhysicalState, LinkDownDefaultState, ClientReregister, the

@@ -145,10 +145,9 @@ static struct partitions_conf_partition *find_by_name(struct reader *r, const ch
 
         for (uint32_t i = 0; i < r->conf->n_partitions; i++) {
                 struct partitions_conf_partition *p = &r->conf->partitions[i];
-                char number[8];
 
-                (void) snprintf(number, sizeof(number), "%04x", p->base);
-                if (strncmp(*p->name ? p->name : number, name, NAME_SIZE) == 0 &&
+                /* one without a name is called by its number, and what begins with a digit is never looked for */
+                if (*p->name && strncmp(p->name, name, NAME_SIZE) == 0 &&
                     (!found || walking_order(p->base) < walking_order(found->base)))
                         found = p;
         }
@@ -218,6 +217,22 @@ static int discard(struct reader *r, size_t position, const char *why)
         return -ENOEXEC;
 }
 
+/* What stands where a port should: another definition, because the one before has no end, or the name of a host. */
+static int discard_member(struct reader *r, const struct token *t)
+{
+        const char *colon = r->source_line ? strchr(r->source_line, ':') : NULL;
+        struct finding *item;
+
+        item = partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED, "%s is not a port GUID: OpenSM drops the whole file, "
+                                    "makes every port a full member of the default partition and removes all others",
+                                    report_quote(&r->report, t->name));
+        if (colon && r->open.line < r->line_number)
+                report_hint(&r->report, item, "the definition that begins in line %u has no ';' at its end", r->open.line);
+        else
+                report_hint(&r->report, item, "OpenSM takes port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
+        return -ENOEXEC;
+}
+
 static int open_definition(struct reader *r, struct token *head, const char *name, uint16_t base)
 {
         struct partitions_conf_partition *p = NULL;
@@ -237,6 +252,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
                 return -ENOMEM;
         p->generated |= generated;
         r->open.is_open = true;
+        r->open.line = place_of(r, head->at).where.line;
         r->open.partition = (uint32_t) (p - r->conf->partitions);
         partitions_conf_judge_definition(r, head, name, generated, r->conf->n_partitions == before);
         return partitions_conf_add_broadcast(r, head);
@@ -309,7 +325,7 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
                         return partitions_conf_read_group(r, &token, p + length, ret_end);
                 e = partitions_conf_read_member(r, &token);
                 if (e == -EINVAL)
-                        return discard(r, token.at, "this is not a port GUID");
+                        return discard_member(r, &token);
                 if (e < 0)
                         return e;
                 p += length;

@@ -24,6 +24,7 @@ struct group_flags {
 struct definition {
         bool is_open;               /* its head was read */
         uint32_t partition;         /* index */
+        unsigned line;              /* where it begins */
         enum membership membership; /* of members that say none */
         bool ipoib, index0;
         struct group_flags flags;

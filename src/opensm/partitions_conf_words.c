@@ -186,6 +186,15 @@ static const char *group_problem(const struct reader *r, const struct multicast_
         return NULL;
 }
 
+/* A partition for IPoIB has its IPv4 broadcast group already; many files name it all the same. */
+static bool is_broadcast(const struct reader *r, const struct mgid *mgid)
+{
+        static const uint8_t rest[10] = { [6] = 0xff, 0xff, 0xff, 0xff };
+
+        return r->conf->partitions[r->open.partition].has_broadcast && mgid->raw[2] == 0x40 && mgid->raw[3] == 0x1b &&
+               memcmp(mgid->raw + 6, rest, sizeof(rest)) == 0;
+}
+
 static int add_group(struct reader *r, const struct multicast_group *group)
 {
         struct ipoib *ipoib = ipoib_of(r);
@@ -232,6 +241,8 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
                 partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s: OpenSM makes no group for this line", problem);
                 return 0;
         }
+        if (is_broadcast(r, &group.mgid))
+                return 0;
         group.parameters = parameters_of(r, t->at, &flags);
         if (group.parameters.q_key == 0 && mgid_is_ip(&group.mgid))
                 group.parameters.q_key = MULTICAST_Q_KEY_IPOIB;

@@ -57,6 +57,7 @@ int command_import(struct context *ctx, const struct arguments *arguments)
         int r, read, look;
         size_t n;
 
+        ctx->named_files_only = ctx->options->topology != NULL;
         r = pipeline_read_files(ctx, POLICY_NONE, NULL);
         if (r == 0)
                 r = pipeline_read_opensm_conf(ctx, &opensm);

@@ -27,3 +27,10 @@ int command_show(struct context *ctx, const struct arguments *arguments);
 int command_import(struct context *ctx, const struct arguments *arguments);
 int command_export(struct context *ctx, const struct arguments *arguments);
 int command_explain(struct context *ctx, const struct arguments *arguments);
+int command_doctor(struct context *ctx, const struct arguments *arguments);
+int command_status(struct context *ctx, const struct arguments *arguments);
+int command_reload(struct context *ctx, const struct arguments *arguments);
+int command_watch(struct context *ctx, const struct arguments *arguments);
+int command_violations(struct context *ctx, const struct arguments *arguments);
+/* `violations --once` */
+int command_violations_once(struct context *ctx);

@@ -1,14 +1,20 @@
 # pkeyctl/: the tool
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES = \
+	src/pkeyctl/bus_client.c \
+	src/pkeyctl/bus_client.h \
 	src/pkeyctl/changes.c \
 	src/pkeyctl/changes.h \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
+	src/pkeyctl/command_daemon.c \
 	src/pkeyctl/command_explain.c \
+	src/pkeyctl/command_once.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \
+	src/pkeyctl/command_violations.c \
+	src/pkeyctl/command_watch.c \
 	src/pkeyctl/commands.h \
 	src/pkeyctl/context.c \
 	src/pkeyctl/context.h \
@@ -25,6 +31,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/import_print.c \
 	src/pkeyctl/import_reduce.c \
 	src/pkeyctl/json.h \
+	src/pkeyctl/json_daemon.c \
 	src/pkeyctl/json_explain.c \
 	src/pkeyctl/json_plan.c \
 	src/pkeyctl/json_show.c \
@@ -43,9 +50,11 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/table.h \
 	src/pkeyctl/text.h \
 	src/pkeyctl/text_apply.c \
+	src/pkeyctl/text_daemon.c \
 	src/pkeyctl/text_explain.c \
 	src/pkeyctl/text_plan.c \
 	src/pkeyctl/text_show.c
 pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/json_verify.c src/pkeyctl/kernel.c src/pkeyctl/kernel.h \
 	src/pkeyctl/text_verify.c
+pkeyctl_SOURCES += src/pkeyctl/command_doctor.c src/pkeyctl/json_doctor.c src/pkeyctl/text_doctor.c
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

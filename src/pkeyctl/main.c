@@ -15,6 +15,11 @@ static const struct command commands[] = {
         { "import", "FILE", "makes a policy of OpenSM's partitions.conf", 1, 1, command_import },
         { "export", "opensm [FILE]", "makes a partitions.conf of the policy", 1, 2, command_export },
         { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
+        { "doctor", "[FILE]", "says whether this fabric is safe and this host set up right", 0, 1, command_doctor },
+        { "status", "", "says what the daemon does and knows", 0, 0, command_status },
+        { "reload", "", "makes the daemon load both files again; says how it ended", 0, 0, command_reload },
+        { "watch", "", "shows what the daemon tells, as it comes, until ^C", 0, 0, command_watch },
+        { "violations", "", "says who tried to cross a partition boundary", 0, 0, command_violations },
 };
 
 static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
@@ -36,11 +41,15 @@ static const char help_tail[] =
                 "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
                 "      --topology FILE  check, import, export: this output of ibnetdiscover for a fabric\n"
                 "      --opensm-config FILE\n"
-                "                       import, export: opensm.conf, for allow_both_pkeys\n"
+                "                       import, export, doctor: opensm.conf\n"
                 "      --output FILE    import, export: write there, and not over a file that is there\n"
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply: do not ask\n"
                 "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
+                "      --since WHEN     violations: no older ones: 10m, 2h, 3d, or a date and time\n"
+                "      --node NAME      violations: of this host or switch only\n"
+                "      --once           violations: without a daemon; looks at all counters twice\n"
+                "      --interval TIME  violations --once: so long between the two looks (10s)\n"
                 "  -q, --quiet          errors and the exit status only\n"
                 "  -v, --verbose        more: every write, every port\n"
                 "  -h, --help           this text\n"
@@ -53,7 +62,7 @@ static void print_help(void)
 {
         fputs(help_head, stdout);
         for (size_t i = 0; i < ELEMENTS(commands); i++)
-                printf("  %-7s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
+                printf("  %-10s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
         fputs(help_tail, stdout);
 }
 
@@ -101,14 +110,21 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
         if (o->topology && c->run != command_check && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
-        if (o->opensm_config && !converts)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import and export only");
+        if (o->opensm_config && !converts && c->run != command_doctor)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import, export and doctor only");
         if (o->output && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--output is for import and export only");
         if (o->yes && c->run != command_apply)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
         if (o->local && c->run != command_verify)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--local is for verify only");
+        if ((o->since || o->node || o->once || o->interval) && c->run != command_violations)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL,
+                                    "--since, --node, --once and --interval are for violations only");
+        if (o->interval && !o->once)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--interval is for violations --once only");
+        if (o->since && o->once)
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--since and --once exclude each other");
         if (o->policy && takes_file && n > 0)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
                                     o->policy, o->arguments[1]);

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <time.h>
 
 #include "policy/nearest.h"
 
 #define MAX_TIMEOUT_MSEC 60000
+#define MAX_SPAN         1000000 /* of any unit */
+#define MAX_INTERVAL     (86400 * USEC_PER_SEC)
 
 enum {
         OPTION_CONFIG = 256,
@@ -19,6 +22,10 @@ enum {
         OPTION_JSON,
         OPTION_YES,
         OPTION_LOCAL,
+        OPTION_SINCE,
+        OPTION_NODE,
+        OPTION_ONCE,
+        OPTION_INTERVAL,
 };
 
 static const struct option long_options[] = {
@@ -34,6 +41,10 @@ static const struct option long_options[] = {
         { "json", no_argument, NULL, OPTION_JSON },
         { "yes", no_argument, NULL, OPTION_YES },
         { "local", no_argument, NULL, OPTION_LOCAL },
+        { "since", required_argument, NULL, OPTION_SINCE },
+        { "node", required_argument, NULL, OPTION_NODE },
+        { "once", no_argument, NULL, OPTION_ONCE },
+        { "interval", required_argument, NULL, OPTION_INTERVAL },
         { "quiet", no_argument, NULL, 'q' },
         { "verbose", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },
@@ -102,6 +113,68 @@ static void read_timeout(struct findings *findings, const char *text, struct opt
                 o->timeout = milliseconds * USEC_PER_MSEC;
 }
 
+/* "90s", "10m", "2h", "3d"; 0: it is none. */
+static usec_t span_from_string(const char *text)
+{
+        static const struct {
+                const char *unit;
+                usec_t length;
+        } units[] = {
+                { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "min", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
+                { "d", 86400 * USEC_PER_SEC },
+        };
+        unsigned long value;
+        char *end;
+
+        if (*text < '0' || *text > '9')
+                return 0;
+        errno = 0;
+        value = strtoul(text, &end, 10);
+        if (errno != 0 || value > MAX_SPAN)
+                return 0;
+        for (size_t i = 0; i < ELEMENTS(units); i++)
+                if (strcmp(end, units[i].unit) == 0)
+                        return value * units[i].length;
+        return 0;
+}
+
+/* Local time, or UTC with a Z behind. 0: it is none. */
+static usec_t moment_from_string(const char *text)
+{
+        static const char *const formats[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
+                                               "%Y-%m-%d %H:%M", "%Y-%m-%d" };
+
+        for (size_t i = 0; i < ELEMENTS(formats); i++) {
+                struct tm tm = { .tm_isdst = -1 };
+                const char *rest = strptime(text, formats[i], &tm);
+                time_t t;
+
+                if (!rest || (*rest && strcmp(rest, "Z") != 0))
+                        continue;
+                t = *rest ? timegm(&tm) : mktime(&tm);
+                return t > 0 ? (usec_t) t * USEC_PER_SEC : 0;
+        }
+        return 0;
+}
+
+static void read_since(struct findings *findings, const char *text, struct options *o)
+{
+        usec_t span = span_from_string(text), now = (usec_t) time(NULL) * USEC_PER_SEC;
+
+        o->since = span ? now - MIN(span, now - 1) : moment_from_string(text);
+        if (!o->since)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                                    "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
+}
+
+static void read_interval(struct findings *findings, const char *text, struct options *o)
+{
+        o->interval = span_from_string(text);
+        if (o->interval == 0 || o->interval > MAX_INTERVAL)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                                    "--interval: '%s' is not a time from 1s to 1d", text);
+}
+
 /* One option that getopt_long gave. `word` is the argument it was found in. */
 static void take(struct findings *findings, int c, const char *word, struct options *o)
 {
@@ -141,6 +214,18 @@ static void take(struct findings *findings, int c, const char *word, struct opti
                 break;
         case OPTION_LOCAL:
                 o->local = true;
+                break;
+        case OPTION_SINCE:
+                read_since(findings, optarg, o);
+                break;
+        case OPTION_NODE:
+                o->node = optarg;
+                break;
+        case OPTION_ONCE:
+                o->once = true;
+                break;
+        case OPTION_INTERVAL:
+                read_interval(findings, optarg, o);
                 break;
         case 'q':
                 o->quiet = true;

@@ -21,11 +21,15 @@ struct options {
         const char *output;        /* NULL: standard output */
         bool json, yes, local, quiet, help, version;
         unsigned verbose;
+        usec_t since;          /* CLOCK_REALTIME; 0: not given */
+        const char *node;
+        bool once;
+        usec_t interval;       /* 0: not given */
         char **arguments;      /* the command and its positional arguments */
         unsigned n_arguments;
 };
 
-/* Reads argv, which is reordered and borrowed. Every mistake becomes a finding. ret->json is set whatever happens, so that
+/* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is set whatever happens, so that
  * mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);
 

@@ -9,6 +9,8 @@
  */
 
 #include "apply/apply.h"
+#include "doctor/doctor.h"
+#include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
 #include "verify/explain.h"
@@ -74,6 +76,48 @@ struct explain_result {
 
 struct local_result; /* kernel.h */
 
+struct doctor_result {
+        const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
+        struct diagnoses diagnoses;
+};
+
+/* How a reload of the daemon ended. */
+struct reload_result {
+        const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
+        uint64_t generation;           /* in force */
+        const char *text;
+};
+
+struct violations_result {
+        const struct seen_violation *items; /* the latest first */
+        uint32_t n_items;
+        uint64_t n_all;                /* that there are; the daemon gives a bounded number */
+        const char *node;              /* only of this one; NULL: of all */
+        usec_t since;                  /* what was asked for; 0: all. CLOCK_REALTIME */
+        usec_t counted_since;          /* 0: nothing is counted */
+        bool once;                     /* polled twice by this program */
+        uint32_t n_polled, n_silent;   /* ports, of once */
+        usec_t interval;               /* between the two looks */
+};
+
+/* One line of `watch`. */
+enum watched_kind {
+        WATCHED_STATUS,                /* as it is at the beginning, and when the daemon came back */
+        WATCHED_CHANGE,
+        WATCHED_RELOAD,
+        WATCHED_VIOLATION,
+        WATCHED_GONE,
+};
+
+struct watched {
+        enum watched_kind kind;
+        usec_t when;                   /* CLOCK_REALTIME */
+        const struct daemon_status *status;
+        uint64_t changed;              /* fields of it */
+        const struct reload_result *reload;
+        const struct seen_violation *violation;
+};
+
 struct output {
         int (*refused)(struct context *ctx);   /* findings, and that nothing was sent */
         int (*check)(struct context *ctx, const struct check_result *r);
@@ -88,6 +132,11 @@ struct output {
         /* a file that was made: to --output, or standard output */
         int (*file)(struct context *ctx, const char *bytes, size_t n);
         int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
+        int (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
+        int (*status)(struct context *ctx, const struct daemon_status *r, enum exit_status status);
+        int (*reload)(struct context *ctx, const struct reload_result *r, enum exit_status status);
+        int (*violations)(struct context *ctx, const struct violations_result *r, enum exit_status status);
+        int (*watch)(struct context *ctx, const struct watched *r); /* again and again */
 };
 
 extern const struct output output_text, output_json;

@@ -74,4 +74,9 @@ const struct output output_json = {
         .show_port = as_json_show_port,
         .file = as_json_file,
         .explain = as_json_explain,
+        .doctor = as_json_doctor,
+        .status = as_json_status,
+        .reload = as_json_reload,
+        .violations = as_json_violations,
+        .watch = as_json_watch,
 };

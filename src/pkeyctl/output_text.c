@@ -136,4 +136,9 @@ const struct output output_text = {
         .show_port = text_show_port,
         .file = text_file,
         .explain = text_explain,
+        .doctor = text_doctor,
+        .status = text_status,
+        .reload = text_reload,
+        .violations = text_violations,
+        .watch = text_watch,
 };

@@ -223,16 +223,20 @@ static int complain_host(struct context *ctx, int r, const char *what)
 static int complain_discovery(struct context *ctx, int r)
 {
         const struct local_port *lp = fabric_local_port(ctx->fabric);
+        struct finding *item;
 
-        if (r == -EIO)
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
+        if (r == -EIO) {
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
                                     "%s/%u: libibnetdisc could not discover the fabric", lp->ca, lp->port);
-        else if (r == -ENODATA)
+                finding_set_hint(&ctx->findings, item, "the port itself does not answer; if it has an M_Key, m_key_file must "
+                                                       "name it");
+        } else if (r == -ENODATA) {
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
                                     "%s/%u: the fabric that was discovered does not have this host's own port", lp->ca,
                                     lp->port);
-        else
+        } else {
                 return complain_host(ctx, r, "discovery");
+        }
         return -EBADMSG;
 }
 

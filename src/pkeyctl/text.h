@@ -14,6 +14,11 @@ int text_show_ports(struct context *ctx, const struct ports_result *r);
 int text_show_partitions(struct context *ctx, const struct partitions_result *r);
 int text_show_port(struct context *ctx, const struct ports_result *r);
 int text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
+int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status);
+int text_status(struct context *ctx, const struct daemon_status *r, enum exit_status status);
+int text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status);
+int text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status);
+int text_watch(struct context *ctx, const struct watched *r);
 
 /* Findings that were not told yet, on stderr: errors only with -q, and with `terse` unless -v. Returns 0 or -ENOMEM. */
 int text_findings(struct context *ctx, bool terse);

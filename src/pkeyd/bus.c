@@ -165,7 +165,8 @@ void bus_answer_reload(struct bus *b, const struct reload_end *end)
 
 /* --- signals ---------------------------------------------------------------------------------------------------- */
 
-static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what), const void *what)
+static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what),
+                        const void *what)
 {
         sd_bus_message *m = NULL;
         int r;
@@ -267,7 +268,8 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
         (void) error;
         if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
             (user != 0 && user != geteuid())) {
-                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED, "only root may ask for a reload");
+                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED,
+                                                  "only root may ask for a reload");
                 waiter_remove(w->bus, w);
         } else if (w->bus->daemon->stopping) {
                 (void) sd_bus_reply_method_errorf(w->call, ERROR_STOPPING, "pkeyd is stopping");
@@ -286,14 +288,15 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
-                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already", BUS_MAX_WAITERS);
+                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already",
+                                         BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "who asks is not known");
         r = waiter_new(b, call, &w);
         if (r < 0)
                 return r;
-        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                     "GetConnectionUnixUser", on_sender_user, w, "s", sender);
+        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, w, "s", sender);
         if (r < 0) {
                 waiter_remove(b, w);
                 return r;
@@ -309,51 +312,37 @@ static bool label_is_of(const char *label, const char *node)
         return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
 }
 
-static bool is_asked_for(const struct violation_item *item, usec_t since, const char *node)
-{
-        if (item->last < since)
-                return false;
-        return *node == '\0' || label_is_of(item->node, node) || label_is_of(item->switch_name, node);
-}
-
-static int compare_last(const void *pa, const void *pb)
-{
-        const struct violation_item *a = pa, *b = pb;
-
-        return (a->last < b->last) - (a->last > b->last);
-}
-
-/* The records that are asked for, the latest first. */
+/* The records that are asked for. Of a node: among the latest of all. */
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
-                   struct violation_item **ret, uint32_t *ret_n)
+                   struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
 {
         struct violation_item *items = NULL;
-        uint32_t n = 0, kept = 0;
+        uint32_t n = 0, all = 0, kept = 0;
         int r;
 
         if (list->records) {
-                r = list->records(list->userdata, a, &items, &n);
+                r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
                 if (r < 0)
                         return r;
         }
-        for (uint32_t i = 0; i < n; i++)
-                if (is_asked_for(&items[i], since, node))
+        for (uint32_t i = 0; i < n && *node != '\0'; i++)
+                if (label_is_of(items[i].node, node) || label_is_of(items[i].switch_name, node))
                         items[kept++] = items[i];
-        if (kept > 0)
-                qsort(items, kept, sizeof(*items), compare_last);
         *ret = items;
-        *ret_n = kept;
+        *ret_n = *node == '\0' ? n : kept;
+        *ret_all = *node == '\0' ? all : kept;
         return 0;
 }
 
-static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n)
+static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
+                             uint32_t all)
 {
         int r;
 
-        r = sd_bus_message_append(m, "tu", since, n);
+        r = sd_bus_message_append(m, "tu", since, all);
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "a{sv}");
-        for (uint32_t i = 0; r >= 0 && i < n && i < BUS_MAX_RECORDS; i++)
+        for (uint32_t i = 0; r >= 0 && i < n; i++)
                 r = bus_append_violation(m, &items[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -365,8 +354,8 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         struct violation_item *items;
         struct bus *b = userdata;
         const char *node;
+        uint32_t n, all;
         uint64_t since;
-        uint32_t n;
         int r;
 
         if (is_jammed(b))
@@ -374,12 +363,12 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         r = sd_bus_message_read(call, "ts", &since, &node);
         if (r < 0)
                 return r;
-        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n) : -ENOMEM;
+        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n, &all) : -ENOMEM;
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_violations(reply, b->daemon->violations.since, items, n);
+                r = append_violations(reply, b->daemon->violations.since, items, n, all);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         sd_bus_message_unref(reply);
@@ -390,7 +379,7 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Reload", "", "sta" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Reload", "", "stsa" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL("Violation", "a{sv}", 0),
         SD_BUS_SIGNAL("ReloadEnded", "sts", 0),

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The daemon on D-Bus: the name org.pkeyd1 on the system bus, with one object, /org/pkeyd1, of one interface, org.pkeyd1.
+ * The daemon on D-Bus: the name org.pkeyd1 on the system bus, with one object, /org/pkeyd1, of one interface,
+ * org.pkeyd1.
  *
  *     properties      what the daemon does and knows, with PropertiesChanged
  *     Status          all of them at once
@@ -11,13 +12,13 @@
  *     Violation       signal: one for each entry of the journal about violations
  *     ReloadEnded     signal: of any reload, whoever asked for it
  *
- * Everybody may read. Who may call Reload is decided twice: by the bus (systemd/org.pkeyd1.conf) and here by the user of the
- * sender, for a policy file can be missing.
+ * Everybody may read. Who may call Reload is decided twice: by the bus (systemd/org.pkeyd1.conf) and here by the user of
+ * the sender, for a policy file can be missing.
  *
  * Nothing here blocks: the bus is connected to, the name is asked for and a sender's user is looked up asynchronously.
- * Nothing here grows without bound: callers of Reload that wait are BUS_MAX_WAITERS at most, an answer has BUS_MAX_RECORDS
- * records and BUS_MAX_FINDINGS findings, and when the bus does not take what is sent to it nothing more is put
- * in its way. Without a bus the daemon runs all the same; that is said once, and it is looked for again now and then.
+ * Nothing here grows without bound: callers of Reload that wait are BUS_MAX_WAITERS at most, an answer has
+ * BUS_MAX_RECORDS records and BUS_MAX_FINDINGS findings, and when the bus does not take what is sent to it nothing more
+ * is put in its way. Without a bus the daemon runs all the same; that is said once, and it is looked for again now and then.
  */
 
 #include "pkeyd/daemon.h"
@@ -32,8 +33,8 @@ struct bus;
 int bus_new(struct daemon *d, struct bus **ret);
 struct bus *bus_free(struct bus *b);
 
-/* A reload was accepted so far, with these findings: whoever waits for it is to have them. first: of a new one; what was noted
- * before is forgotten. b may be NULL here and below. */
+/* A reload was accepted so far, with these findings: whoever waits for it is to have them. first: of a new one; what was
+ * noted before is forgotten. b may be NULL here and below. */
 void bus_note_findings(struct bus *b, const struct findings *findings, bool first);
 /* A reload has ended: the signal, for everybody. */
 void bus_tell_reload(struct bus *b, const struct reload_end *end);

@@ -68,7 +68,8 @@ int bus_append_variant(sd_bus_message *m, const char *key, const char *signature
 static int append_finding(sd_bus_message *m, const struct finding *f)
 {
         const char *texts[] = {
-                finding_severity_to_string(f->severity), finding_code_to_string(f->code), f->text, f->hint, f->source_line,
+                finding_severity_to_string(f->severity), finding_code_to_string(f->code), f->text, f->hint,
+                f->source_line,
         };
         int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is put into messages. Text that is not UTF-8 (a file's name may be anything) is escaped, for the bus takes no other. */
+/* What is put into messages. Text that is not UTF-8 (a file's name may be anything) is escaped: the bus takes no other. */
 
 #include <systemd/sd-bus.h>
 

@@ -9,7 +9,7 @@
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/say_violation.h"
-#include "violations/poll.h"
+#include "violations/intake.h"
 
 enum monitor_side {
         SIDE_POLL,
@@ -34,6 +34,7 @@ struct monitor {
         const struct generation *generation;
         struct arena *arena;                  /* of memberships */
         struct memberships *memberships;
+        struct lid_map *lids;
 
         bool attached;                        /* to d->fabric */
         bool listening;                       /* Reports come to us */
@@ -49,6 +50,8 @@ static void monitor_context(const struct monitor *m, struct attribution_context 
         *ret = (struct attribution_context) {
                 .subnet = m->picture ? m->picture->subnet : NULL,
                 .memberships = m->memberships,
+                .observed = m->picture ? m->picture->observed : NULL,
+                .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
         };
@@ -80,56 +83,13 @@ static void say_reports(struct monitor *m)
         arm(m);
 }
 
-static void take_samples(struct monitor *m, usec_t now)
-{
-        struct violation_sample s;
-        struct violation_port port;
-        enum violation_source source;
-
-        while (violation_poll_next_sample(m->poll, &s))
-                if (violations_see_counter(m->book, now, s.port, s.source, s.bits, s.value) > 0)
-                        violation_poll_clear(m->poll, s.port, s.source);
-        while (violation_poll_next_cleared(m->poll, &port, &source))
-                violations_counter_cleared(m->book, port, source);
-}
-
-/* Whom a LID belongs to: an endport, with its LMC; SUBNET_NONE: nobody that is known. */
-static uint32_t find_lid(const struct subnet *s, struct lid lid)
-{
-        for (uint32_t i = 0; lid.v != 0 && i < s->n_ports; i++) {
-                const struct subnet_port *p = &s->ports[i];
-
-                if (p->role == PORT_ENDPORT && p->lid.v != 0 && lid.v >= p->lid.v &&
-                    lid.v - p->lid.v < 1 << (p->lmc & 7))
-                        return i;
-        }
-        return SUBNET_NONE;
-}
-
-/* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody
- * knows is counted all the same, at a port that is none. */
-static struct violation_port port_of_notice(const struct monitor *m, const struct notice *n)
-{
-        bool at_switch = n->trap == 259 && n->has_switch_port;
-        struct violation_port port = {};
-        uint32_t i;
-
-        if (!m->picture)
-                return port;
-        i = find_lid(m->picture->subnet, at_switch ? n->switch_lid : n->issuer);
-        if (i == SUBNET_NONE)
-                return port;
-        port.node_guid = subnet_port_node(m->picture->subnet, &m->picture->subnet->ports[i])->guid;
-        port.number = at_switch ? n->switch_port : m->picture->subnet->ports[i].number;
-        return port;
-}
-
 static void take_notices(struct monitor *m, usec_t now)
 {
+        const struct subnet *subnet = m->picture ? m->picture->subnet : NULL;
         struct notice n;
 
         while (notices_next(m->notices, &n))
-                (void) violations_see_notice(m->book, now, port_of_notice(m, &n), &n);
+                (void) violations_see_notice(m->book, now, violation_port_of_notice(subnet, m->lids, &n), &n);
 }
 
 static void say_subscription(struct monitor *m)
@@ -145,7 +105,7 @@ static void say_subscription(struct monitor *m)
 
 static void took(struct monitor *m, usec_t now)
 {
-        take_samples(m, now);
+        violations_take_samples(m->book, now, m->poll);
         take_notices(m, now);
         say_subscription(m);
         say_reports(m);
@@ -320,6 +280,7 @@ void monitor_forget(struct monitor *m)
         m->picture = NULL;
         m->generation = NULL;
         m->memberships = NULL;
+        m->lids = NULL;
         m->arena = arena_free(m->arena);
 }
 
@@ -329,7 +290,8 @@ static void configure(struct monitor *m)
         struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
-                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE,
+                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE &&
+                                   head_may_write(m->d, m->generation),
                 .m_keys = m->generation->m_keys,
         };
 
@@ -352,6 +314,8 @@ static void learn(struct monitor *m)
         if (!m->arena)
                 return;
         findings_init(&ignored, m->arena);
+        if (lid_map_new(m->arena, m->picture->subnet, &m->lids) < 0)
+                m->lids = NULL;
         if (policy_resolve(m->arena, m->generation->policy, m->picture->subnet, &ignored, &m->memberships) < 0) {
                 m->memberships = NULL;
                 return;
@@ -394,8 +358,11 @@ static void see_local_port(const struct verbs_port *port, void *userdata)
         struct violation_port at = { .node_guid = port->node_guid, .number = (uint8_t) port->number };
         struct monitor *m = userdata;
 
+        /* the kernel gives 32 bits, but adapters copy it from the 16 of PortInfo, which stop at their maximum */
+        unsigned bits = port->bad_p_key_counter > UINT16_MAX ? 32 : 16;
+
         if (port->has_bad_p_key_counter)
-                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, 32,
+                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, bits,
                                               port->bad_p_key_counter);
 }
 
@@ -414,27 +381,59 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */
 
-static int list_records(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n)
+static int compare_last(const void *pa, const void *pb)
 {
-        struct attribution_context context;
-        struct monitor *m = userdata;
-        const struct violation_record *records;
-        struct violation_item *items;
-        uint32_t n;
+        const struct violation_record *a = *(const struct violation_record *const *) pa;
+        const struct violation_record *b = *(const struct violation_record *const *) pb;
+
+        return (a->last < b->last) - (a->last > b->last);
+}
+
+/* The records that counted something since then, the latest first. */
+static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
+                          uint32_t *ret_n)
+{
+        usec_t age = clock_wall() - MIN(since, clock_wall()), now = clock_now();
+        const struct violation_record *records, **chosen;
+        uint32_t n, kept = 0;
 
         records = violations_records(m->book, &n);
-        items = arena_new_array(a, struct violation_item, n);
-        if (!items && n > 0)
+        chosen = arena_new_array(a, const struct violation_record *, n);
+        if (!chosen)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                if (now - MIN(now, records[i].last) <= age)
+                        chosen[kept++] = &records[i];
+        if (kept > 0)
+                qsort(chosen, kept, sizeof(*chosen), compare_last);
+        *ret = chosen;
+        *ret_n = kept;
+        return 0;
+}
+
+static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
+                        uint32_t *ret_n, uint32_t *ret_all)
+{
+        const struct violation_record **records;
+        struct attribution_context context;
+        struct violation_item *items;
+        struct monitor *m = userdata;
+        int r;
+
+        r = choose_records(m, a, since, &records, ret_all);
+        if (r < 0)
+                return r;
+        *ret_n = MIN(*ret_all, max);
+        items = arena_new_array(a, struct violation_item, *ret_n);
+        if (!items)
                 return -ENOMEM;
         monitor_context(m, &context);
-        for (uint32_t i = 0; i < n; i++) {
-                int r = violation_item_of_record(a, &records[i], &context, &items[i]);
-
+        for (uint32_t i = 0; i < *ret_n; i++) {
+                r = violation_item_of_record(a, records[i], &context, &items[i]);
                 if (r < 0)
                         return r;
         }
         *ret = items;
-        *ret_n = n;
         return 0;
 }
 

@@ -641,7 +641,7 @@ const char *opensm_writer_phase(const struct opensm_writer *w)
 
 void opensm_writer_mirror(struct opensm_writer *w, const struct generation *g, const struct reconciled *decision)
 {
-        const char *path = g->settings->opensm_mirror;
+        const char *path = path_of(g);
         struct file_bytes in_place = {}, f;
         int r;
 

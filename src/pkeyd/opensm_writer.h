@@ -47,5 +47,6 @@ void opensm_writer_drop(struct opensm_writer *w);
 /* "revoke", ...: the phase that runs. */
 const char *opensm_writer_phase(const struct opensm_writer *w);
 
-/* Keeps the file of opensm.mirror equal to what was decided. */
+/* Keeps the file equal to what was decided, without telling OpenSM: that of opensm.mirror, or with writer: opensm that of a head
+ * node that stands by, whose own OpenSM will read it after a hand-over. */
 void opensm_writer_mirror(struct opensm_writer *w, const struct generation *g, const struct reconciled *decision);

@@ -56,7 +56,7 @@ struct mad_stage own_port_stage(struct own_port *p, uint64_t m_key)
 const char *own_port_why_wait(const struct own_port *p)
 {
         if (p->outcome != MAD_ANSWERED)
-                return "it does not answer";
+                return "it does not answer (if it has an M_Key, m_key_file must name it)";
         switch (p->info.state) {
         case PORT_STATE_NONE:
         case PORT_STATE_DOWN:

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Violations as they are shown outside of the daemon: one record of the book, or one report of it, with all that is known
- * in words. Whoever keeps the book fills a struct violation_list; the bus asks it and knows nothing else of violations. One
- * that is all zero belongs to a daemon that counts nothing.
+ * Violations as they are shown outside of the daemon: one record of the book, or one report of it, with all that is
+ * known in words. Whoever keeps the book fills a struct violation_list; the bus asks it and knows nothing else of
+ * violations. One that is all zero belongs to a daemon that counts nothing.
  */
 
 #include "ib/types.h"
@@ -32,8 +32,11 @@ struct violation_item {
 
 struct violation_list {
         void *userdata;
-        /* All records, in any order, allocated from the arena. Returns 0 or -ENOMEM. */
-        int (*records)(void *userdata, struct arena *a, struct violation_item **ret, uint32_t *ret_n);
+        /* Records that counted something since `since` (CLOCK_REALTIME), the latest first, `max` at most: putting them
+         * into words takes time, and anybody may ask. Allocated from the arena. *ret_all: how many there are. Returns 0
+         * or -ENOMEM. */
+        int (*records)(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
+                       uint32_t *ret_n, uint32_t *ret_all);
         /* Of all sources and ports. */
         uint64_t (*total)(void *userdata);
         usec_t since;            /* CLOCK_REALTIME, when counting began; 0: nothing is counted */

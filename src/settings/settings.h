@@ -15,6 +15,7 @@
 #include "util/findings.h"
 
 enum settings_mode { MODE_ENFORCE, MODE_AUDIT };
+enum settings_role { ROLE_ALWAYS, ROLE_FOLLOW_SM };
 enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
 enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
@@ -33,6 +34,7 @@ struct settings {
         unsigned port;                    /* 0: the first active one */
         enum settings_mode mode;
         enum settings_writer writer;
+        enum settings_role role;          /* when to write: always, or while the master SM is on this host (watch/role.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;
@@ -88,7 +90,6 @@ extern const size_t settings_n_keys;
 /* The defaults, as if the file were empty. */
 void settings_default(struct settings *ret);
 
-/* Reads pkeyd.yaml over the defaults. What this version does not act on yet (role: follow-sm) is refused with a message that
- * says so, unless it is the default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
+/* Reads pkeyd.yaml over the defaults. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);

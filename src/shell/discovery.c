@@ -245,6 +245,22 @@ static int add_ports(struct discovery *d, const ibnd_node_t *n)
         return 0;
 }
 
+/* Ports that libibnetdisc asked through and got no answer: those of switches, and our own. */
+static void find_silent_ports(const struct discovery *d, const ibnd_node_t *n, uint64_t ret[4])
+{
+        struct port_info info;
+
+        for (int number = 1; number <= n->numports && number <= UINT8_MAX; number++) {
+                const ibnd_port_t *p = get_port(n, number);
+
+                if (!p || p->remoteport || !(is_switch(n) || is_self(d, n, number)))
+                        continue;
+                port_info_decode(p->info, &info);
+                if (info.link_up)
+                        ret[number / 64] |= UINT64_C(1) << (number % 64);
+        }
+}
+
 static int add_node(struct discovery *d, const ibnd_node_t *n)
 {
         struct node_info node_info;
@@ -264,6 +280,7 @@ static int add_node(struct discovery *d, const ibnd_node_t *n)
                 .inbound_enforcement_cap = switch_info.inbound_enforcement_cap,
                 .outbound_enforcement_cap = switch_info.outbound_enforcement_cap,
         };
+        find_silent_ports(d, n, node.silent_ports);
         r = subnet_builder_add_node(d->builder, &node, n->nodedesc, sizeof(n->nodedesc));
         if (r == -EEXIST || r == -EINVAL)
                 return 0; /* a second node of this GUID, or neither CA, switch nor router: nothing to be done about it */

@@ -154,6 +154,22 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
         return read_file(fd, is_credential, max, findings, ret);
 }
 
+static int note_several(const struct m_keys *keys, const char *path, struct findings *findings)
+{
+        struct location where = { .file = arena_strdup(findings->arena, path) };
+        struct finding *item;
+
+        if (m_keys_n_distinct(keys) < 2)
+                return 0;
+        if (!where.file)
+                return -ENOMEM;
+        item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &where,
+                            "%zu different M_Keys: the fabric is discovered with the one that most ports have",
+                            m_keys_n_distinct(keys));
+        finding_set_hint(findings, item, "ports with another one at protection level 2 or 3 are not found; see pkeyd(8), M_KEYS");
+        return findings->out_of_memory ? -ENOMEM : 0;
+}
+
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)
 {
         _cleanup_secret_ struct secret secret;
@@ -162,7 +178,12 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         *ret = NULL;
         if (r < 0 || !secret.bytes)
                 return r;
-        return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+        r = m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+        if (r == 0)
+                r = note_several(*ret, secret.path, findings);
+        if (r < 0)
+                *ret = m_keys_free(*ret);
+        return r;
 }
 
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)

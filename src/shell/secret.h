@@ -29,7 +29,8 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
 void secret_done(struct secret *s);
 #define _cleanup_secret_ _cleanup_(secret_done)
 
-/* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
+/* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. That ports have different ones is worth a note
+ * (M_KEYS_DIFFER), for discovery knows only one. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret);
 /* Likewise the SM_Key (credential "sa_key"); 0: none. */
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret);

@@ -31,6 +31,8 @@ struct subnet_node {
         uint16_t partition_cap;             /* NodeInfo; 0 if unknown (a topology file) */
         uint16_t partition_enforcement_cap; /* SwitchInfo; 0 if it cannot enforce */
         bool inbound_enforcement_cap, outbound_enforcement_cap;
+        uint64_t silent_ports[4];           /* a bit for each port number: its link is up, and who is at the other end did
+                                               not answer discovery, so it is not in the picture */
         const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
         const char *name;                   /* "" if the description names no host */
         const char *device;                 /* second word; "" if there is none */
@@ -84,6 +86,11 @@ bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p
 
 /* True if pkeyd has to do with this port's P_Key table: endports, and external ports that can enforce. */
 bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p);
+
+static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
+{
+        return n->silent_ports[number / 64] >> (number % 64) & 1;
+}
 
 /* The node with this GUID, or the endport with this port GUID (the first, should a fabric have two); SUBNET_NONE if
  * there is none. External ports are not found by GUID. */

@@ -56,13 +56,19 @@ static enum scene_check check_of(const struct scene *s)
         return subnet_port_can_enforce(c->subnet, p) ? SCENE_CHECKS_NOT : SCENE_CANNOT_CHECK;
 }
 
-/* A port that is not in the picture, by what its node is called if that is. */
+/* A port that is not in the picture, by what its node is called if that is, or by what the notice says of it. */
 static int open_missing_port(struct scene *s, uint32_t node)
 {
         const struct violation_port *port = &s->record->port;
+        const struct notice *notice = &s->record->notice;
         const struct subnet *subnet = s->c->subnet;
 
-        if (node == SUBNET_NONE)
+        if (port->node_guid.v == 0 && notice->has_switch_port)
+                s->counted_label = arena_printf(s->arena, "port %u of the switch with LID %u", notice->switch_port,
+                                                notice->switch_lid.v);
+        else if (port->node_guid.v == 0)
+                s->counted_label = arena_printf(s->arena, "LID %u", notice->issuer.v);
+        else if (node == SUBNET_NONE)
                 s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
                                                 port->node_guid.v);
         else if (subnet->nodes[node].name[0])
@@ -197,7 +203,8 @@ static int make_headline(struct scene *s, struct headline *ret)
         return 0;
 }
 
-/* A port that does not check P_Keys counts raw packets that it filters, if anything. */
+/* A port that does not check P_Keys should count only raw packets that it filters. But what a switch says of itself need
+ * not be so, nor what was so a moment ago. */
 static void add_unchecked(struct scene *s, struct words *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
@@ -205,12 +212,12 @@ static void add_unchecked(struct scene *s, struct words *w)
 
         if (s->check == SCENE_CANNOT_CHECK)
                 words_add(w,
-                          "; that switch cannot check P_Keys there, so these were raw packets that it filters (%s): no "
-                          "matter of partitions",
+                          "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
+                          "cannot check P_Keys",
                           filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; it does not check P_Keys of what %s, so these were raw packets that it filters (%s), "
-                             "unless it did check a short time ago", direction, filter);
+                words_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
+                             "of what %s now", filter, direction);
         else
                 words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
                           direction);
@@ -236,6 +243,7 @@ static void add_counter_reasons(struct scene *s, struct words *w)
 
         if (s->is_switch_port && s->check != SCENE_CHECKS) {
                 add_unchecked(s, w);
+                add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
         } else if (s->is_switch_port) {
                 add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
                 if (!in)
@@ -256,11 +264,14 @@ static void add_reasons(struct scene *s, struct words *w)
                 notice_add_reasons(s, w);
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
-        if (s->counted == SUBNET_NONE && s->c->subnet)
-                words_add(w,
-                          s->node_is_there ? "; no host is plugged into %s any more"
-                                           : "; %s is not in the fabric any more",
-                          s->counted_label);
+        if (s->counted != SUBNET_NONE || !s->c->subnet)
+                return;
+        if (s->node_is_there)
+                words_add(w, "; no host is plugged into %s", s->counted_label);
+        else if (s->record->port.node_guid.v != 0)
+                words_add(w, "; %s is not in the fabric any more", s->counted_label);
+        else
+                words_add(w, "; pkeyd does not know %s (yet)", s->counted_label);
 }
 
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
@@ -306,7 +317,9 @@ static void add_quiet(struct scene *s, struct words *w, const struct violation_r
         words_add_number(w, report->count);
         words_add(w, " in all, the last ");
         words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago: packets that %s %s %s (%s)", h->subject, h->verb, h->tail, h->source);
+        words_add(w, " ago%s: packets that %s %s %s (%s)",
+                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)" : "",
+                  h->subject, h->verb, h->tail, h->source);
 }
 
 /* What a counter of this many bits holds at most. */

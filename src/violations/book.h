@@ -50,7 +50,7 @@ struct violations {
         struct violation_port *ports;    /* likewise, to count ports of a storm */
         uint32_t n, allocated;
         struct violation_index index;
-        struct violation_list lives[LIFE_N], tells[TELL_N];
+        struct record_list lives[LIFE_N], tells[TELL_N];
         bool is_sorted;
 
         struct violation_looks looks;

@@ -9,16 +9,16 @@ struct violation_link {
         uint32_t before, after;
 };
 
-struct violation_list {
+struct record_list {
         uint32_t first, last, n;
 };
 
-static inline void violation_list_init(struct violation_list *l)
+static inline void record_list_init(struct record_list *l)
 {
-        *l = (struct violation_list) { VIOLATION_NONE, VIOLATION_NONE, 0 };
+        *l = (struct record_list) { VIOLATION_NONE, VIOLATION_NONE, 0 };
 }
 
-static inline void violation_list_append(struct violation_list *l, struct violation_link *links, uint32_t item)
+static inline void record_list_append(struct record_list *l, struct violation_link *links, uint32_t item)
 {
         links[item] = (struct violation_link) { l->last, VIOLATION_NONE };
         if (l->last == VIOLATION_NONE)
@@ -29,7 +29,7 @@ static inline void violation_list_append(struct violation_list *l, struct violat
         l->n++;
 }
 
-static inline void violation_list_remove(struct violation_list *l, struct violation_link *links, uint32_t item)
+static inline void record_list_remove(struct record_list *l, struct violation_link *links, uint32_t item)
 {
         struct violation_link *k = &links[item];
 

@@ -13,7 +13,7 @@ static uint64_t hash_of(struct violation_port port)
 void violation_looks_init(struct violation_looks *l)
 {
         *l = (struct violation_looks) {};
-        violation_list_init(&l->by_age);
+        record_list_init(&l->by_age);
 }
 
 void violation_looks_done(struct violation_looks *l)
@@ -67,7 +67,7 @@ static uint32_t make_room(struct violation_looks *l)
         if (l->n == VIOLATION_MAX_PORTS) {
                 i = l->by_age.first;
                 violation_index_remove(&l->index, i);
-                violation_list_remove(&l->by_age, l->links, i);
+                record_list_remove(&l->by_age, l->links, i);
                 return i;
         }
         if (l->n == l->allocated && grow(l) < 0)
@@ -80,7 +80,7 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
         uint32_t i = find(l, port);
 
         if (i != VIOLATION_NONE) {
-                violation_list_remove(&l->by_age, l->links, i);
+                record_list_remove(&l->by_age, l->links, i);
         } else {
                 i = make_room(l);
                 if (i == VIOLATION_NONE)
@@ -88,6 +88,6 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
                 l->ports[i] = (struct violation_port_looks) { .port = port };
                 violation_index_add(&l->index, i, hash_of(port));
         }
-        violation_list_append(&l->by_age, l->links, i);
+        record_list_append(&l->by_age, l->links, i);
         return &l->ports[i];
 }

@@ -20,7 +20,7 @@ struct violation_looks {
         struct violation_link *links;
         uint32_t n, allocated;
         struct violation_index index;
-        struct violation_list by_age;
+        struct record_list by_age;
 };
 
 void violation_looks_init(struct violation_looks *l);

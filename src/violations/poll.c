@@ -14,6 +14,7 @@
 /* What is late by less is made up for; the rest makes the round longer. */
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
+#define LATE_MIN      (100 * USEC_PER_MSEC) /* who sends may collect what is due for a moment */
 #define GSI_QP        1
 #define FIRST_MULTICAST_LID 0xc000
 
@@ -127,7 +128,7 @@ static void go_on_at(struct violation_poll *p, usec_t when, uint32_t position)
 /* What was missed for good moves all that follows. */
 static void forget_what_is_late(struct violation_poll *p, usec_t now)
 {
-        usec_t late = MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX);
+        usec_t late = MAX(MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX), LATE_MIN);
 
         if (now > turn_at(p) && now - turn_at(p) > late)
                 go_on_at(p, now, p->position);
@@ -409,6 +410,17 @@ static void counters_refused(struct violation_poll *p, struct poll_target *t, bo
                 t->is_refused[BLOCK_COUNTERS] = true;
 }
 
+/* It is elsewhere now: ClassPortInfo will say where, in the next interval. */
+static void counters_redirected(struct violation_poll *p, struct poll_target *t)
+{
+        struct poll_agent *agent = &p->t.agents[t->agent];
+
+        t->is_silent[BLOCK_COUNTERS] = true;
+        agent->redirect_lid.v = 0;
+        if (agent->state == AGENT_KNOWN)
+                agent->state = AGENT_UNKNOWN;
+}
+
 static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
@@ -418,7 +430,10 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         if (!take_outcome(p, t, BLOCK_COUNTERS, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
-                counters_refused(p, t, flight->is_extended);
+                if (mad_status_is_redirect(result->mad_status))
+                        counters_redirected(p, t);
+                else
+                        counters_refused(p, t, flight->is_extended);
                 return;
         }
         pma_counters_decode(result->data, flight->is_extended, values);

@@ -8,9 +8,9 @@
 void book_init(struct violations *v)
 {
         for (size_t i = 0; i < LIFE_N; i++)
-                violation_list_init(&v->lives[i]);
+                record_list_init(&v->lives[i]);
         for (size_t i = 0; i < TELL_N; i++)
-                violation_list_init(&v->tells[i]);
+                record_list_init(&v->tells[i]);
         violation_looks_init(&v->looks);
 }
 
@@ -104,9 +104,9 @@ void book_set_life(struct violations *v, uint32_t entry, enum life life)
 {
         struct book_entry *e = &v->entries[entry];
 
-        violation_list_remove(&v->lives[e->life], v->life_links, entry);
+        record_list_remove(&v->lives[e->life], v->life_links, entry);
         e->life = life;
-        violation_list_append(&v->lives[life], v->life_links, entry);
+        record_list_append(&v->lives[life], v->life_links, entry);
 }
 
 void book_set_tell(struct violations *v, uint32_t entry, enum tell tell)
@@ -114,10 +114,10 @@ void book_set_tell(struct violations *v, uint32_t entry, enum tell tell)
         struct book_entry *e = &v->entries[entry];
 
         if (e->tell != TELL_NONE)
-                violation_list_remove(&v->tells[e->tell], v->tell_links, entry);
+                record_list_remove(&v->tells[e->tell], v->tell_links, entry);
         e->tell = tell;
         if (tell != TELL_NONE)
-                violation_list_append(&v->tells[tell], v->tell_links, entry);
+                record_list_append(&v->tells[tell], v->tell_links, entry);
 }
 
 /* One array of the entries' kind, with room for n. */
@@ -156,7 +156,7 @@ static uint32_t evict(struct violations *v)
         if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_ACTIVE].first;
         book_set_tell(v, i, TELL_NONE);
-        violation_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
+        record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
         violation_index_remove(&v->index, i);
         return i;
 }
@@ -177,7 +177,7 @@ uint32_t book_take(struct violations *v, struct violation_port port, enum violat
                 i = v->n++;
         v->entries[i] = (struct book_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
         violation_index_add(&v->index, i, hash_of(&who));
-        violation_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
+        record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
         v->is_sorted = false;
         return i;
 }

@@ -94,11 +94,12 @@ static void make_fabric(struct world *w)
                 f->nodes[n].has_wide_errors = prng_permille(&w->rng, 400);
                 f->nodes[n].has_no_class_port_info = prng_permille(&w->rng, 200);
         }
-        /* one of each kind at least, and something that is nearly full */
+        /* one of each kind at least, and what was full or nearly so before we came */
         f->nodes[0].has_wide_errors = false;
         f->nodes[1].has_wide_errors = true;
         f->nodes[1].has_no_class_port_info = false;
         fabsim_port_at(f, host(1))->p_key_violations = 0xffe0;
+        f->nodes[0].ports[1].rcv_constraint_errors = 255;
         f->self = f->sm = host(0);
         make_tables(w);
 }

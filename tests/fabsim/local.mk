@@ -13,11 +13,22 @@ check_fabsim_notices_SOURCES = tests/fabsim/check_fabsim_notices.c tests/fabsim/
 	tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_fabsim_notices_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += check_fabsim_doctor
+TESTS += check_fabsim_doctor
+check_fabsim_doctor_SOURCES = tests/fabsim/check_fabsim_doctor.c $(FABSIM_FABRIC)
+check_fabsim_doctor_LDADD = $(TEST_LIBS)
+
 # packets that are refused, and what the book says of them
 check_PROGRAMS += check_refused
 TESTS += check_refused
 check_refused_SOURCES = tests/fabsim/check_refused.c tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_refused_LDADD = $(TEST_LIBS)
+
+# ... and what is said of them
+check_PROGRAMS += check_messages
+TESTS += check_messages
+check_messages_SOURCES = tests/fabsim/check_messages.c tests/fabsim/prng.h $(FABSIM_FABRIC)
+check_messages_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += check_small
 TESTS += check_small

@@ -7,22 +7,22 @@ fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c
 fuzz_policy_LDADD = libpkeyd-core.la
 fuzz_settings_SOURCES = tests/fuzz/fuzz_settings.c
 fuzz_settings_LDADD = libpkeyd-core.la
-fuzz_m_keys_SOURCES = tests/fuzz/fuzz_m_keys.c
-fuzz_m_keys_LDADD = libpkeyd-core.la
 fuzz_partitions_conf_SOURCES = tests/fuzz/fuzz_partitions_conf.c
 fuzz_partitions_conf_LDADD = libpkeyd-core.la
+fuzz_m_keys_SOURCES = tests/fuzz/fuzz_m_keys.c
+fuzz_m_keys_LDADD = libpkeyd-core.la
 if ENABLE_FUZZERS
 fuzz_notice_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_policy_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_settings_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-fuzz_m_keys_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_partitions_conf_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_m_keys_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 fuzz_notice_SOURCES += tests/fuzz/replay.c
 fuzz_policy_SOURCES += tests/fuzz/replay.c
 fuzz_settings_SOURCES += tests/fuzz/replay.c
-fuzz_m_keys_SOURCES += tests/fuzz/replay.c
 fuzz_partitions_conf_SOURCES += tests/fuzz/replay.c
+fuzz_m_keys_SOURCES += tests/fuzz/replay.c
 endif
 TESTS += tests/fuzz/check_fuzz.sh
 EXTRA_DIST += tests/fuzz/check_fuzz.sh tests/fuzz/corpus

@@ -15,6 +15,7 @@ FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW["opensm"] = FLOW["plan"] | {"plan"}
 FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
+FLOW["doctor"] = FLOW["verify"] | {"verify"}
 FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["notices"] = {"util", "ib", "subnet"}

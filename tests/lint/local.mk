@@ -2,6 +2,7 @@
 LINTS = \
 	tests/lint/alert_rules.py \
 	tests/lint/core_symbols.py \
+	tests/lint/diagnosis_codes.py \
 	tests/lint/finding_codes.py \
 	tests/lint/function_length.py \
 	tests/lint/header_order.py \

@@ -21,6 +21,15 @@ MAD = "src/ib/mad.c"
 MEMORY = "src/plan/index_memory.c"
 SA = "src/ib/sa.c"
 NOTICES = "src/notices/notices.c"
+PROBE = "src/doctor/probe.c"
+PROTECTION = "src/doctor/diagnose_protection.c"
+TABLES = "src/doctor/diagnose_tables.c"
+COUNTER = "src/violations/counter.c"
+BOOK = "src/violations/book.c"
+TELLING = "src/violations/telling.c"
+POLL = "src/violations/poll.c"
+PMA = "src/ib/pma.c"
+ROLE = "src/watch/role.c"
 
 WRONGS = [
     # the order of phases
@@ -139,9 +148,69 @@ WRONGS = [
     Wrong("late-answer-counts", NOTICES, "        if (n->expected != n->cookie)\n", "        if (false && n->expected != n->cookie)\n"),
     Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
+    # violations
+    Wrong("violations-first-look-counts", COUNTER, ".count = c->seen ? moved(c, value) : 0,", ".count = moved(c, value),"),
+    Wrong("violations-small-ones-go-round", COUNTER, "if (c->bits > VIOLATION_COUNTER_SATURATING_BITS && ", "if ("),
+    Wrong("violations-a-reset-counts-nothing", COUNTER, "        return value;\n}\n\nvoid violation_counter_see",
+          "        return 0;\n}\n\nvoid violation_counter_see"),
+    Wrong("violations-saturated-every-time", COUNTER, ".newly_saturated = saturated && !c->saturated,",
+          ".newly_saturated = saturated,"),
+    Wrong("violations-cleared-is-not-known", COUNTER, "        c->value = 0;\n", ""),
+    Wrong("violations-select-bits", PMA, "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 8, 1U << 8", "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 7, 1U << 8"),
+    Wrong("violations-width-of-data-counters", PMA, "field(data, IB_CPI_CAPMASK2_F) & CAPABILITY_MASK2_ADDITIONAL_EXTENDED",
+          "field(data, IB_CPI_CAPMASK_F) & 1U << 9"),
+    Wrong("violations-qps-are-records", "src/violations/records.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
+    Wrong("violations-threshold-of-all-time", BOOK, "        if (now - e->interval_began >= v->config.interval) {",
+          "        if (false) {"),
+    Wrong("violations-last-episode-told-again", TELLING, "        r->episode = r->untold = 0;\n", "        r->episode = 0;\n"),
+    Wrong("violations-no-cooling", TELLING, "bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);",
+          "bool is_free = e->tell == TELL_NONE || e->tell == TELL_COOLING;"),
+    Wrong("violations-told-twice", TELLING, "        e->record.untold = 0;\n        e->say_saturated", "        e->say_saturated"),
+    Wrong("violations-storm-tells-all", TELLING, "(is_new || !v->in_storm)", "true"),
+    Wrong("violations-storm-of-one-more", TELLING, "n_told + n_held > VIOLATIONS_STORM_PORTS;", "n_told + n_held > VIOLATIONS_STORM_PORTS + 40;"),
+    Wrong("violations-storm-counts-records", TELLING, "        report->n_ports = n;\n", ""),
+    Wrong("violations-quiet-one-by-one", TELLING, "} else if (e->in_sum || ", "} else if (false || "),
+    Wrong("violations-sum-of-quiet-lost", TELLING, "        v->n_calm_released = v->lives[LIFE_CALMED].n;\n", ""),
+    Wrong("violations-a-burst-after-a-pause", POLL, "                go_on_at(p, now, p->position);\n}", "                (void) 0;\n}"),
+    Wrong("violations-round-begins-anew", POLL, "        go_on_at(p, then, position);\n        tie_ready", "        go_on_at(p, then, 0);\n        tie_ready"),
+    Wrong("violations-refused-is-asked-again", POLL, "                t->is_refused[BLOCK_COUNTERS] = true;\n", "                t->is_silent[BLOCK_COUNTERS] = true;\n"),
+    Wrong("violations-back-but-not-asked", POLL, "                agent->state = AGENT_UNKNOWN;\n        agent->redirect_lid.v = 0;", "                agent->state = AGENT_KNOWN;\n        agent->redirect_lid.v = 0;"),
+    Wrong("violations-p-key-violations-cleared", POLL,
+          "            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) ||\n", ""),
+    Wrong("violations-cleared-twice", POLL, "            t->is_clearing[counter_of(source)])\n", "            false)\n"),
+    Wrong("violations-cleared-out-of-order", POLL, "if (p->events.n == 0 || p->events.events[p->events.first].is_cleared)",
+          "if (p->events.n == 0)"),
+    Wrong("violations-late-results-count", POLL, "if (!f->is_used || f->cookie != result->cookie)", "if (!f->is_used)"),
+    Wrong("violations-agents-asked-for-ever", POLL,
+          "                if (p->t.agents[i].state == AGENT_ASKED)\n", "                if (false)\n"),
+    Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                who.number = 0;\n", ""),
+    Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
+
     # verify
     Wrong("unexpected-not-seen", "src/verify/table.c", "unexpected[n_unexpected++] = entries[i];",
           "unexpected[0] = entries[i];"),
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
+    # a pair of head nodes
+    Wrong("role-writes-at-once", ROLE, "return now >= role_due(r, hold) ? ROLE_WRITES : ROLE_TAKES_OVER;",
+          "return ROLE_WRITES;"),
+    Wrong("role-waits-from-the-start", ROLE, "(changed || r->doubted))\n                r->since = now;",
+          "r->since == 0)\n                r->since = now;"),
+    Wrong("role-event-is-nothing", ROLE, "        r->doubted = true;\n", "        (void) r;\n"),
+    Wrong("role-no-sm-is-here", ROLE, "i < v->n_own && v->sm_lid.v != 0", "i < v->n_own"),
+    Wrong("role-base-lid-only", ROLE, "v->own[i].lid.v >> v->own[i].lmc == v->sm_lid.v >> v->own[i].lmc",
+          "v->own[i].lid.v == v->sm_lid.v"),
+    Wrong("other-writer-loses-all", MEMORY, "!want || is_wanted(want, before->entries[i])", "true"),
+    Wrong("abort-sets-again", APPLY, "(ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)",
+          "ap->tasks[i].rounds == 0"),
+    # the doctor
+    Wrong("doctor-silence-is-no-m-key", PROTECTION, "if (probe_is_answered(&p->port_info))\n", "if (true)\n"),
+    Wrong("doctor-hidden-is-good", PROTECTION, "p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN", "M_KEY_IS_FIXED"),
+    Wrong("doctor-nobody-asked", "src/doctor/probe.h", "return a->asked && a->outcome", "return a->outcome"),
+    Wrong("doctor-entries-are-partitions", TABLES, "p_key_is_used(t.entries[i]) && !*seen", "p_key_is_used(t.entries[i])"),
+    Wrong("doctor-unread-holds-nothing", TABLES, "if (!here.entries || !host.entries)", "if (!here.entries)"),
+    Wrong("doctor-bases-of-the-last-host", TABLES, "mark_bases(bases, host, false);", "mark_bases(bases, host, true);"),
+    Wrong("probe-asks-every-sm", PROBE, "if (!port->protection.is_sm)", "if (false)"),
+    Wrong("probe-key-of-another", PROBE, "m_keys_get(p->options.m_keys, port->guid)", "m_keys_common(p->options.m_keys)"),
+    Wrong("probe-half-a-block", PROBE, "MIN(ELEMENTS(entries), port->capacity - first)", "ELEMENTS(entries) / 2"),
 ]

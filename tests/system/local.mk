@@ -1,8 +1,10 @@
 # tests/system/: whole programs on a simulated fabric (ibsim, OpenSM), each scenario a Python file; see harness.py.
 SYSTEM_TESTS = \
 	tests/system/test_apply.py \
+	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
+	tests/system/test_doctor.py \
 	tests/system/test_harness.py \
 	tests/system/test_import.py \
 	tests/system/test_indexes.py \
@@ -11,6 +13,7 @@ SYSTEM_TESTS = \
 	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
+	tests/system/test_pair.py \
 	tests/system/test_promises.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \

@@ -205,5 +205,22 @@ def test_port_with_another_key():
         check(OTHER in keys and KEY in keys, "M_Keys of the tables:", set(keys))
 
 
+def test_silent_host():
+    """One that does not answer discovery is named by the port that it is plugged into."""
+    with fabric_of() as fabric:
+        _, path = policy_one(fabric)
+        result = fabric.pkeyctl("plan", path, "--json").expect(2)
+        check("subnet.silent" not in result.out, result)
+        host = next(p for p in fabric.tables().values() if p.name == "node0005")
+        fabric.lose("node0005", 100, NODE_INFO)
+        result = fabric.pkeyctl("plan", path, "--json", seconds=100).expect(2)
+        silent = [f for f in result.json()["findings"] if f["code"] == "subnet.silent"]
+        check_equal(len(silent), 1, "links with nobody at the other end")
+        check("/%d: its link is up" % host.switch_port in str(silent[0]) and "M_Key" in str(silent[0]), silent)
+        daemon = Daemon(fabric, path)
+        daemon.wait_text("/%d: its link is up" % host.switch_port)
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
 if __name__ == "__main__":
     main()

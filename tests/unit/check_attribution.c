@@ -163,19 +163,22 @@ static const struct situation situations[] = {
         /* no check of P_Keys, nothing changed, a switch that cannot check, ports that are gone */
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 6, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf07/6 dropped 5 packets in the last 60 seconds from node0043 mlx5_0/1 "
-          "(PortRcvConstraintErrors); it does not check P_Keys of what comes in, so these were raw packets that it "
-          "filters (FilterRawInbound), unless it did check a short time ago" },
+          "(PortRcvConstraintErrors); raw packets that it filters (FilterRawInbound) count, too: the likelier cause, "
+          "as it does not check P_Keys of what comes in now; node0043 was changed from a full to a limited member of "
+          "tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a full and limited "
+          "member of tenant-b, a limited member of default, lustre and tenant-a" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 4, 5, 60 * SECOND, 0, 0, {}, 8,
           "oss01 mlx5_0/1 sent 5 packets in the last 60 seconds with a P_Key that its switch port leaf07/4 does not "
           "let in (PortRcvConstraintErrors); the partitions of oss01 did not change in the 5 days that pkeyd "
           "remembers; it is a full member of default and lustre, a limited member of tenant-b" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF08, 1, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf08/1 dropped 5 packets in the last 60 seconds from node0050 mlx5_0/1 "
-          "(PortRcvConstraintErrors); that switch cannot check P_Keys there, so these were raw packets that it "
-          "filters (FilterRawInbound): no matter of partitions" },
+          "(PortRcvConstraintErrors); raw packets that it filters (FilterRawInbound) count, too: the likelier cause, "
+          "as that switch says that it cannot check P_Keys; the partitions of node0050 did not change in the 5 days "
+          "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 20, 5, 60 * SECOND, 0, 0, {}, 8,
           "leaf07/20 refused 5 packets in the last 60 seconds that came in (PortRcvConstraintErrors); no host is "
-          "plugged into leaf07/20 any more" },
+          "plugged into leaf07/20" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, VANISHED, 2, 5, 60 * SECOND, 0, 0, {}, 8,
           "port 2 of node 0x000000000000dead refused 5 packets in the last 60 seconds that came in "
           "(PortRcvConstraintErrors); port 2 of node 0x000000000000dead is not in the fabric any more" },
@@ -187,12 +190,15 @@ static const struct situation situations[] = {
           "or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF07, 6, 3, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf07/6 held back 3 packets in the last 60 seconds for node0043 mlx5_0/1 "
-          "(PortXmitConstraintErrors); it does not check P_Keys of what goes out, so these were raw packets that it "
-          "filters (FilterRawOutbound), unless it did check a short time ago" },
+          "(PortXmitConstraintErrors); raw packets that it filters (FilterRawOutbound) count, too: the likelier "
+          "cause, as it does not check P_Keys of what goes out now; node0043 was changed from a full to a limited "
+          "member of tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a full and "
+          "limited member of tenant-b, a limited member of default, lustre and tenant-a" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 1, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf08/1 held back 1 packet in the last 60 seconds for node0050 mlx5_0/1 "
-          "(PortXmitConstraintErrors); that switch cannot check P_Keys there, so these were raw packets that it "
-          "filters (FilterRawOutbound): no matter of partitions" },
+          "(PortXmitConstraintErrors); raw packets that it filters (FilterRawOutbound) count, too: the likelier "
+          "cause, as that switch says that it cannot check P_Keys; the partitions of node0050 did not change in the 5 "
+          "days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, NODE0042, 1, 3, 60 * SECOND, 0, 0, {}, 64,
           "node0042 mlx5_0/1 refused 3 packets in the last 60 seconds that came in (PortRcvConstraintErrors); the "
           "standard (IBA 16.1.3.5) defines this counter for switch ports only: what an adapter counts in it is its "
@@ -403,7 +409,7 @@ static const struct situation situations[] = {
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
           "at switch port leaf07/20 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
-          "of default and lustre; no host is plugged into leaf07/20 any more" },
+          "of default and lustre; no host is plugged into leaf07/20" },
 };
 
 static struct violation_report report_of(const struct situation *s)

@@ -298,6 +298,48 @@ START_TEST(what_did_not_answer)
 }
 END_TEST
 
+static unsigned count_silent(void)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < subnet->n_nodes; i++)
+                for (unsigned number = 0; number <= UINT8_MAX; number++)
+                        n += subnet_port_is_silent(&subnet->nodes[i], (uint8_t) number);
+        return n;
+}
+
+/* Links that are up, with nobody who answers at the other end: an M_Key that is not ours, for one. */
+START_TEST(silent_links)
+{
+        ibnd_port_t *dead = add_port(leaf1, 2, 10, PORT_STATE_ACTIVE);
+        ibnd_node_t *large = add_node(0x500, NODE_SWITCH, 255, "large");
+
+        set_path(large, 2, 1, 3);
+        connect_ports(add_port(large, 1, 12, PORT_STATE_ACTIVE), add_port(leaf1, 3, 10, PORT_STATE_ACTIVE));
+        for (ibnd_node_t *n = fabric.nodes; n; n = n->next)
+                for (int i = 1; i <= n->numports; i++)
+                        if (n->ports[i])
+                                mad_set_field(n->ports[i]->info, 0, IB_PORT_PHYS_STATE_F, 5);
+        mad_set_field(dead->info, 0, IB_PORT_PHYS_STATE_F, 2);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(count_silent(), 0); /* polling: no cable */
+        mad_set_field(dead->info, 0, IB_PORT_PHYS_STATE_F, 5);
+        mad_set_field(add_port(large, 255, 12, PORT_STATE_INIT)->info, 0, IB_PORT_PHYS_STATE_F, 5);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(count_silent(), 2);
+        ck_assert(subnet_port_is_silent(&subnet->nodes[port(leaf1, 0)->node], 2));
+        ck_assert(subnet_port_is_silent(&subnet->nodes[subnet_find_node(subnet, (struct guid) { 0x500 })], 255));
+        /* what an adapter has on its other side nobody asked for, but through our own port */
+        a->ports[2]->remoteport = b->ports[1]->remoteport = NULL;
+        leaf2->ports[3]->remoteport = leaf2->ports[1]->remoteport = NULL;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(count_silent(), 4);
+        a->ports[1]->remoteport = NULL;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(subnet_port_is_silent(&subnet->nodes[port(a, 1)->node], 1));
+}
+END_TEST
+
 START_TEST(lies)
 {
         ibnd_node_t *odd = add_node(0x900, 7, 3, "odd"), *twin = add_node(0x200, NODE_CA, 1, "twin");
@@ -341,6 +383,7 @@ int main(void)
         tcase_add_test(t, from_a_switch);
         tcase_add_test(t, no_fabric);
         tcase_add_test(t, what_did_not_answer);
+        tcase_add_test(t, silent_links);
         tcase_add_test(t, lies);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);

@@ -311,6 +311,9 @@ START_TEST(port_info)
         data[32] = 0x14; /* LinkSpeedSupported, PortState */
         data[34] = 0x03; /* M_KeyProtectBits, reserved, LMC */
         data[43] = 0x48; /* OperationalVLs, PartitionEnforcementInbound, ...Outbound, FilterRaw... */
+        data[33] = 0x52; /* PortPhysicalState, LinkDownDefaultState */
+        data[44] = 0x56; /* M_KeyViolations */
+        data[45] = 0x78;
         data[46] = 0x12; /* P_KeyViolations */
         data[47] = 0x34;
         port_info_decode(data, &pi);
@@ -321,9 +324,13 @@ START_TEST(port_info)
         ck_assert(pi.enforce_inbound);
         ck_assert(!pi.enforce_outbound);
         ck_assert_uint_eq(pi.p_key_violations, 0x1234);
+        ck_assert_uint_eq(pi.m_key_violations, 0x5678);
+        ck_assert(pi.link_up);
 
         data[32] = 0x1f; /* a state that does not exist */
+        data[33] = 0x45;
         port_info_decode(data, &pi);
+        ck_assert(!pi.link_up);
         ck_assert_int_eq(pi.state, PORT_STATE_NONE);
 }
 END_TEST

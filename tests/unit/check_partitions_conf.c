@@ -145,6 +145,11 @@ START_TEST(test_p_keys)
         /* of two with one name OpenSM finds the one whose P_Key is the lesser with its bytes swapped */
         c = read_conf("x=0x0002: 0x5;\nx=0x0100: 0x6;\nx: 0x7;\n");
         ck_assert_uint_eq(partition(c, 0x100)->n_members, 2);
+        c = read_conf("=0x0fa2: 0x5;\n: 0x6;\nx: 0x7;\n"); /* one without a name is never found by it */
+        ck_assert_uint_eq(partition(c, 0xfa2)->n_members, 1);
+        ck_assert_uint_eq(partition(c, 1)->n_members, 1);
+        ck_assert_uint_eq(partition(c, 2)->n_members, 1);
+        findings.n = 0;
         c = read_conf("x=010: 0x5;\n");
         (void) partition(c, 8);
         expect_warning(FINDING_OPENSM_P_KEY, 1, 3, "octal");
@@ -171,7 +176,7 @@ END_TEST
 
 START_TEST(test_discarded)
 {
-        expect_discarded("a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "not a port GUID: OpenSM drops the whole file");
+        expect_discarded("a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "'0x10000z' is not a port GUID: OpenSM drops the whole file");
         expect_discarded("a=0x10: node1=full;\n", 1, 9, "not a port GUID");
         expect_discarded("a=0x10: 0x5=full;\r\nb=0x11: 0x6;\r\n", 1, 18, "no ':'");
         expect_discarded("", 1, 1, "nothing is defined");

@@ -26,12 +26,18 @@ struct scene {
         struct fake_fabric f;
         struct findings findings;
         struct reconciled decision;
+        struct policy *policy;
 };
+
+static int decide_again(struct scene *s)
+{
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+
+        return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+}
 
 static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t sm_lid)
 {
-        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
-        struct policy *policy;
         unsigned h;
 
         s->a = arena_new();
@@ -41,8 +47,8 @@ static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t 
         s->f.subnet->sm = sm == SUBNET_NONE ? SUBNET_NONE : s->f.host[sm];
         s->f.subnet->sm_lid.v = sm_lid;
         findings_init(&s->findings, s->a);
-        ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &policy), 0);
-        return reconcile(s->a, policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+        ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &s->policy), 0);
+        return decide_again(s);
 }
 
 static int decide(struct scene *s, uint32_t sm, uint16_t sm_lid)
@@ -126,6 +132,29 @@ START_TEST(test_no_sm)
 }
 END_TEST
 
+/* What did not answer discovery is named, but not without end, and keeps nothing from being planned. */
+START_TEST(test_silent)
+{
+        struct scene s;
+        unsigned n = 0;
+
+        ck_assert_int_eq(decide(&s, 1, 11), 0);
+        for (unsigned number = 1; number <= 12; number++) {
+                s.f.subnet->nodes[0].silent_ports[0] |= UINT64_C(1) << number;
+                ck_assert_int_eq(decide_again(&s), 0);
+                ck_assert_uint_eq(s.findings.n - n, number <= 8 ? number : 9);
+                ck_assert_int_eq(s.findings.items[n].code, FINDING_SUBNET_SILENT);
+                ck_assert_int_eq(s.findings.items[n].severity, FINDING_WARNING);
+                ck_assert_ptr_nonnull(strstr(s.findings.items[n].text, "leaf/1: its link is up"));
+                ck_assert_ptr_nonnull(strstr(s.findings.items[n].hint, "M_Key"));
+                n = (unsigned) s.findings.n;
+        }
+        ck_assert_ptr_nonnull(strstr(s.findings.items[n - 1].text, "4 more ports like that, 12 in all"));
+        ck_assert(ends_with(&s, 1, 0x8101));
+        done(&s);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("reconcile");
@@ -137,6 +166,7 @@ int main(void)
         tcase_add_test(t, test_ipoib_is_the_sm_s);
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
+        tcase_add_test(t, test_silent);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_ENV);

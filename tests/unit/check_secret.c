@@ -177,6 +177,57 @@ START_TEST(relative_credentials)
 }
 END_TEST
 
+static int read_keys(const char *path, struct m_keys **ret)
+{
+        struct settings settings;
+
+        settings_default(&settings);
+        settings.m_key_file = path;
+        findings.n = 0;
+        return secret_read_m_keys(&settings, &findings, ret);
+}
+
+START_TEST(m_keys)
+{
+        struct m_keys *keys;
+
+        ck_assert_int_eq(read_keys(NULL, &keys), 0);
+        ck_assert_ptr_null(keys);
+        write_file("a", 0600);
+        ck_assert_int_eq(read_keys("a", &keys), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        ck_assert_uint_eq(m_keys_common(keys), UINT64_C(0x5ec4e75ec4e75ec4));
+        keys = m_keys_free(keys);
+        write_file("a", 0640);
+        ck_assert_int_eq(read_keys("a", &keys), -EBADMSG);
+        ck_assert_ptr_null(keys);
+        ck_assert_int_eq(file_write_atomic("a", "0x5ec4e7 0x5ec4e7 0x5ec4e7", 26), 0);
+        ck_assert_int_eq(read_keys("a", &keys), -EBADMSG);
+        ck_assert_ptr_null(keys);
+}
+END_TEST
+
+/* libibnetdisc knows one: of others somebody should have heard. */
+START_TEST(m_keys_differ)
+{
+        static const char same[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e7\n", several[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e75ec4e7\n";
+        struct m_keys *keys;
+
+        ck_assert_int_eq(file_write_atomic("a", same, strlen(same)), 0);
+        ck_assert_int_eq(read_keys("a", &keys), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        (void) m_keys_free(keys);
+        ck_assert_int_eq(file_write_atomic("a", several, strlen(several)), 0);
+        ck_assert_int_eq(read_keys("a", &keys), 0);
+        ck_assert_uint_eq(findings.n, 1);
+        ck_assert_int_eq(findings.items[0].code, FINDING_M_KEYS_DIFFER);
+        ck_assert_int_eq(findings.items[0].severity, FINDING_NOTE);
+        ck_assert_str_eq(findings.items[0].where.file, "a");
+        ck_assert_ptr_nonnull(strstr(findings.items[0].text, "2 different M_Keys"));
+        (void) m_keys_free(keys);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("secret");
@@ -192,6 +243,8 @@ int main(void)
         tcase_add_test(c, empty);
         tcase_add_test(c, credential);
         tcase_add_test(c, relative_credentials);
+        tcase_add_test(c, m_keys);
+        tcase_add_test(c, m_keys_differ);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

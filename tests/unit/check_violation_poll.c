@@ -24,7 +24,7 @@ struct fake_port {
 
 struct fake_node {
         struct fake_port ports[HOSTS + 1];
-        bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended;
+        bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
         uint32_t capability_mask2;
         uint16_t redirect_lid;
         uint32_t redirect_qp;
@@ -160,6 +160,11 @@ static void answer_counters(struct fake_node *n, const struct mad_request *q, st
 
         if (n->refuses_counters || (extended && n->refuses_extended)) {
                 refuse(ret);
+                return;
+        }
+        if (n->redirects && q->route.lid.v != n->redirect_lid) {
+                ret->outcome = MAD_REFUSED;
+                ret->mad_status = 0x02;
                 return;
         }
         if (q->method == MAD_SET) {
@@ -363,7 +368,9 @@ START_TEST(what_is_refused_is_not_asked_again)
 {
         nodes[1].refuses_port_info = true;
         nodes[2].refuses_counters = true;
-        run(START, START + 4 * INTERVAL);
+        run(START, START + 2 * INTERVAL);
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 2 * INTERVAL, subnet), 0);
+        run(START + 2 * INTERVAL, START + 4 * INTERVAL);
         ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(1), 1, SMP_ATTR_PORT_INFO), 1);
         ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(2), 1, IB_GSI_PORT_COUNTERS), 1);
         ck_assert_uint_eq(count_asked(START, START + 4 * INTERVAL, HOST(2), 1, SMP_ATTR_PORT_INFO), 4);
@@ -426,6 +433,22 @@ START_TEST(redirected)
         for (unsigned i = 0; i < n_asked; i++)
                 if (asked[i].node == HOST(1) && asked[i].request.attribute == IB_GSI_PORT_COUNTERS)
                         ck_assert_uint_eq(asked[i].request.route.lid.v, 0x77);
+}
+END_TEST
+
+/* A PMA that moves while it is polled says so in the status. */
+START_TEST(redirected_later)
+{
+        run(START, START + INTERVAL);
+        nodes[1].redirects = true;
+        run(START + INTERVAL, START + 2 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 1);
+        nodes[1].redirect_lid = 0x77;
+        nodes[1].redirect_qp = 1;
+        nodes[1].ports[1].rcv = 11;
+        run(START + 2 * INTERVAL, START + 4 * INTERVAL);
+        assert_sample(HOST(1), 1, VIOLATION_RCV_CONSTRAINT, 8, 11);
+        ck_assert_uint_eq(n_silent(), 0);
 }
 END_TEST
 
@@ -549,9 +572,9 @@ END_TEST
 
 START_TEST(results_that_come_too_late_or_never)
 {
-        struct mad_request requests[64];
+        struct mad_request requests[64], again;
         struct mad_result result;
-        unsigned n = 0;
+        unsigned n = 0, n_again = 0;
 
         for (usec_t now = START; now < START + 5 * INTERVAL; now += INTERVAL / ITEMS)
                 while (side.next(side.state, now, &requests[n]))
@@ -559,25 +582,33 @@ START_TEST(results_that_come_too_late_or_never)
         /* nobody is asked the same before he answered: PortInfo of 5, ClassPortInfo of 5 */
         ck_assert_uint_eq(n, 10);
         side.reset(side.state, START + 5 * INTERVAL);
+        /* old answers, though the same is under way again */
+        for (usec_t now = START + 5 * INTERVAL; now < START + 6 * INTERVAL; now += INTERVAL / ITEMS)
+                while (side.next(side.state, now, &again))
+                        n_again++;
+        ck_assert_uint_eq(n_again, 10);
         for (unsigned i = 0; i < n; i++) {
                 answer(&requests[i], &result);
                 side.result(side.state, START + 5 * INTERVAL, &result);
         }
         fetch();
         ck_assert_uint_eq(n_samples, 0);
-        run(START + 5 * INTERVAL, START + 6 * INTERVAL);
-        ck_assert_uint_eq(n_samples, 5 + 2 * 9);
+        side.reset(side.state, START + 6 * INTERVAL);
+        run(START + 6 * INTERVAL, START + 7 * INTERVAL + INTERVAL / ITEMS);
+        /* a round and the beginning of the next */
+        ck_assert_uint_ge(n_samples, 5 + 2 * 9);
+        ck_assert_uint_le(n_samples, 5 + 2 * 9 + 4);
         /* answers to ports that are not there any more */
         n = 0;
-        for (usec_t now = START + 7 * INTERVAL; now < START + 8 * INTERVAL; now += INTERVAL / ITEMS)
+        for (usec_t now = START + 8 * INTERVAL; now < START + 9 * INTERVAL; now += INTERVAL / ITEMS)
                 while (side.next(side.state, now, &requests[n]))
                         n++;
-        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 8 * INTERVAL, make_subnet(0)), 0);
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START + 9 * INTERVAL, make_subnet(0)), 0);
         n_samples = 0;
         for (unsigned i = 0; i < n; i++) {
                 answer(&requests[i], &result);
-                side.result(side.state, START + 8 * INTERVAL, &result);
-                side.result(side.state, START + 8 * INTERVAL, &result); /* twice */
+                side.result(side.state, START + 9 * INTERVAL, &result);
+                side.result(side.state, START + 9 * INTERVAL, &result); /* twice */
         }
         fetch();
         ck_assert_uint_eq(n_samples, 3); /* of port 0 of the switch */
@@ -658,6 +689,7 @@ int main(void)
         tcase_add_test(t, what_is_refused_is_not_asked_again);
         tcase_add_test(t, the_silent_are_asked_once_in_an_interval);
         tcase_add_test(t, redirected);
+        tcase_add_test(t, redirected_later);
         tcase_add_test(t, only_the_full_counter_is_cleared);
         tcase_add_test(t, nothing_is_written_unasked);
         tcase_add_test(t, cleared_comes_in_its_order);

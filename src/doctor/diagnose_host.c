@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor/diagnose.h"
+
+static struct places lines(struct diagnosis_list *l, const struct doctor_lines *from)
+{
+        struct places ret;
+
+        places_begin(l, &ret);
+        for (uint32_t i = 0; i < from->n; i++)
+                places_add_text(l, &ret, from->items[i]);
+        return ret;
+}
+
+static void diagnose_files(struct diagnosis_list *l)
+{
+        const struct doctor_host *h = &l->facts->host;
+        const struct doctor_file *const files[] = {&h->settings_file, &h->policy_file, &h->state_dir};
+        struct places changeable;
+
+        places_begin(l, &changeable);
+        for (size_t i = 0; i < ELEMENTS(files); i++)
+                if (files[i]->path && files[i]->exists && files[i]->changeable)
+                        places_add_text(l, &changeable, files[i]->path);
+        diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
+                      "%u of pkeyd's files can be changed by others than root", changeable.n);
+}
+
+static void diagnose_settings(struct diagnosis_list *l)
+{
+        const struct doctor_host *h = &l->facts->host;
+        struct places errors = lines(l, &h->settings_errors), secrets = lines(l, &h->secret_errors);
+
+        diagnosis_add(l, DIAGNOSIS_SETTINGS_REFUSED, &errors, "the settings are refused (%u error%s)", errors.n,
+                      diagnosis_plural(errors.n));
+        diagnosis_add(l, DIAGNOSIS_SECRET_REFUSED, &secrets, "a key file is refused");
+        if (errors.n == 0 && l->facts->settings->mode == MODE_AUDIT)
+                diagnosis_add(l, DIAGNOSIS_MODE_AUDIT, NULL, "pkeyd only looks (mode: audit)");
+}
+
+static void diagnose_policy(struct diagnosis_list *l)
+{
+        const struct doctor_host *h = &l->facts->host;
+        struct places errors = lines(l, &h->policy_errors), warnings = lines(l, &h->policy_warnings);
+
+        diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
+                      diagnosis_plural(errors.n));
+        diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy and this fabric: %u warning%s", warnings.n,
+                      diagnosis_plural(warnings.n));
+        if (!h->policy_file.exists && errors.n == 0)
+                diagnosis_add(l, DIAGNOSIS_POLICY_NONE, NULL, "there is no policy");
+}
+
+static void diagnose_state(struct diagnosis_list *l)
+{
+        const struct doctor_host *h = &l->facts->host;
+        struct places state;
+
+        places_begin(l, &state);
+        if (!h->state_dir.path)
+                return;
+        if (h->state_dir.error)
+                places_add_text(l, &state, diagnosis_text(l, "%s: %s", h->state_dir.path, h->state_dir.error));
+        diagnosis_add(l, DIAGNOSIS_STATE_DIR_UNUSABLE, &state, "the state directory cannot be used");
+        if (h->state_dir.error || !h->state_damaged)
+                return;
+        places_add_text(l, &state, h->state_dir.path);
+        diagnosis_add(l, DIAGNOSIS_STATE_DIR_DAMAGED, &state, "what is in the state directory is damaged");
+}
+
+static void diagnose_opensm(struct diagnosis_list *l)
+{
+        const struct doctor_opensm *o = &l->facts->host.opensm;
+        struct places odd = lines(l, &o->odd), file;
+
+        if (!o->path)
+                return;
+        places_begin(l, &file);
+        places_add_text(l, &file, o->path);
+        if (o->discarded)
+                diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
+                              "OpenSM drops %s and opens the fabric", o->path);
+        else
+                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n,
+                              diagnosis_plural(odd.n));
+        if (o->is_edited)
+                diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
+}
+
+void diagnose_host(struct diagnosis_list *l)
+{
+        struct places verbs;
+
+        diagnose_files(l);
+        diagnose_settings(l);
+        diagnose_policy(l);
+        diagnose_state(l);
+        diagnose_opensm(l);
+        places_begin(l, &verbs);
+        if (l->facts->host.verbs_error)
+                places_add_text(l, &verbs, l->facts->host.verbs_error);
+        diagnosis_add(l, DIAGNOSIS_NO_VERBS, &verbs, "the kernel's own table of this port cannot be read");
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor/diagnose.h"
+
+#include <string.h>
+
+/* "MT4123 ConnectX6   Mellanox Technologies": a model is followed by its number. */
+static bool is_model(const char *name)
+{
+        return strncmp(name, "MT", 2) == 0 && name[2] != '\0' && strspn(name + 2, "0123456789") == strlen(name + 2);
+}
+
+/* What adapters call themselves until somebody gives them a name, and what hosts do that have none. */
+static bool is_no_name(const struct subnet_node *n)
+{
+        static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
+        static const char *const makes[] = {"Mellanox", "ConnectX", "NVIDIA", "InfiniHost"};
+
+        for (size_t i = 0; i < ELEMENTS(names); i++)
+                if (strcmp(n->name, names[i]) == 0)
+                        return true;
+        for (size_t i = 0; i < ELEMENTS(makes); i++)
+                if (strncmp(n->name, makes[i], strlen(makes[i])) == 0)
+                        return true;
+        return !*n->name || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
+}
+
+/* A port to show for a node; endports come first. */
+static uint32_t first_port(const struct subnet *s, uint32_t node)
+{
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (s->ports[i].node == node)
+                        return i;
+        return SUBNET_NONE;
+}
+
+static void diagnose_nameless(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        uint32_t last = SUBNET_NONE;
+        struct places nameless;
+
+        places_begin(l, &nameless);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct subnet_node *node = subnet_port_node(s, &s->ports[i]);
+
+                if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
+                        continue;
+                last = s->ports[i].node;
+                places_add_port(l, &nameless, i,
+                                diagnosis_text(l, "node GUID 0x%016" PRIx64 " calls itself '%s'", node->guid.v,
+                                               node->description));
+        }
+        diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s without a name", nameless.n,
+                      diagnosis_plural(nameless.n));
+}
+
+/* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. */
+static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
+{
+        bool switches = a->type == NODE_SWITCH;
+
+        return switches == (b->type == NODE_SWITCH) && strcmp(a->name, b->name) == 0 &&
+               (switches || strcmp(a->device, b->device) == 0) && (switches || !is_no_name(a));
+}
+
+/* The first node before this one in by_name that it is a twin of. */
+static uint32_t find_twin(const struct subnet *s, uint32_t begin, uint32_t at)
+{
+        for (uint32_t i = begin; i < at; i++)
+                if (is_twin(&s->nodes[s->by_name[i]], &s->nodes[s->by_name[at]]))
+                        return s->by_name[i];
+        return SUBNET_NONE;
+}
+
+static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t a, uint32_t b)
+{
+        const struct subnet *s = l->facts->subnet;
+        uint32_t port = first_port(s, b);
+        const char *text = diagnosis_text(l, "'%s%s%s': node GUIDs 0x%016" PRIx64 " and 0x%016" PRIx64,
+                                          s->nodes[b].name, *s->nodes[b].device ? " " : "", s->nodes[b].device,
+                                          s->nodes[a].guid.v, s->nodes[b].guid.v);
+
+        if (port == SUBNET_NONE)
+                places_add_text(l, places, text);
+        else
+                places_add_port(l, places, port, text);
+}
+
+/* A name that a thousand nodes have is hostile, or no name: its first so many nodes prove the point. */
+#define MAX_COMPARED 64
+
+static void diagnose_twins(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct places hosts, switches;
+        uint32_t begin = 0;
+
+        places_begin(l, &hosts);
+        places_begin(l, &switches);
+        for (uint32_t i = 0; i < s->n_by_name; i++) {
+                uint32_t node = s->by_name[i], twin;
+
+                if (strcmp(s->nodes[node].name, s->nodes[s->by_name[begin]].name) != 0)
+                        begin = i;
+                twin = find_twin(s, begin, MIN(i, begin + MAX_COMPARED));
+                if (twin == SUBNET_NONE)
+                        continue;
+                add_twins(l, s->nodes[node].type == NODE_SWITCH ? &switches : &hosts, twin, node);
+        }
+        diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &hosts, "%u host name%s belong%s to more than one node", hosts.n,
+                      diagnosis_plural(hosts.n), hosts.n == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_NAME_SWITCH_TWICE, &switches, "%u switch name%s belong%s to more than one switch",
+                      switches.n, diagnosis_plural(switches.n), switches.n == 1 ? "s" : "");
+}
+
+void diagnose_names(struct diagnosis_list *l)
+{
+        diagnose_nameless(l);
+        diagnose_twins(l);
+}

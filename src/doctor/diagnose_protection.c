@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor/diagnose.h"
+
+/* --- M_Keys ------------------------------------------------------------------------------------------------------ */
+
+enum m_key_state {
+        M_KEY_IS_ZERO,
+        M_KEY_IS_SHOWN,  /* to everybody */
+        M_KEY_IS_FIXED,  /* level 1: tables can be read by everybody, and not written */
+        M_KEY_IS_HIDDEN, /* is there one at all? */
+        M_KEY_IS_GOOD,
+        M_KEY_N_STATES,
+};
+
+/* What PortInfo says (IBA 1.5, 14.2.4). At level 0 the M_Key is shown to everybody, at level 1 to who has it. At levels 2
+ * and 3 nobody else has an answer, unless there is none, whatever the level. */
+static enum m_key_state m_key_state(const struct port_protection *p)
+{
+        if (p->m_key_is_shown && p->m_key_level == 0)
+                return M_KEY_IS_SHOWN;
+        if (p->m_key_level == 1)
+                return p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN;
+        return p->m_key_is_shown ? M_KEY_IS_GOOD : M_KEY_IS_ZERO;
+}
+
+static const char *silence(struct diagnosis_list *l, const struct probe_answer *a)
+{
+        switch (a->outcome) {
+        case MAD_ANSWERED:
+        case MAD_TIMED_OUT:
+                return "";
+        case MAD_REFUSED:
+                return diagnosis_text(l, "refused with status 0x%04x (%s)", a->mad_status,
+                                      mad_status_to_string(a->mad_status));
+        case MAD_BUSY:
+                return "busy";
+        case MAD_UNSENT:
+                return "this host could not send to it";
+        }
+        return "";
+}
+
+static void diagnose_m_keys(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct places by_state[M_KEY_N_STATES], silent;
+        uint32_t n = 0;
+
+        for (int i = 0; i < M_KEY_N_STATES; i++)
+                places_begin(l, &by_state[i]);
+        places_begin(l, &silent);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct probe_port *p = &l->facts->probe->ports[i];
+
+                if (!p->port_info.asked)
+                        continue;
+                n++;
+                if (probe_is_answered(&p->port_info))
+                        places_add_port(l, &by_state[m_key_state(&p->protection)], i, NULL);
+                else
+                        places_add_port(l, &silent, i, silence(l, &p->port_info));
+        }
+        diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
+                      by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
+        diagnosis_add(l, DIAGNOSIS_M_KEY_SHOWN, &by_state[M_KEY_IS_SHOWN],
+                      "%u of %u ports tell their M_Key to everybody (protection level 0)", by_state[M_KEY_IS_SHOWN].n,
+                      n);
+        diagnosis_add(l, DIAGNOSIS_M_KEY_LEVEL_1, &by_state[M_KEY_IS_FIXED],
+                      "the tables of %u of %u ports can be read without the M_Key (protection level 1)",
+                      by_state[M_KEY_IS_FIXED].n, n);
+        diagnosis_add(l, DIAGNOSIS_M_KEY_UNKNOWN, &by_state[M_KEY_IS_HIDDEN],
+                      "whether %u of %u ports have an M_Key could not be asked", by_state[M_KEY_IS_HIDDEN].n, n);
+        diagnosis_add(l, DIAGNOSIS_PORT_SILENT, &silent, "%u of %u ports did not answer", silent.n, n);
+}
+
+/* --- the SA ------------------------------------------------------------------------------------------------------ */
+
+/* OpenSM passes over what has a wrong key in silence, and says no to what has none: both are an answer of a kind, but
+ * only the second proves that it was there to give it. */
+static void diagnose_sa(struct diagnosis_list *l)
+{
+        const struct probe_answer *known = &l->facts->probe->sa[PROBE_SA_KEY_DEFAULT];
+        const struct probe_answer *none = &l->facts->probe->sa[PROBE_SA_KEY_NONE];
+        struct places sm;
+
+        if (l->facts->subnet->sm_lid.v == 0)
+                return;
+        places_begin(l, &sm);
+        if (l->facts->subnet->sm != SUBNET_NONE)
+                places_add_port(l, &sm, l->facts->subnet->sm, NULL);
+        else
+                places_add_text(l, &sm, diagnosis_text(l, "LID %u", l->facts->subnet->sm_lid.v));
+        if (probe_is_answered(none))
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm,
+                              "the SA shows P_Key tables to a request without an SM_Key");
+        else if (probe_is_answered(known))
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_DEFAULT, &sm, "the SA trusts an SM_Key of 1");
+        else if (!known->asked && !none->asked)
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be asked%s%s",
+                              l->facts->sa_error ? ": " : "", l->facts->sa_error ?: "");
+        else if (known->outcome != MAD_REFUSED && none->outcome != MAD_REFUSED)
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be asked: it did not answer");
+}
+
+/* --- subnet managers --------------------------------------------------------------------------------------------- */
+
+static const char *describe_sm(struct diagnosis_list *l, const struct sm_info *sm)
+{
+        return diagnosis_text(l, "%s, priority %u, port GUID 0x%016" PRIx64, sm_state_to_string(sm->state),
+                              sm->priority, sm->port_guid.v);
+}
+
+/* A port that obeys another master than this one. What a port says that no SM has brought up yet is old. */
+static uint32_t find_other_master(const struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct probe_port *p = &l->facts->probe->ports[i];
+
+                if (s->ports[i].state >= PORT_STATE_ARMED && probe_is_answered(&p->port_info) && p->sm_lid.v != 0 &&
+                    s->sm_lid.v != 0 && p->sm_lid.v != s->sm_lid.v)
+                        return i;
+        }
+        return SUBNET_NONE;
+}
+
+static void diagnose_masters(struct diagnosis_list *l, struct places *masters)
+{
+        const struct subnet *s = l->facts->subnet;
+        uint32_t other = find_other_master(l);
+
+        if (masters->n > 1) {
+                diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "%u subnet managers are master at the same time",
+                              masters->n);
+                return;
+        }
+        if (other == SUBNET_NONE)
+                return;
+        places_add_port(l, masters, other,
+                        diagnosis_text(l, "obeys the SM with LID %u, and this host's port that with LID %u",
+                                       l->facts->probe->ports[other].sm_lid.v, s->sm_lid.v));
+        diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "ports of this fabric obey different subnet managers");
+}
+
+static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
+{
+        const struct subnet *s = l->facts->subnet;
+        const struct sm_info *m = &l->facts->probe->ports[master].sm;
+        struct places rivals;
+
+        places_begin(l, &rivals);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct probe_port *p = &l->facts->probe->ports[i];
+
+                if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY &&
+                    p->sm.priority == m->priority)
+                        places_add_port(l, &rivals, i, describe_sm(l, &p->sm));
+        }
+        diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u",
+                      rivals.n, diagnosis_plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
+}
+
+static void diagnose_sms(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct places masters, silent;
+        uint32_t master = SUBNET_NONE;
+
+        places_begin(l, &masters);
+        places_begin(l, &silent);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct probe_port *p = &l->facts->probe->ports[i];
+
+                if (p->sm_info.asked && !probe_is_answered(&p->sm_info))
+                        places_add_port(l, &silent, i, silence(l, &p->sm_info));
+                if (!probe_is_answered(&p->sm_info) || p->sm.state != SM_MASTER)
+                        continue;
+                master = i;
+                places_add_port(l, &masters, i, describe_sm(l, &p->sm));
+        }
+        diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s with a subnet manager did not say what it is",
+                      silent.n, diagnosis_plural(silent.n));
+        if (masters.n == 0 && s->self != SUBNET_NONE && s->sm_lid.v == 0)
+                diagnosis_add(l, DIAGNOSIS_SM_NONE, NULL, "there is no subnet manager");
+        if (masters.n == 1)
+                diagnose_priorities(l, master);
+        diagnose_masters(l, &masters);
+}
+
+void diagnose_protection(struct diagnosis_list *l)
+{
+        if (!l->facts->probe)
+                return;
+        diagnose_m_keys(l);
+        diagnose_sa(l);
+        diagnose_sms(l);
+}

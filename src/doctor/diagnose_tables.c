@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor/diagnose.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_KEYS_LISTED 6
+#define LIST_SIZE 2048 /* of a list of ports of one switch, or of a few keys */
+
+/* A table as it was read, by the survey or the probe; entries NULL: it was not. */
+struct table {
+        const struct p_key *entries;
+        uint32_t n;
+};
+
+static struct table table_of(const struct doctor_facts *f, uint32_t port)
+{
+        const struct observed_table *t = &f->observed->tables[port];
+
+        if (t->entries && t->source == TABLE_READ)
+                return (struct table){t->entries, t->capacity};
+        if (f->probe && f->probe->ports[port].entries && probe_is_answered(&f->probe->ports[port].table))
+                return (struct table){f->probe->ports[port].entries, f->probe->ports[port].capacity};
+        return (struct table){};
+}
+
+static bool has_key(const struct p_key *keys, uint32_t n, struct p_key key)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (keys[i].v == key.v)
+                        return true;
+        return false;
+}
+
+static bool is_full_member(struct table t)
+{
+        return has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, true));
+}
+
+/* --- the default partition --------------------------------------------------------------------------------------- */
+
+/* SMs must be full members, and pkeyd's own port is. */
+static bool must_be_full(const struct doctor_facts *f, uint32_t port)
+{
+        return port == f->subnet->self || port == f->subnet->sm || (f->probe && f->probe->ports[port].protection.is_sm);
+}
+
+static bool is_wanted_full(const struct doctor_facts *f, uint32_t port)
+{
+        const struct desired_port *d = f->desired ? &f->desired->ports[port] : NULL;
+
+        return d && has_key(d->wanted, d->n_wanted, p_key_make(P_KEY_DEFAULT_BASE, true));
+}
+
+static void diagnose_default(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct places full, unasked;
+        uint32_t n_hosts = 0;
+
+        places_begin(l, &full);
+        places_begin(l, &unasked);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
+                struct table t = table_of(f, i);
+
+                if (!t.entries || !diagnosis_is_host_port(f->subnet, i) || must_be_full(f, i))
+                        continue;
+                n_hosts++;
+                if (!is_full_member(t))
+                        continue;
+                places_add_port(l, &full, i, NULL);
+                if (!is_wanted_full(f, i))
+                        places_add_port(l, &unasked, i, NULL);
+        }
+        if (full.n * UINT64_C(2) > n_hosts)
+                diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
+                              "%u of %u host ports, beside those of SMs and this one, are full members of the default "
+                              "partition",
+                              full.n, n_hosts);
+        else if (unasked.n > DOCTOR_FEW_FULL)
+                diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &unasked,
+                              "%u host ports are full members of the default partition, unasked", unasked.n);
+}
+
+static void diagnose_self(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct places self;
+        struct table t;
+
+        if (f->subnet->self == SUBNET_NONE)
+                return;
+        t = table_of(f, f->subnet->self);
+        if (!t.entries || is_full_member(t))
+                return;
+        places_begin(l, &self);
+        places_add_port(l, &self, f->subnet->self, NULL);
+        diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
+                      has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
+                                                                                     : "not in");
+}
+
+/* --- what stands where it should not ----------------------------------------------------------------------------- */
+
+static void diagnose_index0(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct places other;
+
+        places_begin(l, &other);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
+                struct table t = table_of(f, i);
+                uint16_t base;
+
+                if (!t.entries || t.n == 0 || f->subnet->ports[i].role != PORT_ENDPORT)
+                        continue;
+                base = p_key_base(t.entries[0]);
+                if (base == P_KEY_DEFAULT_BASE || (f->desired && base == f->desired->index0_base))
+                        continue;
+                places_add_port(l, &other, i,
+                                base == 0 ? "nothing at index 0"
+                                          : diagnosis_text(l, "0x%04x at index 0", t.entries[0].v));
+        }
+        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's",
+                      other.n, diagnosis_plural(other.n));
+}
+
+/* "0x901f 0x9020 and 7 more" */
+static const char *list_keys(struct diagnosis_list *l, const struct p_key *keys, uint32_t n)
+{
+        char text[MAX_KEYS_LISTED * 8 + 1] = "";
+        size_t used = 0;
+
+        for (uint32_t i = 0; i < MIN(n, MAX_KEYS_LISTED); i++)
+                used += (size_t) snprintf(text + used, sizeof(text) - used, "%s0x%04x", i > 0 ? " " : "", keys[i].v);
+        if (n <= MAX_KEYS_LISTED)
+                return diagnosis_text(l, "%s", text);
+        return diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED);
+}
+
+static void mark_bases(bool *bases, struct table t, bool value)
+{
+        for (uint32_t i = 0; i < t.n; i++)
+                bases[p_key_base(t.entries[i])] = value;
+}
+
+/* Entries of a switch port whose base the table behind it does not have. */
+static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, const bool *bases, struct table t)
+{
+        struct p_key first[MAX_KEYS_LISTED];
+        uint32_t n = 0, index = 0;
+
+        for (uint32_t i = 0; i < t.n; i++) {
+                if (!p_key_is_used(t.entries[i]) || bases[p_key_base(t.entries[i])])
+                        continue;
+                if (n == 0)
+                        index = i;
+                if (n < MAX_KEYS_LISTED)
+                        first[n] = t.entries[i];
+                n++;
+        }
+        if (n > 0)
+                places_add_port(l, places, port,
+                                diagnosis_text(l, "%s, from index %u on", list_keys(l, first, n), index));
+}
+
+static void diagnose_stale(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        bool *bases = arena_new_array(l->arena, bool, P_KEY_BASE_MASK + 1);
+        struct places stale, idle;
+
+        if (!bases) {
+                l->out_of_memory = true;
+                return;
+        }
+        places_begin(l, &stale);
+        places_begin(l, &idle);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
+                const struct subnet_port *port = &f->subnet->ports[i];
+                struct table here = table_of(f, i), host;
+
+                if (port->role != PORT_SWITCH_EXTERNAL || port->neighbour == SUBNET_NONE)
+                        continue;
+                host = table_of(f, port->neighbour);
+                if (!here.entries || !host.entries)
+                        continue;
+                mark_bases(bases, host, true);
+                add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, bases, here);
+                mark_bases(bases, host, false);
+        }
+        diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has",
+                      stale.n, diagnosis_plural(stale.n), stale.n == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_STALE_KEYS_IDLE, &idle,
+                      "%u port%s of switches that cannot enforce hold%s P_Keys that nobody behind them has", idle.n,
+                      diagnosis_plural(idle.n), idle.n == 1 ? "s" : "");
+}
+
+static void diagnose_unread(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct places unread;
+
+        places_begin(l, &unread);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++)
+                if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) &&
+                    f->observed->tables[i].source != TABLE_READ)
+                        places_add_port(l, &unread, i, NULL);
+        diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n,
+                      diagnosis_plural(unread.n));
+}
+
+static void diagnose_differences(struct diagnosis_list *l)
+{
+        const struct verification *v = l->facts->verification;
+        struct places differ;
+
+        places_begin(l, &differ);
+        for (uint32_t i = 0; v && i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                if (d->source == SOURCE_SMP)
+                        places_add_port(l, &differ, d->port,
+                                        diagnosis_text(l, "%u missing, %u unexpected%s", d->n_missing, d->n_unexpected,
+                                                       d->enforcement_differs ? ", enforcement differs" : ""));
+        }
+        diagnosis_add(l, DIAGNOSIS_POLICY_DIFFERS, &differ, "%u table%s differ%s from the policy", differ.n,
+                      diagnosis_plural(differ.n), differ.n == 1 ? "s" : "");
+}
+
+/* --- capacity ---------------------------------------------------------------------------------------------------- */
+
+/* Bases, not entries: a switch port holds one entry for each. */
+static uint32_t count_bases(bool *scratch, struct table t)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < t.n; i++) {
+                bool *seen = &scratch[p_key_base(t.entries[i])];
+
+                n += p_key_is_used(t.entries[i]) && !*seen;
+                *seen = true;
+        }
+        mark_bases(scratch, t, false);
+        return n;
+}
+
+static uint32_t count_entries(struct table t)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < t.n; i++)
+                n += p_key_is_used(t.entries[i]);
+        return n;
+}
+
+struct load {
+        uint32_t port, used, capacity;
+        bool by_policy;
+};
+
+/* What a table holds or, if that is more, what the policy puts there. `is` counts what it holds. */
+static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t is)
+{
+        uint32_t shall = f->desired ? f->desired->ports[port].n_wanted : 0;
+
+        return (struct load){port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]),
+                             shall > is};
+}
+
+static void diagnose_overflow(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        bool *scratch = arena_new_array(l->arena, bool, P_KEY_BASE_MASK + 1);
+        struct places over;
+
+        if (!scratch) {
+                l->out_of_memory = true;
+                return;
+        }
+        places_begin(l, &over);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
+                const struct subnet_port *port = &f->subnet->ports[i];
+                struct load load;
+
+                if (!subnet_port_can_enforce(f->subnet, port) || port->neighbour == SUBNET_NONE)
+                        continue;
+                load = load_of(f, i, count_bases(scratch, table_of(f, port->neighbour)));
+                if (load.used > load.capacity)
+                        places_add_port(l, &over, port->neighbour,
+                                        diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
+                                                       load.by_policy ? "by the policy in" : "in", load.used,
+                                                       port->number, load.capacity));
+        }
+        diagnosis_add(l, DIAGNOSIS_LEAF_OVERFLOW, &over,
+                      "%u host port%s %s in more partitions than the switch port next to them can hold", over.n,
+                      diagnosis_plural(over.n), over.n == 1 ? "is" : "are");
+}
+
+/* The fullest first. */
+static int compare_loads(const void *pa, const void *pb)
+{
+        const struct load *a = pa, *b = pb;
+        uint64_t x = (uint64_t) a->used * b->capacity, y = (uint64_t) b->used * a->capacity;
+
+        if (x != y)
+                return x > y ? -1 : 1;
+        return (a->port > b->port) - (a->port < b->port);
+}
+
+static void diagnose_capacity(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct load *loads = arena_new_array(l->arena, struct load, f->subnet->n_ports);
+        struct places near;
+        uint32_t n = 0;
+
+        if (!loads) {
+                l->out_of_memory = true;
+                return;
+        }
+        places_begin(l, &near);
+        for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
+                struct load load = load_of(f, i, count_entries(table_of(f, i)));
+
+                /* the default partition alone fills the table of some switches' port 0 */
+                if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) && load.used > 1 &&
+                    load.used * UINT64_C(100) > load.capacity * (uint64_t) DOCTOR_NEARLY_FULL)
+                        loads[n++] = load;
+        }
+        qsort(loads, n, sizeof(*loads), compare_loads);
+        for (uint32_t i = 0; i < n; i++)
+                places_add_port(l, &near, loads[i].port,
+                                diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
+                                               loads[i].by_policy ? " by the policy" : ""));
+        diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n,
+                      diagnosis_plural(near.n), near.n == 1 ? "is" : "are");
+}
+
+/* --- enforcement ------------------------------------------------------------------------------------------------- */
+
+/* Ports of one switch, as ranges. */
+struct port_list {
+        char text[LIST_SIZE];
+        size_t used;
+        unsigned n, first, last;
+};
+
+static void write_range(struct port_list *p)
+{
+        int k;
+
+        if (p->n == 0 || p->used >= sizeof(p->text))
+                return;
+        k = snprintf(p->text + p->used, sizeof(p->text) - p->used, p->first == p->last ? "%s%u" : "%s%u-%u",
+                     p->used > 0 ? "," : "", p->first, p->last);
+        p->used += k > 0 ? (size_t) k : 0;
+}
+
+static void list_port(struct port_list *p, unsigned number)
+{
+        if (p->n > 0 && number == p->last + 1) {
+                p->last = number;
+                p->n++;
+                return;
+        }
+        write_range(p);
+        p->first = p->last = number;
+        p->n++;
+}
+
+/* Ports of one switch that are as bad as each other, as one place. */
+static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint32_t node, struct port_list *p)
+{
+        const struct subnet *s = l->facts->subnet;
+        uint32_t port = subnet_find_port(s, node, 0), n = p->n;
+
+        if (p->n == 0)
+                return 0;
+        write_range(p);
+        if (port == SUBNET_NONE)
+                port = subnet_find_port(s, node, (uint8_t) p->first);
+        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, diagnosis_plural(p->n), p->text));
+        *p = (struct port_list){};
+        return n;
+}
+
+/* How a port with a host behind it is guarded. */
+enum guard { GUARD_CANNOT, GUARD_OFF, GUARD_ONE_WAY, GUARD_ON, N_GUARDS };
+
+static enum guard guard_of(const struct doctor_facts *f, const struct subnet_port *port)
+{
+        const struct subnet_node *node = subnet_port_node(f->subnet, port);
+
+        if (!subnet_port_can_enforce(f->subnet, port))
+                return GUARD_CANNOT;
+        if (!port->enforce_inbound && !port->enforce_outbound)
+                return GUARD_OFF;
+        if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap ||
+            !node->outbound_enforcement_cap)
+                return GUARD_ON;
+        return port->enforce_inbound && port->enforce_outbound ? GUARD_ON : GUARD_ONE_WAY;
+}
+
+static void diagnose_enforcement(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct port_list *lists = arena_new_array(l->arena, struct port_list, N_GUARDS);
+        struct places places[N_GUARDS];
+        uint32_t n[N_GUARDS] = {};
+
+        if (!lists) {
+                l->out_of_memory = true;
+                return;
+        }
+        for (int g = 0; g < N_GUARDS; g++)
+                places_begin(l, &places[g]);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct subnet_port *port = &s->ports[i];
+
+                if (port->role == PORT_SWITCH_EXTERNAL && port->neighbour != SUBNET_NONE)
+                        list_port(&lists[guard_of(l->facts, port)], port->number);
+                if (i + 1 < s->n_ports && s->ports[i + 1].node == port->node)
+                        continue;
+                for (int g = 0; g < N_GUARDS; g++)
+                        n[g] += add_switch(l, &places[g], port->node, &lists[g]);
+        }
+        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_CANNOT, &places[GUARD_CANNOT],
+                      "%u switch%s with %u host port%s cannot enforce partitions", places[GUARD_CANNOT].n,
+                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], diagnosis_plural(n[GUARD_CANNOT]));
+        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_OFF, &places[GUARD_OFF],
+                      "%u switch%s could enforce partitions at %u host port%s and do%s not", places[GUARD_OFF].n,
+                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], diagnosis_plural(n[GUARD_OFF]),
+                      places[GUARD_OFF].n == 1 ? "es" : "");
+        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_ONE_WAY, &places[GUARD_ONE_WAY],
+                      "%u switch%s enforce%s partitions in one direction only at %u host port%s",
+                      places[GUARD_ONE_WAY].n, places[GUARD_ONE_WAY].n == 1 ? "" : "es",
+                      places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY], diagnosis_plural(n[GUARD_ONE_WAY]));
+}
+
+void diagnose_tables(struct diagnosis_list *l)
+{
+        if (!l->facts->observed)
+                return;
+        diagnose_unread(l);
+        diagnose_default(l);
+        diagnose_self(l);
+        diagnose_index0(l);
+        diagnose_stale(l);
+        diagnose_differences(l);
+        diagnose_overflow(l);
+        diagnose_capacity(l);
+        diagnose_enforcement(l);
+}

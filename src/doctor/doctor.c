@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor/doctor.h"
+
+#include <errno.h>
+
+#include "doctor/diagnose.h"
+
+static const struct {
+        const char *text, *why, *advice;
+        enum finding_severity severity;
+} codes[DIAGNOSIS_CODE_MAX] = {
+#define X(name, text, severity, why, advice) [DIAGNOSIS_##name] = {text, why, advice, FINDING_##severity},
+#include "doctor/diagnosis-codes.def"
+#undef X
+};
+
+const char *diagnosis_code_to_string(enum diagnosis_code code)
+{
+        return codes[code].text;
+}
+
+const char *diagnosis_why(enum diagnosis_code code)
+{
+        return codes[code].why;
+}
+
+const char *diagnosis_advice(enum diagnosis_code code)
+{
+        return codes[code].advice;
+}
+
+enum finding_severity diagnosis_severity(enum diagnosis_code code)
+{
+        return codes[code].severity;
+}
+
+/* Worst first. */
+static void put_in_order(const struct diagnosis_list *l, struct diagnosis *items, struct diagnoses *ret)
+{
+        for (int severity = FINDING_ERROR; severity >= FINDING_NOTE; severity--)
+                for (int code = 0; code < DIAGNOSIS_CODE_MAX; code++)
+                        if (l->is_set[code] && (int) codes[code].severity == severity) {
+                                items[ret->n++] = l->items[code];
+                                ret->n_errors += severity == FINDING_ERROR;
+                                ret->n_warnings += severity == FINDING_WARNING;
+                                ret->n_notes += severity == FINDING_NOTE;
+                        }
+}
+
+int doctor_diagnose(struct arena *a, const struct doctor_facts *facts, struct diagnoses *ret)
+{
+        struct diagnosis *items = arena_new_array(a, struct diagnosis, DIAGNOSIS_CODE_MAX);
+        struct diagnosis_list *l = arena_new_object(a, struct diagnosis_list);
+
+        if (!items || !l)
+                return -ENOMEM;
+        l->arena = a;
+        l->facts = facts;
+        if (facts->subnet) {
+                diagnose_protection(l);
+                diagnose_tables(l);
+                diagnose_names(l);
+        }
+        diagnose_host(l);
+        if (l->out_of_memory)
+                return -ENOMEM;
+        *ret = (struct diagnoses){.items = items};
+        put_in_order(l, items, ret);
+        return 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/bus_client.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#define MAX_FINDINGS 4096
+
+#define FIELD(type, bus, json, kind, member) { bus, json, kind, offsetof(struct type, member) }
+
+const struct bus_field daemon_status_fields[] = {
+        FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),
+        FIELD(daemon_status, "State", "state", FIELD_TEXT, state),
+        [DAEMON_STATUS_TEXT] = FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
+        FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
+        FIELD(daemon_status, "Generation", "generation", FIELD_NUMBER, generation),
+        FIELD(daemon_status, "Partitions", "partitions", FIELD_NUMBER, partitions),
+        FIELD(daemon_status, "Role", "role", FIELD_TEXT, role),
+        FIELD(daemon_status, "Writing", "writing", FIELD_BOOL, writing),
+        FIELD(daemon_status, "Mode", "mode", FIELD_TEXT, mode),
+        FIELD(daemon_status, "PolicyFile", "policy_file", FIELD_TEXT, policy_file),
+        FIELD(daemon_status, "FileErrors", "file_errors", FIELD_NUMBER, file_errors),
+        FIELD(daemon_status, "PortsManaged", "ports_managed", FIELD_NUMBER, ports_managed),
+        FIELD(daemon_status, "PortsRight", "ports_right", FIELD_NUMBER, ports_right),
+        FIELD(daemon_status, "PortsDiffer", "ports_differ", FIELD_NUMBER, ports_differ),
+        FIELD(daemon_status, "PortsUnreachable", "ports_unreachable", FIELD_NUMBER, ports_unreachable),
+        FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
+        FIELD(daemon_status, "ViolationsTotal", "violations_total", FIELD_NUMBER, violations_total),
+        FIELD(daemon_status, "ViolationsSince", "violations_since", FIELD_TIME, violations_since),
+};
+const size_t n_daemon_status_fields = ELEMENTS(daemon_status_fields);
+
+const struct bus_field seen_violation_fields[] = {
+        FIELD(seen_violation, "Kind", "kind", FIELD_TEXT, kind),
+        FIELD(seen_violation, "Source", "source", FIELD_TEXT, source),
+        FIELD(seen_violation, "Node", "node", FIELD_TEXT, node),
+        FIELD(seen_violation, "PortGuid", "port_guid", FIELD_GUID, port_guid),
+        FIELD(seen_violation, "Lid", "lid", FIELD_NUMBER, lid),
+        FIELD(seen_violation, "Port", "port", FIELD_NUMBER, port),
+        FIELD(seen_violation, "Switch", "switch", FIELD_TEXT, switch_name),
+        FIELD(seen_violation, "Partition", "partition", FIELD_TEXT, partition),
+        FIELD(seen_violation, "PKey", "p_key", FIELD_P_KEY, p_key),
+        FIELD(seen_violation, "Count", "count", FIELD_NUMBER, count),
+        FIELD(seen_violation, "Total", "total", FIELD_NUMBER, total),
+        FIELD(seen_violation, "Ports", "ports", FIELD_NUMBER, n_ports),
+        FIELD(seen_violation, "First", "first", FIELD_TIME, first),
+        FIELD(seen_violation, "Last", "last", FIELD_TIME, last),
+        FIELD(seen_violation, "NamesSender", "names_sender", FIELD_BOOL, names_sender),
+        FIELD(seen_violation, "Saturated", "saturated", FIELD_BOOL, saturated),
+        FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
+};
+const size_t n_seen_violation_fields = ELEMENTS(seen_violation_fields);
+
+uint64_t bus_field_number(const struct bus_field *f, const void *object)
+{
+        uint64_t value;
+
+        memcpy(&value, (const char *) object + f->offset, sizeof(value));
+        return value;
+}
+
+const char *bus_field_text(const struct bus_field *f, const void *object)
+{
+        const char *value;
+
+        memcpy(&value, (const char *) object + f->offset, sizeof(value));
+        return value;
+}
+
+/* --- calls ----------------------------------------------------------------------------------------------------------- */
+
+static int complain(struct context *ctx, enum finding_code code, const char *text, const char *detail, const char *hint)
+{
+        struct finding *item = findings_add(&ctx->findings, FINDING_ERROR, code, NULL, "%s%s%s", text, detail ? ": " : "",
+                                            detail ?: "");
+
+        if (item && hint)
+                finding_set_hint(&ctx->findings, item, "%s", hint);
+        return item ? -EBADMSG : -ENOMEM;
+}
+
+static const char hint_absent[] = "systemctl status pkeyd tells more; check, plan, apply, verify, show, explain and "
+                                  "violations --once need no daemon";
+
+int bus_client_complain(struct context *ctx, int r)
+{
+        if (r == -ENOMEM)
+                return r;
+        return complain(ctx, FINDING_DAEMON_FAILED, "the system bus", strerror(-r), NULL);
+}
+
+int bus_client_open(struct context *ctx, sd_bus **ret)
+{
+        int r = sd_bus_open_system(ret);
+
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return complain(ctx, FINDING_DAEMON_ABSENT, "no daemon can be reached, for there is no system bus",
+                                strerror(-r), hint_absent);
+        return 0;
+}
+
+static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
+{
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return complain(ctx, FINDING_DAEMON_ABSENT, "pkeyd does not run, or is not on the system bus", NULL,
+                                hint_absent);
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
+                return complain(ctx, FINDING_HOST_NO_PERMISSION, "pkeyd may not be asked for this", NULL, "run as root");
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
+                return complain(ctx, FINDING_DAEMON_FAILED, "pkeyd or the bus ended before there was an answer", NULL,
+                                "systemctl status pkeyd tells more");
+        if (sd_bus_error_is_set(e))
+                return complain(ctx, FINDING_DAEMON_FAILED, "pkeyd did not answer as it should", e->message ?: e->name, NULL);
+        return bus_client_complain(ctx, r);
+}
+
+int bus_client_send(struct context *ctx, sd_bus *bus, sd_bus_message *call, uint64_t timeout, sd_bus_message **ret)
+{
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = sd_bus_call(bus, call, timeout, &error, ret);
+
+        if (r < 0)
+                r = complain_error(ctx, &error, r);
+        sd_bus_error_free(&error);
+        return r < 0 ? r : 0;
+}
+
+int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64_t timeout, sd_bus_message **ret)
+{
+        _cleanup_message_ sd_bus_message *call = NULL;
+        int r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
+
+        return r < 0 ? bus_client_complain(ctx, r) : bus_client_send(ctx, bus, call, timeout, ret);
+}
+
+/* --- dictionaries ---------------------------------------------------------------------------------------------------- */
+
+static int read_text(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
+{
+        const char *text, *copy;
+        int r = sd_bus_message_read_basic(m, 's', &text);
+
+        if (r < 0)
+                return r;
+        copy = arena_strdup(ctx->arena, text);
+        if (!copy)
+                return -ENOMEM;
+        memcpy((char *) object + f->offset, &copy, sizeof(copy));
+        return 0;
+}
+
+static int read_number(sd_bus_message *m, const char *type, const struct bus_field *f, void *object)
+{
+        union {
+                uint8_t y;
+                uint16_t q;
+                uint32_t u;
+                uint64_t t;
+                int b;
+        } v = {};
+        uint64_t value;
+        int r = sd_bus_message_read_basic(m, *type, &v);
+
+        if (r < 0)
+                return r;
+        value = *type == 'y' ? v.y : *type == 'q' ? v.q : *type == 'u' ? v.u : *type == 'b' ? v.b != 0 : v.t;
+        memcpy((char *) object + f->offset, &value, sizeof(value));
+        return 0;
+}
+
+/* The value of one key, if its type is what it should be. */
+static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
+{
+        const char *type;
+        int r = sd_bus_message_peek_type(m, NULL, &type);
+
+        if (r < 0)
+                return r;
+        if (f->kind == FIELD_TEXT ? strcmp(type, "s") != 0 : strlen(type) != 1 || !strchr("yqutb", *type))
+                return sd_bus_message_skip(m, "v");
+        r = sd_bus_message_enter_container(m, 'v', type);
+        if (r >= 0)
+                r = f->kind == FIELD_TEXT ? read_text(ctx, m, f, object) : read_number(m, type, f, object);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_entry(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
+                      uint64_t *seen)
+{
+        const char *key;
+        size_t i = 0;
+        int r = sd_bus_message_read_basic(m, 's', &key);
+
+        if (r < 0)
+                return r;
+        while (i < n && strcmp(fields[i].bus_key, key) != 0)
+                i++;
+        if (i == n)
+                return sd_bus_message_skip(m, "v");
+        *seen |= UINT64_C(1) << i;
+        return read_value(ctx, m, &fields[i], object);
+}
+
+int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
+                           uint64_t *ret_seen)
+{
+        uint64_t seen = 0;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = read_entry(ctx, m, fields, n, object, &seen);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (ret_seen)
+                *ret_seen = seen;
+        return r < 0 ? bus_client_complain(ctx, r) : 0;
+}
+
+/* --- findings -------------------------------------------------------------------------------------------------------- */
+
+/* A newer daemon may know codes that this program does not. */
+static enum finding_code code_from_string(const char *text)
+{
+        for (int code = 0; code < FINDING_CODE_MAX; code++)
+                if (strcmp(finding_code_to_string((enum finding_code) code), text) == 0)
+                        return (enum finding_code) code;
+        return FINDING_DAEMON_FAILED;
+}
+
+static enum finding_severity severity_from_string(const char *text)
+{
+        return strcmp(text, "note") == 0 ? FINDING_NOTE : strcmp(text, "warning") == 0 ? FINDING_WARNING : FINDING_ERROR;
+}
+
+static int read_finding(struct context *ctx, sd_bus_message *m)
+{
+        const char *file, *severity, *code, *text, *hint, *source_line;
+        struct location where = {};
+        struct finding *item;
+        int r;
+
+        r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint,
+                                &source_line);
+        if (r < 0)
+                return r;
+        where.file = *file ? arena_strdup(ctx->arena, file) : NULL;
+        item = findings_add(&ctx->findings, severity_from_string(severity), code_from_string(code), &where, "%s", text);
+        if (!item)
+                return -ENOMEM;
+        if (*hint)
+                finding_set_hint(&ctx->findings, item, "%s", hint);
+        if (*source_line)
+                item->source_line = arena_strdup(ctx->arena, source_line);
+        return 0;
+}
+
+int bus_client_read_findings(struct context *ctx, sd_bus_message *m)
+{
+        size_t n = 0;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(suusssss)");
+        while (r >= 0 && n++ < MAX_FINDINGS && (r = sd_bus_message_enter_container(m, 'r', "suusssss")) > 0) {
+                r = read_finding(ctx, m);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? bus_client_complain(ctx, r) : 0;
+}

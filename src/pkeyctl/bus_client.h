@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The daemon, as it is reached over the bus (see pkeyd/bus.h, which is not included: the interface is D-Bus).
+ *
+ * What it sends are dictionaries. Each kind has a table of fields here that says how a key is called on the bus and in JSON and
+ * where its value goes; keys that are not in it are passed over, for a newer daemon may say more.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "pkeyctl/context.h"
+
+#define BUS_NAME      "org.pkeyd1"
+#define BUS_PATH      "/org/pkeyd1"
+#define BUS_INTERFACE "org.pkeyd1"
+
+enum bus_field_kind {
+        FIELD_TEXT,   /* const char *, NULL: not there; all others are uint64_t */
+        FIELD_NUMBER,
+        FIELD_BOOL,
+        FIELD_GUID,
+        FIELD_P_KEY,
+        FIELD_TIME,   /* CLOCK_REALTIME, microseconds; 0: never */
+};
+
+struct bus_field {
+        const char *bus_key, *json_key;
+        enum bus_field_kind kind;
+        size_t offset;
+};
+
+/* Properties of the daemon. */
+struct daemon_status {
+        const char *version, *state, *text, *mode, *role, *policy_file;
+        uint64_t reloading, writing, generation, partitions, file_errors;
+        uint64_t ports_managed, ports_right, ports_differ, ports_unreachable;
+        uint64_t last_success, violations_total, violations_since;
+};
+#define DAEMON_STATUS_TEXT 2 /* the place of `text` among its fields */
+extern const struct bus_field daemon_status_fields[];
+extern const size_t n_daemon_status_fields;
+
+/* A record of violations, or (kind) a report that was told. */
+struct seen_violation {
+        const char *kind, *source, *node, *switch_name, *partition, *text;
+        uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
+};
+extern const struct bus_field seen_violation_fields[];
+extern const size_t n_seen_violation_fields;
+
+/* The value of a field in the struct that it is of. */
+uint64_t bus_field_number(const struct bus_field *f, const void *object);
+const char *bus_field_text(const struct bus_field *f, const void *object);
+
+/* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
+
+/* The bus; no daemon is needed yet. *ret owned. */
+int bus_client_open(struct context *ctx, sd_bus **ret);
+/* Calls a method without arguments, or the message that was made. timeout 0: the bus's own; UINT64_MAX: none. */
+int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64_t timeout, sd_bus_message **ret);
+int bus_client_send(struct context *ctx, sd_bus *bus, sd_bus_message *call, uint64_t timeout, sd_bus_message **ret);
+/* A negative errno of sd-bus as a finding. */
+int bus_client_complain(struct context *ctx, int r);
+
+/* a{sv} into an object; ret_seen, if not NULL: bit i if field i was there. */
+int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
+                           uint64_t *ret_seen);
+/* The daemon's findings become those of the context. */
+int bus_client_read_findings(struct context *ctx, sd_bus_message *m);
+
+static inline void bus_unref_p(sd_bus **bus)
+{
+        if (*bus)
+                sd_bus_close(*bus);
+        (void) sd_bus_unref(*bus);
+}
+#define _cleanup_bus_ _cleanup_(bus_unref_p)
+static inline void bus_message_unref_p(sd_bus_message **m)
+{
+        (void) sd_bus_message_unref(*m);
+}
+#define _cleanup_message_ _cleanup_(bus_message_unref_p)

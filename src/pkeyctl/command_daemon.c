@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+
+/* --- status ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_state(const struct daemon_status *s, const char *state)
+{
+        return s->state && strcmp(s->state, state) == 0;
+}
+
+static enum exit_status status_of(const struct daemon_status *s)
+{
+        if (s->ports_differ > 0 || s->file_errors > 0 || !(is_state(s, "right") || is_state(s, "partial")))
+                return EXIT_DIFFERENCE;
+        return s->ports_unreachable > 0 || is_state(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+int command_status(struct context *ctx, const struct arguments *arguments)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        _cleanup_bus_ sd_bus *bus = NULL;
+        struct daemon_status status = {};
+        enum exit_status exit_status;
+        int r;
+
+        (void) arguments;
+        r = bus_client_open(ctx, &bus);
+        if (r == 0)
+                r = bus_client_call(ctx, bus, "Status", 0, &reply);
+        if (r == 0)
+                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &status, NULL);
+        if (r < 0)
+                return r;
+        exit_status = status_of(&status);
+        r = ctx->output->status(ctx, &status, exit_status);
+        return r < 0 ? r : (int) exit_status;
+}
+
+/* --- reload ---------------------------------------------------------------------------------------------------------- */
+
+static enum exit_status status_of_outcome(const char *outcome)
+{
+        if (strcmp(outcome, "carried-out") == 0 || strcmp(outcome, "unchanged") == 0)
+                return EXIT_DONE;
+        if (strcmp(outcome, "partial") == 0 || strcmp(outcome, "waits") == 0)
+                return EXIT_PARTIAL;
+        return EXIT_REFUSED;
+}
+
+int command_reload(struct context *ctx, const struct arguments *arguments)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        _cleanup_bus_ sd_bus *bus = NULL;
+        struct reload_result result = {};
+        enum exit_status exit_status;
+        int r;
+
+        (void) arguments;
+        r = bus_client_open(ctx, &bus);
+        if (r == 0)
+                r = bus_client_call(ctx, bus, "Reload", UINT64_MAX, &reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(reply, "sts", &result.outcome, &result.generation, &result.text);
+        if (r < 0)
+                return bus_client_complain(ctx, r);
+        r = bus_client_read_findings(ctx, reply);
+        if (r < 0)
+                return r;
+        exit_status = status_of_outcome(result.outcome);
+        r = ctx->output->reload(ctx, &result, exit_status);
+        return r < 0 ? r : (int) exit_status;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "opensm/opensm_conf.h"
+#include "opensm/partitions_conf.h"
+#include "opensm/partitions_file.h"
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+#include "shell/file.h"
+#include "shell/secret.h"
+#include "shell/verbs_port.h"
+
+#define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
+#define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
+
+/* A port that does not answer is a diagnosis, not worth waiting for as long as one whose table shall be written. */
+#define PROBE_RETRIES 3
+
+/* --- files of this host ------------------------------------------------------------------------------------------ */
+
+static bool belongs_to_others(const struct stat *st)
+{
+        return (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Who may write the directory may replace the file; in a sticky one only its owner may. */
+static bool is_replaceable(struct context *ctx, const char *path)
+{
+        char *directory = arena_strdup(ctx->arena, path), *slash;
+        struct stat st;
+
+        if (!directory)
+                return false;
+        slash = strrchr(directory, '/');
+        if (!slash)
+                directory = ".";
+        else if (slash == directory)
+                directory[1] = '\0';
+        else
+                *slash = '\0';
+        return stat(directory, &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st);
+}
+
+static struct doctor_file look_at_file(struct context *ctx, const char *path)
+{
+        struct doctor_file f = {.path = path};
+        struct stat st;
+
+        if (strcmp(path, "-") == 0) {
+                f.exists = true;
+                return f;
+        }
+        if (stat(path, &st) < 0)
+                return f;
+        f.exists = true;
+        f.changeable = belongs_to_others(&st) || is_replaceable(ctx, path);
+        return f;
+}
+
+/* "partitions.yaml:14:7: the sentence" of all findings from one severity to another that are about this file (NULL:
+ * any), and not about that (NULL: whatever it is). */
+static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
+                         const char *not_file, struct doctor_lines *ret)
+{
+        const char **items = arena_new_array(ctx->arena, const char *, ctx->findings.n);
+        uint32_t n = 0;
+
+        if (!items)
+                return -ENOMEM;
+        for (size_t i = 0; i < ctx->findings.n; i++) {
+                const struct finding *f = &ctx->findings.items[i];
+                const struct location *w = &f->where;
+
+                if (f->severity < least || f->severity > most || (file && (!w->file || strcmp(w->file, file) != 0)) ||
+                    (not_file && w->file && strcmp(w->file, not_file) == 0))
+                        continue;
+                if (w->file && w->line > 0)
+                        items[n] = arena_printf(ctx->arena, "%s:%u:%u: %s", w->file, w->line, w->column, f->text);
+                else if (w->file)
+                        items[n] = arena_printf(ctx->arena, "%s: %s", w->file, f->text);
+                else
+                        items[n] = f->text;
+                if (!items[n++])
+                        return -ENOMEM;
+        }
+        *ret = (struct doctor_lines){items, n};
+        return 0;
+}
+
+/* What was taken is not told a second time. */
+static int forget_findings(struct context *ctx)
+{
+        bool lost = ctx->findings.out_of_memory;
+
+        findings_done(&ctx->findings);
+        findings_init(&ctx->findings, ctx->arena);
+        return lost ? -ENOMEM : 0;
+}
+
+static int read_files(struct context *ctx, const char *argument, struct doctor_host *host)
+{
+        const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
+        const char *policy = argument ?: ctx->options->policy ?: DEFAULT_POLICY_FILE;
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_OPTIONAL, argument);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        host->settings_file = look_at_file(ctx, settings);
+        host->policy_file = look_at_file(ctx, policy);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, NULL, &host->settings_errors);
+        if (r >= 0)
+                r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, settings, &host->policy_errors);
+        return r < 0 ? r : forget_findings(ctx);
+}
+
+/* Whether the keys can be read; they themselves are forgotten at once. */
+static int look_at_secrets(struct context *ctx, struct doctor_host *host)
+{
+        struct m_keys *m_keys = NULL;
+        uint64_t sm_key = 0;
+        int r;
+
+        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &m_keys);
+        (void) m_keys_free(m_keys);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = secret_read_sm_key(&ctx->settings, &ctx->findings, &sm_key);
+        explicit_bzero(&sm_key, sizeof(sm_key));
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &host->secret_errors);
+        return r < 0 ? r : forget_findings(ctx);
+}
+
+/* Nothing is made there, and nothing locked. */
+static int look_at_state(struct context *ctx, struct doctor_host *host)
+{
+        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT, *policy;
+        uint64_t generation;
+        size_t n;
+        int r;
+
+        host->state_dir = look_at_file(ctx, path);
+        if (!host->state_dir.exists)
+                return 0;
+        r = state_dir_open(path, &ctx->state);
+        if (r >= 0 && access(path, W_OK) < 0)
+                r = -errno;
+        if (r >= 0)
+                r = state_dir_load_indexes(ctx->state, &ctx->memory, &host->state_damaged);
+        if (r >= 0)
+                r = state_dir_load_policy(ctx->state, ctx->arena, &policy, &n, &generation);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 && r != -ENOENT) {
+                host->state_dir.error = arena_strdup(ctx->arena, strerror(-r));
+                return host->state_dir.error ? 0 : -ENOMEM;
+        }
+        return 0;
+}
+
+/* Read as OpenSM would read it. */
+static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
+{
+        struct partitions_conf *conf = NULL;
+        const char *bytes;
+        size_t n;
+        int r;
+
+        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r >= 0) {
+                ret->is_edited = partitions_file_recognise(bytes, n, NULL) == PARTITIONS_FILE_EDITED;
+                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
+        }
+        ret->discarded = conf && conf->discarded;
+        return r;
+}
+
+/* Without a file its defaults hold; one that was named has to be there. */
+static int read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
+{
+        const char *path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF, *bytes;
+        size_t n;
+        int r;
+
+        opensm_conf_default(ret);
+        if (!ctx->options->opensm_config && access(path, F_OK) < 0)
+                return 0;
+        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
+/* OpenSM's own files, where it has them on this host. */
+static int look_at_opensm(struct context *ctx, struct doctor_host *host)
+{
+        struct doctor_opensm *o = &host->opensm;
+        struct opensm_conf conf;
+        const char *path;
+        int r;
+
+        r = read_opensm_conf(ctx, &conf);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        path = r == 0 && conf.partition_config_file ? conf.partition_config_file : DEFAULT_PARTITIONS_CONF;
+        if (r == 0 && access(path, F_OK) == 0) {
+                o->path = path;
+                r = read_partitions_conf(ctx, path, o);
+                if (r < 0 && r != -EBADMSG)
+                        return r;
+        }
+        r = take_findings(ctx, FINDING_WARNING, FINDING_ERROR, NULL, NULL, &o->odd);
+        if (!o->path && o->odd.n > 0)
+                o->path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF;
+        return r < 0 ? r : forget_findings(ctx);
+}
+
+/* --- the fabric -------------------------------------------------------------------------------------------------- */
+
+/* The index of the default partition, which is what the SA hears. */
+static void choose_p_key_index(struct context *ctx)
+{
+        const struct observed_table *t = &ctx->observed->tables[ctx->subnet->self];
+
+        for (unsigned i = 0; t->source == TABLE_READ && i < t->capacity; i++)
+                if (p_key_base(t->entries[i]) == P_KEY_DEFAULT_BASE) {
+                        fabric_set_p_key_index(ctx->fabric, i);
+                        return;
+                }
+}
+
+static int probe(struct context *ctx, struct doctor_facts *facts)
+{
+        struct probe_options options = {.m_keys = ctx->m_keys, .retries = PROBE_RETRIES};
+        struct probe_result *result;
+        struct mad_stage stage;
+        struct probe *p;
+        int r, sa = 0;
+
+        r = fabric_use_gsi(ctx->fabric, false, &sa);
+        if (r < 0)
+                sa = r;
+        options.ask_sa = sa == 0;
+        if (sa < 0)
+                facts->sa_error = arena_strdup(ctx->arena, strerror(-sa));
+        choose_p_key_index(ctx);
+        r = probe_new(ctx->arena, ctx->subnet, &options, &p, &result);
+        if (r < 0)
+                return r;
+        stage = probe_stage(p);
+        r = pipeline_run(ctx, &stage, "asking ports");
+        facts->probe = result;
+        return r;
+}
+
+/* What the policy wants here; what is wrong with it in this fabric becomes a diagnosis. */
+static int resolve(struct context *ctx, struct doctor_facts *facts)
+{
+        struct verification *v;
+        int r, resolved;
+
+        if (!ctx->policy)
+                return 0;
+        resolved = pipeline_resolve(ctx);
+        if (resolved < 0 && resolved != -EBADMSG)
+                return resolved;
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &facts->host.policy_errors);
+        if (r >= 0)
+                r = take_findings(ctx, FINDING_WARNING, FINDING_WARNING, NULL, NULL, &facts->host.policy_warnings);
+        if (r >= 0)
+                r = forget_findings(ctx);
+        if (r < 0 || resolved < 0)
+                return r;
+        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
+        if (r < 0)
+                return r;
+        facts->desired = ctx->desired;
+        facts->verification = v;
+        return 0;
+}
+
+static int look_at_kernel(struct context *ctx, struct doctor_host *host)
+{
+        _cleanup_verbs_host_ struct verbs_host *h = NULL;
+        int r;
+
+        r = verbs_host_new(NULL, NULL, NULL, &h);
+        if (r < 0)
+                return r;
+        r = verbs_host_scan(h);
+        if (r == -ENOMEM)
+                return r;
+        if (r == -EACCES || r == -EPERM)
+                host->verbs_error = "may not open /dev/infiniband/uverbs*";
+        else if (r < 0)
+                host->verbs_error = "there are no RDMA verbs on this host, or no device that libibverbs knows";
+        else if (verbs_host_find(h, ctx->subnet->ports[ctx->subnet->self].guid) == (size_t) -1)
+                host->verbs_error = "libibverbs does not know the port";
+        return 0;
+}
+
+static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
+{
+        int r;
+
+        r = pipeline_look(ctx);
+        if (r < 0)
+                return r;
+        r = probe(ctx, facts);
+        if (r < 0)
+                return r;
+        r = resolve(ctx, facts);
+        if (r < 0)
+                return r;
+        r = look_at_kernel(ctx, &facts->host);
+        if (r < 0)
+                return r;
+        facts->subnet = ctx->subnet;
+        facts->observed = ctx->observed;
+        return 0;
+}
+
+int command_doctor(struct context *ctx, const struct arguments *arguments)
+{
+        struct doctor_facts facts = {.settings = &ctx->settings};
+        struct doctor_result result = {.facts = &facts};
+        enum exit_status status;
+        int r;
+
+        r = read_files(ctx, arguments->n > 0 ? arguments->items[0] : NULL, &facts.host);
+        if (r < 0)
+                return r;
+        r = look_at_secrets(ctx, &facts.host);
+        if (r < 0)
+                return r;
+        r = look_at_state(ctx, &facts.host);
+        if (r < 0)
+                return r;
+        r = look_at_opensm(ctx, &facts.host);
+        if (r < 0)
+                return r;
+        r = look_at_fabric(ctx, &facts);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = doctor_diagnose(ctx->arena, &facts, &result.diagnoses);
+        if (r < 0)
+                return r;
+        if (facts.subnet)
+                status = result.diagnoses.n > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
+        else
+                status = EXIT_REFUSED;
+        r = ctx->output->doctor(ctx, &result, status);
+        return r < 0 ? r : (int) status;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+#include "pkeyctl/progress.h"
+#include "shell/shell.h"
+#include "violations/attribution.h"
+#include "violations/poll.h"
+
+#define DEFAULT_INTERVAL (10 * USEC_PER_SEC)
+#define STEP             (200 * USEC_PER_MSEC)
+
+/* --- what is asked ---------------------------------------------------------------------------------------------------- */
+
+/* The index of the default partition in the port's own table: MADs to QP 1 go out with it. */
+static int choose_p_key(struct context *ctx)
+{
+        const struct observed_table *t;
+        uint32_t self = ctx->subnet->self;
+        int r;
+
+        if (self == SUBNET_NONE)
+                return 0;
+        r = pipeline_survey(ctx, &self, 1);
+        if (r < 0)
+                return r;
+        t = &ctx->observed->tables[self];
+        for (unsigned i = 0; t->source == TABLE_READ && i < t->capacity; i++)
+                if (p_key_base(t->entries[i]) == P_KEY_DEFAULT_BASE) {
+                        fabric_set_p_key_index(ctx->fabric, i);
+                        break;
+                }
+        return 0;
+}
+
+static int prepare(struct context *ctx)
+{
+        int r, sa;
+
+        r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
+        if (r == 0)
+                r = pipeline_discover(ctx);
+        if (r == 0)
+                r = pipeline_resolve(ctx);
+        if (r == 0)
+                r = choose_p_key(ctx);
+        if (r < 0)
+                return r;
+        r = fabric_use_gsi(ctx->fabric, false, &sa);
+        if (r == 0 || r == -ENOMEM)
+                return r;
+        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
+                            "the port cannot be used for performance management: %s", strerror(-r));
+        return -EBADMSG;
+}
+
+/* One look at every counter, into the book. */
+static int look(struct context *ctx, struct violation_poll *poll, struct violations *book)
+{
+        struct mad_stage stage = violation_poll_once(poll);
+        struct violation_sample s;
+        int r;
+
+        r = pipeline_run(ctx, &stage, "reading counters");
+        while (r >= 0 && violation_poll_next_sample(poll, &s))
+                r = violations_see_counter(book, clock_now(), s.port, s.source, s.bits, s.value);
+        return r < 0 ? r : 0;
+}
+
+static void wait_between(const struct context *ctx, usec_t interval)
+{
+        _cleanup_progress_ struct progress progress = progress_begin("waiting", ctx->options->quiet);
+        usec_t began = clock_now(), passed;
+
+        while ((passed = clock_now() - began) < interval) {
+                progress_show(passed / USEC_PER_SEC, interval / USEC_PER_SEC, &progress);
+                (void) usleep((useconds_t) MIN(interval - passed, STEP));
+        }
+}
+
+/* --- what is shown ---------------------------------------------------------------------------------------------------- */
+
+static usec_t to_wall(usec_t when)
+{
+        return when ? clock_wall() - (clock_now() - when) : 0;
+}
+
+/* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". */
+static bool is_of(const char *label, const char *node)
+{
+        size_t n = strlen(node);
+
+        return label && strncmp(label, node, n) == 0 && strchr(" /", label[n]);
+}
+
+static int describe(struct context *ctx, const struct violation_record *record, struct seen_violation *ret)
+{
+        const struct attribution_context known = {
+                .subnet = ctx->subnet, .memberships = ctx->memberships, .now = clock_now(), .observed = ctx->observed,
+        };
+        struct attribution who;
+        int r = attribution_explain_record(ctx->arena, record, &known, &who);
+
+        if (r < 0)
+                return r;
+        *ret = (struct seen_violation) {
+                .source = violation_source_to_string(record->source),
+                .node = who.node, .port_guid = who.port_guid.v, .lid = who.lid.v, .port = who.port,
+                .switch_name = who.switch_name, .partition = who.partition, .p_key = who.p_key.v,
+                .total = record->total, .first = to_wall(record->first), .last = to_wall(record->last),
+                .names_sender = who.names_sender, .saturated = record->saturated, .text = who.text,
+        };
+        return 0;
+}
+
+static int collect(struct context *ctx, struct violations *book, struct violations_result *result)
+{
+        const struct violation_record *records;
+        struct seen_violation *items;
+        uint32_t n;
+        int r;
+
+        records = violations_records(book, &n);
+        items = arena_new_array(ctx->arena, struct seen_violation, n);
+        if (!items)
+                return -ENOMEM;
+        result->items = items;
+        for (uint32_t i = 0; i < n; i++) {
+                struct seen_violation *item = &items[result->n_items];
+
+                if (records[i].total == 0 && !records[i].saturated)
+                        continue;
+                r = describe(ctx, &records[i], item);
+                if (r < 0)
+                        return r;
+                if (!result->node || is_of(item->node, result->node) || is_of(item->switch_name, result->node))
+                        result->n_items++;
+        }
+        result->n_all = result->n_items;
+        return 0;
+}
+
+static void count_polled(const struct violation_poll *poll, struct violations_result *result)
+{
+        struct violation_poll_counters counters;
+
+        violation_poll_get_counters(poll, &counters);
+        result->n_polled = counters.n_ports;
+        result->n_silent = counters.n_silent;
+}
+
+static enum exit_status status_of(const struct violations_result *result)
+{
+        if (result->n_items > 0)
+                return EXIT_DIFFERENCE;
+        return result->n_silent > 0 ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,
+                      struct violations_result *result)
+{
+        const struct violation_poll_config config = { .interval = result->interval, .m_keys = ctx->m_keys };
+        int r;
+
+        violation_poll_set_config(poll, clock_now(), &config);
+        r = violation_poll_set_subnet(poll, clock_now(), ctx->subnet);
+        if (r == 0)
+                r = look(ctx, poll, book);
+        if (r < 0)
+                return r;
+        result->counted_since = clock_wall();
+        count_polled(poll, result);
+        if (ctx->options->verbose > 0)
+                fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", result->n_polled,
+                        (double) result->interval / (double) USEC_PER_SEC);
+        wait_between(ctx, result->interval);
+        r = look(ctx, poll, book);
+        if (r < 0)
+                return r;
+        count_polled(poll, result);
+        return collect(ctx, book, result);
+}
+
+int command_violations_once(struct context *ctx)
+{
+        struct violations_result result = {
+                .node = ctx->options->node, .once = true, .interval = ctx->options->interval ?: DEFAULT_INTERVAL,
+        };
+        const struct violations_config book_config = { .interval = result.interval, .threshold = 1 };
+        const struct violation_poll_config poll_config = { .interval = result.interval };
+        _cleanup_(violation_poll_free_p) struct violation_poll *poll = violation_poll_new(&poll_config);
+        _cleanup_(violations_free_p) struct violations *book = violations_new(&book_config);
+        enum exit_status status;
+        int r;
+
+        r = poll && book ? prepare(ctx) : -ENOMEM;
+        if (r == 0)
+                r = poll_twice(ctx, poll, book, &result);
+        if (r < 0)
+                return r;
+        status = status_of(&result);
+        r = ctx->output->violations(ctx, &result, status);
+        return r < 0 ? r : (int) status;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "pkeyctl/table.h"
+#include "pkeyctl/text.h"
+#include "shell/report.h"
+#include "shell/shell.h"
+
+#define TIME_SIZE 32
+
+/* Local time, as journalctl has it. */
+static const char *format_time(usec_t when, char buffer[static TIME_SIZE])
+{
+        time_t seconds = (time_t) (when / USEC_PER_SEC);
+        struct tm tm;
+
+        if (when == 0 || !localtime_r(&seconds, &tm) || strftime(buffer, TIME_SIZE, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+                (void) snprintf(buffer, TIME_SIZE, "never");
+        return buffer;
+}
+
+/* --- status ---------------------------------------------------------------------------------------------------------- */
+
+/* Nothing where there is only one of it. */
+static const char *describe_role(const struct daemon_status *s)
+{
+        if (!s->role || strcmp(s->role, "follow-sm") != 0)
+                return "";
+        return s->writing ? ", role follow-sm (writing)" : ", role follow-sm (not writing)";
+}
+
+static void print_files(const struct daemon_status *s)
+{
+        if (s->generation == 0)
+                printf("  in force      nothing yet\n");
+        else
+                printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s\n", s->generation,
+                       s->partitions, s->partitions == 1 ? "" : "s", s->mode ?: "?", describe_role(s));
+        printf("  policy        %s", s->policy_file ?: "?");
+        if (s->file_errors > 0)
+                printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",
+                       s->file_errors, s->file_errors == 1 ? "" : "s");
+        putchar('\n');
+}
+
+int text_status(struct context *ctx, const struct daemon_status *s, enum exit_status status)
+{
+        char buffer[TIME_SIZE];
+
+        (void) status;
+        if (text_findings(ctx, false) < 0)
+                return -ENOMEM;
+        if (ctx->options->quiet)
+                return 0;
+        printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
+        printf("  status        %s\n", s->text ?: "");
+        print_files(s);
+        printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
+               s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
+        printf("  last success  %s\n", format_time(s->last_success, buffer));
+        if (s->violations_since == 0)
+                printf("  violations    are not counted\n");
+        else
+                printf("  violations    %" PRIu64 " since %s\n", s->violations_total, format_time(s->violations_since, buffer));
+        return 0;
+}
+
+/* --- reload ---------------------------------------------------------------------------------------------------------- */
+
+static const char *outcome_sentence(const char *outcome)
+{
+        if (strcmp(outcome, "carried-out") == 0)
+                return "carried out: ";
+        if (strcmp(outcome, "unchanged") == 0)
+                return "both files are as they were: ";
+        if (strcmp(outcome, "partial") == 0)
+                return "carried out in part, pkeyd goes on: ";
+        if (strcmp(outcome, "waits") == 0)
+                return "not carried out yet, pkeyd goes on trying: ";
+        return "";
+}
+
+int text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
+{
+        if (text_findings(ctx, false) < 0)
+                return -ENOMEM;
+        if (status == EXIT_REFUSED)
+                fprintf(stderr, "%s\n", r->text);
+        else if (!ctx->options->quiet)
+                printf("%s%s\n", outcome_sentence(r->outcome), r->text);
+        return 0;
+}
+
+/* --- violations ------------------------------------------------------------------------------------------------------ */
+
+static int add_row(struct table *t, const struct seen_violation *v)
+{
+        char first[TIME_SIZE], last[TIME_SIZE], key[16] = "", total[32];
+
+        if (v->p_key)
+                (void) snprintf(key, sizeof(key), "0x%04x", (unsigned) v->p_key);
+        (void) snprintf(total, sizeof(total), "%s%" PRIu64, v->saturated ? ">=" : "", v->total);
+        return table_row(t, NULL, format_time(v->first, first), format_time(v->last, last), v->node ?: "?",
+                         v->switch_name ?: "", v->source ?: "", key, v->partition ?: "", total);
+}
+
+static void say_none(const struct violations_result *r)
+{
+        usec_t since = r->since > r->counted_since ? r->since : r->counted_since;
+        const char *at = r->node ? " at " : "", *node = r->node ?: "";
+        char buffer[TIME_SIZE];
+
+        if (r->once)
+                printf("no violations%s%s within %.0f s, on %u ports\n", at, node,
+                       (double) r->interval / (double) USEC_PER_SEC, r->n_polled);
+        else if (r->counted_since == 0)
+                printf("pkeyd does not count violations\n");
+        else
+                printf("no violations%s%s since %s\n", at, node, format_time(since, buffer));
+}
+
+static void print_sentences(const struct violations_result *r)
+{
+        for (uint32_t i = 0; i < r->n_items; i++)
+                if (r->items[i].text)
+                        printf("%s\n", r->items[i].text);
+}
+
+int text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
+{
+        static const struct table_column columns[] = {
+                { "SINCE", TABLE_LEFT },  { "LAST", TABLE_LEFT },  { "PORT", TABLE_LEFT },      { "SWITCH", TABLE_LEFT },
+                { "SOURCE", TABLE_LEFT }, { "P_KEY", TABLE_LEFT }, { "PARTITION", TABLE_LEFT }, { "COUNT", TABLE_RIGHT },
+        };
+        _cleanup_table_ struct table *t = NULL;
+
+        (void) status;
+        if (text_findings(ctx, false) < 0)
+                return -ENOMEM;
+        if (ctx->options->quiet)
+                return 0;
+        if (r->once && r->n_silent > 0)
+                printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
+        if (r->n_items == 0) {
+                say_none(r);
+                return 0;
+        }
+        if (table_new(columns, ELEMENTS(columns), &t) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < r->n_items; i++)
+                if (add_row(t, &r->items[i]) < 0)
+                        return -ENOMEM;
+        if (table_print(t) < 0)
+                return -ENOMEM;
+        if (r->n_all > r->n_items)
+                printf("and %" PRIu64 " more; --node and --since choose among them\n", r->n_all - r->n_items);
+        if (r->once || ctx->options->verbose > 0)
+                print_sentences(r);
+        return 0;
+}
+
+/* --- watch ----------------------------------------------------------------------------------------------------------- */
+
+/* "state=right generation=2", and behind it the status line if that changed. */
+static void print_changes(const struct watched *r)
+{
+        char buffer[TIME_SIZE];
+        const char *space = "";
+
+        for (size_t i = 0; i < n_daemon_status_fields; i++) {
+                const struct bus_field *f = &daemon_status_fields[i];
+
+                if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT)
+                        continue;
+                if (f->kind == FIELD_TEXT)
+                        printf("%s%s=%s", space, f->json_key, bus_field_text(f, r->status) ?: "");
+                else if (f->kind == FIELD_TIME)
+                        printf("%s%s='%s'", space, f->json_key, format_time(bus_field_number(f, r->status), buffer));
+                else
+                        printf("%s%s=%" PRIu64, space, f->json_key, bus_field_number(f, r->status));
+                space = " ";
+        }
+        if (r->status->text)
+                printf("%s%s", *space ? ": " : "", r->status->text);
+}
+
+int text_watch(struct context *ctx, const struct watched *r)
+{
+        char buffer[TIME_SIZE];
+
+        (void) ctx;
+        printf("%s ", format_time(r->when, buffer));
+        switch (r->kind) {
+        case WATCHED_STATUS:
+        case WATCHED_CHANGE:
+                print_changes(r);
+                break;
+        case WATCHED_RELOAD:
+                printf("reload %s: %s", r->reload->outcome, r->reload->text);
+                break;
+        case WATCHED_VIOLATION:
+                printf("violation: %s", r->violation->text ?: "?");
+                break;
+        case WATCHED_GONE:
+                printf("pkeyd is gone");
+                break;
+        }
+        putchar('\n');
+        return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "pkeyctl/fold.h"
+#include "pkeyctl/text.h"
+#include "shell/report.h"
+
+#define MAX_PLACES 8 /* without -v */
+#define MIN_WIDTH 40
+#define MAX_WIDTH 120
+#define INDENT 8
+#define COLOUR_OFF "\033[0m"
+
+/* Lines longer than that are hard to read, whatever the terminal can hold. */
+static unsigned line_width(void)
+{
+        struct winsize size;
+        const char *columns = getenv("COLUMNS");
+        unsigned long width = 80;
+
+        if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+                width = size.ws_col;
+        else if (columns && *columns >= '1' && *columns <= '9')
+                width = strtoul(columns, NULL, 10);
+        return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
+}
+
+/* A paragraph behind a label, broken at blanks and, for lists, behind commas. */
+static void print_wrapped(const char *label, const char *text, unsigned width)
+{
+        unsigned column = INDENT, gap = 0;
+
+        printf("  %-*s", INDENT - 2, label);
+        while (*text) {
+                unsigned n = (unsigned) strcspn(text, " ,");
+
+                n += text[n] == ',';
+                if (column > INDENT && column + gap + n > width) {
+                        printf("\n%*s", INDENT, "");
+                        column = INDENT;
+                        gap = 0;
+                }
+                printf("%*s%.*s", (int) gap, "", (int) n, text);
+                column += gap + n;
+                text += n;
+                gap = (unsigned) strspn(text, " ");
+                text += gap;
+        }
+        putchar('\n');
+}
+
+/* Nobody says "port 0 of leaf07". */
+static const char *place_label(struct context *ctx, uint32_t port)
+{
+        const struct subnet_port *p = &ctx->subnet->ports[port];
+
+        if (p->role == PORT_ENDPORT && p->number == 0)
+                return output_node(ctx, port);
+        return subnet_port_label(ctx->arena, ctx->subnet, port);
+}
+
+static const char *place_text(struct context *ctx, const struct diagnosis_place *place)
+{
+        const char *label;
+
+        if (place->port == SUBNET_NONE)
+                return place->text;
+        label = place_label(ctx, place->port);
+        if (!label || !*place->text)
+                return label;
+        return arena_printf(ctx->arena, "%s: %s", label, place->text);
+}
+
+static int print_places(struct context *ctx, const struct diagnosis *d, unsigned width)
+{
+        uint32_t shown = ctx->options->verbose > 0 ? d->n_places : MIN(d->n_places, MAX_PLACES);
+        uint32_t more = d->n_more + d->n_places - shown;
+        const char *text;
+
+        if (d->n_ports > 0) {
+                text = fold_ports(ctx->arena, ctx->subnet, d->ports, d->n_ports);
+                if (text)
+                        print_wrapped("where", text, width);
+                return text ? 0 : -ENOMEM;
+        }
+        for (uint32_t i = 0; i < shown; i++) {
+                text = place_text(ctx, &d->places[i]);
+                if (!text)
+                        return -ENOMEM;
+                print_wrapped(i == 0 ? "where" : "", text, width);
+        }
+        if (more > 0)
+                printf("%*sand %u more%s\n", INDENT, "", more, shown < d->n_places ? " (-v shows them)" : "");
+        return 0;
+}
+
+static void print_title(const struct diagnosis *d)
+{
+        static const char *const colours[] = {
+                        [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
+        enum finding_severity severity = diagnosis_severity(d->code);
+        bool colour = report_wants_colour(stdout);
+
+        printf("%s%s%s: %s [%s]\n", colour ? colours[severity] : "", finding_severity_to_string(severity),
+               colour ? COLOUR_OFF : "", d->title, diagnosis_code_to_string(d->code));
+}
+
+static void print_count(const struct doctor_result *r)
+{
+        if (r->diagnoses.n == 0) {
+                printf("nothing found\n");
+                return;
+        }
+        text_count(r->diagnoses.n_errors, "error");
+        printf(", ");
+        text_count(r->diagnoses.n_warnings, "warning");
+        printf(", ");
+        text_count(r->diagnoses.n_notes, "note");
+        putchar('\n');
+}
+
+int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
+{
+        unsigned width = line_width();
+        int error = text_findings(ctx, false);
+
+        if (error < 0 || ctx->options->quiet)
+                return error;
+        for (uint32_t i = 0; i < r->diagnoses.n; i++) {
+                const struct diagnosis *d = &r->diagnoses.items[i];
+
+                print_title(d);
+                error = print_places(ctx, d, width);
+                if (error < 0)
+                        return error;
+                print_wrapped("why", diagnosis_why(d->code), width);
+                print_wrapped("do", diagnosis_advice(d->code), width);
+                putchar('\n');
+        }
+        if (status == EXIT_REFUSED)
+                printf("this host only, for the fabric could not be looked at: ");
+        else
+                printf("%u nodes, %u endports: ", ctx->subnet->n_nodes, ctx->subnet->n_by_port_guid);
+        print_count(r);
+        return 0;
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every diagnosis of the doctor is made by the program, provoked by a unit test, and explained in pkeyctl(1)."""
+
+import re
+
+from lint import finish, problem, read
+
+DEFINITION = "src/doctor/diagnosis-codes.def"
+
+text = read(DEFINITION)
+codes = re.findall(r'^X\((\w+), "([a-z0-9.-]+)", (\w+),', text, re.M)
+sources = "\n".join(read("src/doctor/diagnose_%s.c" % part) for part in ("host", "names", "protection", "tables"))
+tests, manual = read("tests/unit/check_doctor.c"), read("man/pkeyctl.1")
+if len(codes) != len(re.findall(r"^X\(", text, re.M)):
+    problem(DEFINITION, "has a line that is not X(NAME, \"code\", SEVERITY, why, advice)")
+for name, code, severity in codes:
+    if severity not in ("ERROR", "WARNING", "NOTE"):
+        problem(DEFINITION, "%s: '%s' is no severity" % (code, severity))
+    if not re.search(r"\bDIAGNOSIS_%s\b" % name, sources):
+        problem(DEFINITION, "nothing diagnoses DIAGNOSIS_%s" % name)
+    if not re.search(r"\bDIAGNOSIS_%s\b" % name, tests):
+        problem(DEFINITION, "no unit test names DIAGNOSIS_%s" % name)
+    if not re.search(r"^\.It Cm %s$" % re.escape(code), manual, re.M):
+        problem("man/pkeyctl.1", "does not explain %s" % code)
+for code in re.findall(r"^\.It Cm ([a-z0-9-]+\.[a-z0-9-]+)$", manual, re.M):
+    if code not in {c for _, c, _ in codes}:
+        problem("man/pkeyctl.1", "explains %s, which is no diagnosis" % code)
+if len({code for _, code, _ in codes}) != len(codes):
+    problem(DEFINITION, "has a code twice")
+finish("%d diagnoses" % len(codes))

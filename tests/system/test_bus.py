@@ -1,0 +1,651 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The daemon on a private bus: every method, property and signal with busctl, who may what, no bus, a bus that comes back."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from harness import (PATIENCE, SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level,
+                     wait_for)
+from oracle import Policy
+
+SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
+PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
+              "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
+              "PortsRight": "u", "PortsDiffer": "u",
+              "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t", "ViolationsSince": "t"}
+# As strict as a system bus is: what no policy allows is refused.
+CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Introspectable"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Properties"/>
+  </policy>
+  <policy user="root">
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
+  </policy>
+  %s
+</busconfig>
+"""
+OPEN_POLICY = """<policy context="default"><allow own="org.pkeyd1"/><allow send_destination="org.pkeyd1"/></policy>"""
+
+
+class Bus:
+    """A bus of our own in the fabric's directory."""
+
+    def __init__(self, fabric, policy=None):
+        self.fabric, self.process = fabric, None
+        self.address = "unix:path=" + fabric.path("bus")
+        os.chmod(fabric.dir, 0o755)  # others may come as far as the socket
+        shipped = "<include>%s</include>" % os.path.join(SOURCE, "systemd", "org.pkeyd1.conf")
+        self.config = fabric.write("bus.conf", CONFIG % (fabric.path("bus"), policy or shipped))
+        os.chmod(self.config, 0o644)
+        self.start()
+
+    def start(self):
+        if os.path.exists(self.fabric.path("bus")):
+            os.unlink(self.fabric.path("bus"))
+        self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
+                                        stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
+        self.fabric.children.append(self.process)
+        wait_for(lambda: os.path.exists(self.fabric.path("bus")), "dbus-daemon to listen: " +
+                 read_file(self.fabric.path("bus.err")))
+
+    def stop(self):
+        end(self.process)
+
+    def environment(self):
+        return {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
+
+    def busctl(self, *arguments, user=None):
+        """One run of libsystemd's own client."""
+        as_user = ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
+        r = subprocess.run([*as_user, "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        return r
+
+    def call(self, member, *arguments, **how):
+        r = self.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member,
+                        *arguments, **how)
+        check_equal(r.returncode, 0, "busctl call %s: %s" % (member, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def start_call(self, member):
+        return subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "--timeout=%d" % PATIENCE, "call",
+                                 "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member], text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def property(self, name, **how):
+        r = self.busctl("--json=short", "get-property", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", name, **how)
+        check_equal(r.returncode, 0, "get-property %s: %s" % (name, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def wait_name(self):
+        wait_for(lambda: "org.pkeyd1" in self.busctl("list", "--acquired", "--no-legend").stdout, "pkeyd to come on the bus")
+
+    def monitor(self):
+        """A file in which everything that pkeyd sends comes, one JSON object per line."""
+        path = self.fabric.path("monitor-%d.json" % len(self.fabric.children))
+        child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
+                                 stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))
+        self.fabric.children.append(child)
+        wait_for(lambda: "Monitoring" in read_file(path + ".err"), "busctl monitor")
+        return path
+
+
+def signals(path, member):
+    found = []
+    for line in read_file(path).splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue  # half a line so far
+        if message.get("type") == "signal" and message.get("member") == member:
+            found.append(message["payload"]["data"])
+    return found
+
+
+def require():
+    for tool in ("dbus-daemon", "busctl", "setpriv"):
+        if not shutil.which(tool):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+    if os.geteuid() != 0:
+        raise Skip("a bus policy for root needs root")
+
+
+def policy_one():
+    return Policy().add("one", 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"})
+
+
+def policy_two():
+    return policy_one().add("two", 0x0011, {"ALL_CAS": "full"})
+
+
+def fabric_of():
+    require()
+    return Fabric(two_level(2, 2, 4))
+
+
+def start(fabric, bus, policy=None, settings=SETTINGS, **more):
+    fabric.settings(settings)
+    path = fabric.write("partitions.yaml", (policy or policy_one()).yaml())
+    daemon = Daemon(fabric, path, environment=bus.environment() if bus else None, **more)
+    if bus and more.get("wait", True):
+        bus.wait_name()
+    return daemon
+
+
+def stop(daemon):
+    check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
+
+
+def break_policy(fabric):
+    """Gives the line of the mistake."""
+    text = policy_one().yaml().replace("node[0005-0008]\": limited", "node[0005-0008]\": ful")
+    fabric.write("partitions.yaml", text)
+    return text[:text.index("[0005")].count("\n") + 1
+
+
+def plain(status):
+    return {key: value["data"] for key, value in status.items()}
+
+
+def test_introspection():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1")
+        members = {line.split()[0].lstrip("."): line.split()[1:3] for line in r.stdout.splitlines()}
+        wanted = {name: ["property", signature] for name, signature in PROPERTIES.items()}
+        wanted.update(Status=["method", "-"], Reload=["method", "-"], Violations=["method", "ts"],
+                      Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
+        check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
+        check("org.pkeyd1" in bus.busctl("tree", "org.pkeyd1").stdout.replace("/", "."), "the object is not in the tree")
+        stop(daemon)
+
+
+def test_status_and_properties():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        status = bus.call("Status")[0]
+        check_equal({key: value["type"] for key, value in status.items()}, PROPERTIES, "types of Status")
+        status = plain(status)
+        for name in PROPERTIES:
+            check_equal(bus.property(name), status[name], "property %s beside Status" % name)
+        n = len(fabric.tables())
+        check_equal([status[k] for k in ("Generation", "Mode", "Role", "Writing", "State", "Partitions",
+                                             "FileErrors", "Reloading")],
+                    [1, "enforce", "always", True, "right", 2, 0, False], "status")
+        check(status["PortsManaged"] >= n and status["PortsRight"] == status["PortsManaged"], "ports:", status)
+        check(status["LastSuccess"] > 1e15, "LastSuccess is no time of day:", status["LastSuccess"])
+        check_equal(status["StatusText"], daemon.status(), "StatusText, and what systemd was told")
+        check_equal(status["PolicyFile"], fabric.path("partitions.yaml"), "PolicyFile")
+        # everybody may read
+        check_equal(plain(bus.call("Status", user="nobody")[0]), status, "Status for nobody")
+        check_equal(bus.property("Generation", user="nobody"), 1, "a property for nobody")
+        check_equal(bus.call("Violations", "ts", "0", "", user="nobody")[1:], [0, []], "violations for nobody")
+        stop(daemon)
+
+
+def test_reload():
+    """It answers when the reload has ended, and the signals say the same to everybody."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        monitor = bus.monitor()
+        fabric.write("partitions.yaml", policy_two().yaml())
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation, findings], ["carried-out", 2, []], "Reload")
+        check("verified" in text, "text:", text)
+        for guid, port in fabric.tables().items():
+            if port.type == "ca":
+                check(0x8011 in port.keys(), "not written when Reload answered:", port, port.keys())
+        wait_for(lambda: signals(monitor, "ReloadEnded"), "the signal ReloadEnded")
+        check_equal(signals(monitor, "ReloadEnded"), [["carried-out", 2, text]], "ReloadEnded")
+
+        def told():
+            seen = {}
+            for interface, changed, invalidated in signals(monitor, "PropertiesChanged"):
+                check_equal([interface, invalidated], ["org.pkeyd1", []], "PropertiesChanged")
+                seen.update(plain(changed))
+            return seen.get("Generation") == 2 and seen.get("Partitions") == 3 and seen.get("Reloading") is False and seen
+        check_equal(wait_for(told, "PropertiesChanged")["State"] if "State" in told() else "right", "right", "state")
+
+        check_equal(bus.call("Reload")[:2], ["unchanged", 2], "Reload of the same files")
+        # a warning comes with it
+        fabric.write("partitions.yaml", policy_two().add("three", 0x12, {"nobody99": "full"}).yaml())
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation], ["carried-out", 3], "Reload with a warning")
+        check(any(f[3] == "warning" and f[4] == "selector.no-match" and "nobody99" in f[5] for f in findings), findings)
+        # SIGHUP is told, too
+        fabric.write("partitions.yaml", policy_one().yaml())
+        daemon.reload()
+        wait_for(lambda: [s[:2] for s in signals(monitor, "ReloadEnded")][-1:] == [["carried-out", 4]], "ReloadEnded of SIGHUP")
+        stop(daemon)
+
+
+def test_refused_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        monitor = bus.monitor()
+        line = break_policy(fabric)
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation, text], ["refused", 1, "1 error; generation 1 stays in force"], "Reload")
+        check_equal([findings[0][0], findings[0][1], findings[0][3]], [fabric.path("partitions.yaml"), line, "error"], "finding")
+        check("ful" in findings[0][7] and "full" in findings[0][6], "source line and hint:", findings[0])
+        check_equal(bus.property("FileErrors"), 1, "FileErrors")
+        wait_for(lambda: signals(monitor, "ReloadEnded"), "the signal ReloadEnded")
+        # what only the fabric refuses: tables would overflow
+        overflow = policy_one()
+        for i in range(70):
+            overflow.add("p%d" % i, 0x100 + i, {"ALL_CAS": "full"})
+        fabric.write("partitions.yaml", overflow.yaml())
+        outcome, generation, text, findings = bus.call("Reload")
+        check_equal([outcome, generation], ["refused", 1], "Reload that the fabric refuses: %s" % findings)
+        check(len(findings) > 0, "no findings")
+        fabric.write("partitions.yaml", policy_one().yaml())
+        check_equal(bus.call("Reload")[:2], ["unchanged", 1], "Reload of what is in force")
+        check_equal(bus.property("FileErrors"), 0, "FileErrors")
+        stop(daemon)
+
+
+def test_reload_waits_for_the_apply():
+    """Its answer comes behind the last write, however long that takes; two at once both get theirs."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus, settings="sweep_interval: 1h\ntimeout: 200ms\nwindow: 1\n")
+        fabric.lose("node0003", 60)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        calls = [bus.start_call("Reload") for _ in range(3)]
+        for call in calls:
+            out, err = call.communicate(timeout=PATIENCE)
+            check_equal(call.returncode, 0, "busctl: " + err)
+            outcome, generation, text, _ = json.loads(out)["data"]
+            check(outcome in ("carried-out", "partial", "unchanged") and generation == 2, "Reload:", out)
+            check_equal(bus.property("Generation"), 2, "Generation when Reload has answered")
+        stop(daemon)
+
+
+def test_reload_while_there_is_no_fabric():
+    """Without a subnet manager the files are taken, and carried out when there is one."""
+    require()
+    with Fabric(two_level(2, 2, 4), opensm=False) as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        check_equal([bus.property("State"), bus.property("Generation")], ["waiting", 0], "state without an SM")
+        check_equal(pkeyctl(fabric, bus, "status").status, 2, "pkeyctl status")
+        check_equal(bus.call("Reload")[:2], ["waits", 0], "Reload of the same files")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = pkeyctl(fabric, bus, "reload").expect(3)
+        check("not carried out yet" in r.out, r)
+        # somebody who does not want an answer
+        check_equal(bus.busctl("--expect-reply=no", "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload").returncode, 0,
+                    "a call without an answer")
+        fabric.start_opensm()
+        wait_for(lambda: bus.property("State") == "right" and bus.property("Partitions") == 3, "the policy to be carried out")
+        check(bus.property("LastSuccess") > 0 and not bus.property("Reloading"), "status", bus.call("Status"))
+        stop(daemon)
+
+
+def test_too_many_callers():
+    """While a reload cannot end, for pkeyctl holds the lock, callers are taken up to a bound; reading goes on."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        holder = open(fabric.path("state/lock"), "r+")
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        calls = [bus.start_call("Reload") for _ in range(20)]
+        wait_for(lambda: sum(c.poll() is not None for c in calls) == 4, "the surplus to be refused")
+        refused = [call for call in calls if call.poll() is not None]
+        for call in refused:
+            err = call.communicate()[1]
+            check("16 callers wait for a reload already" in err, "another error:", err)
+        check_equal(bus.property("Reloading"), True, "Reloading")
+        check_equal(plain(bus.call("Status")[0])["Generation"], 1, "Generation while it waits")
+        holder.close()
+        for call in calls:
+            if call not in refused:
+                out, err = call.communicate(timeout=PATIENCE)
+                check_equal(json.loads(out)["data"][:2] if out else err, ["carried-out", 2], "the answer of one that waited")
+        stop(daemon)
+
+
+def test_only_root_may_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload", user="nobody")
+        check(r.returncode != 0 and "denied" in r.stderr.lower(), "nobody reloads:", r)
+        stop(daemon)
+        check("generation 2" not in daemon.text(), "it was reloaded:", daemon.text())
+
+
+def test_only_root_may_reload_whatever_the_bus_says():
+    """A bus without the policy file, one that allows all: the daemon asks who it is."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric, policy=OPEN_POLICY)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload", user="nobody")
+        check(r.returncode != 0 and "denied" in r.stderr.lower(), "nobody reloads:", r)
+        check_equal(bus.property("Generation", user="nobody"), 1, "Generation")
+        check_equal(bus.call("Reload")[:2], ["carried-out", 2], "Reload by root")
+        stop(daemon)
+
+
+def test_name_is_refused():
+    """A bus that does not let it have the name."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric, policy="<!-- nothing -->")
+        daemon = start(fabric, bus, wait=False)
+        daemon.wait_ready(1)
+        daemon.wait_text("not on the system bus")
+        stop(daemon)
+
+
+def test_no_bus():
+    with fabric_of() as fabric:
+        fabric.settings(SETTINGS)
+        path = fabric.write("partitions.yaml", policy_one().yaml())
+        daemon = Daemon(fabric, path, environment={"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=" + fabric.path("bus")})
+        daemon.wait_text("not on the system bus")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        daemon.reload()
+        check("generation 2" in daemon.text(), "the reload without a bus:", daemon.text())
+        bus = Bus(fabric)
+        bus.wait_name()
+        daemon.wait_text("on the system bus as org.pkeyd1")
+        check_equal(daemon.text().count("not on the system bus"), 1, "how often it said so")
+        check_equal(bus.property("Generation"), 2, "Generation")
+        stop(daemon)
+
+
+def test_bus_comes_back():
+    """Its end, in the middle of a reload, does not matter to the reload; the next one is found."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        call = bus.start_call("Reload")
+        daemon.wait_text("generation 2 is in force")
+        bus.stop()
+        call.communicate(timeout=PATIENCE)
+        daemon.wait_text("not on the system bus")
+        bus.start()
+        bus.wait_name()
+        check_equal(bus.property("Generation"), 2, "Generation")
+        check_equal(bus.call("Reload")[0], "unchanged", "Reload on the new bus")
+        stop(daemon)
+
+
+# --- pkeyctl ------------------------------------------------------------------------------------------------------------
+
+
+def pkeyctl(fabric, bus, *arguments, **how):
+    return fabric.pkeyctl(*arguments, **bus.environment(), **how)
+
+
+def test_pkeyctl_status():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        status = plain(bus.call("Status")[0])
+        r = pkeyctl(fabric, bus, "status").expect(0)
+        check("generation 1, 2 partitions, mode enforce" in r.out and daemon.status() in r.out, r)
+        check("%d managed: %d right, 0 differ, 0 unreachable" % (status["PortsManaged"], status["PortsRight"]) in r.out, r)
+        j = pkeyctl(fabric, bus, "status", "--json").expect(0).json()
+        check_equal([j[k] for k in ("schema", "ok", "command", "findings", "generation", "mode", "state", "ports_managed",
+                                    "ports_right", "file_errors", "reloading", "text", "violations_total")],
+                    [1, True, "status", [], 1, "enforce", "right", status["PortsManaged"], status["PortsRight"], 0, False,
+                     status["StatusText"], 0], "status --json")
+        check(j["last_success"].endswith("Z") and j["last_success"].startswith("20"), "last_success:", j["last_success"])
+        check_equal(pkeyctl(fabric, bus, "status", "-q").expect(0).out, "", "status -q")
+        break_policy(fabric)
+        daemon.reload()
+        r = pkeyctl(fabric, bus, "status").expect(2)
+        check("refused" in r.out and "1 error" in r.out, r)
+        fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.settings("mode: audit\n" + SETTINGS)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        port = fabric.tables()[fabric.topology.port_guid("node0003")]
+        fabric.set_p_key(port, i1=0x8123)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        wait_for(lambda: bus.property("PortsDiffer") == 1, "the port that differs")
+        r = pkeyctl(fabric, bus, "status").expect(2)
+        check("mode audit" in r.out and " 1 differ" in r.out, r)
+        stop(daemon)
+
+
+def test_pkeyctl_reload():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        r = pkeyctl(fabric, bus, "reload").expect(0)
+        check("carried out: generation 2" in r.out and "verified" in r.out, r)
+        for port in fabric.tables().values():
+            check(port.type != "ca" or 0x8011 in port.keys(), "not written when pkeyctl reload ended:", port)
+        r = pkeyctl(fabric, bus, "reload").expect(0)
+        check("as they were" in r.out, r)
+
+        line = break_policy(fabric)
+        r = pkeyctl(fabric, bus, "reload").expect(1)
+        place = "%s:%d:" % (fabric.path("partitions.yaml"), line)
+        check(place in r.err and "did you mean 'full'" in r.err and "^" in r.err, r)
+        check(r.err.rstrip().endswith("1 error; generation 2 stays in force"), r)
+        # as pkeyctl check shows it
+        shown = fabric.pkeyctl("check", fabric.path("partitions.yaml")).expect(1).err
+        check_equal(r.err.splitlines()[:-1], shown.splitlines()[:-1], "findings of reload and of check")
+        j = pkeyctl(fabric, bus, "reload", "--json").expect(1).json()
+        check_equal([j["ok"], j["outcome"], j["generation"], j["findings"][0]["line"], j["findings"][0]["severity"]],
+                    [False, "refused", 2, line, "error"], "reload --json")
+
+        # a port that does not answer: in part
+        fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.lose("node0003", 100, attribute=0)
+        r = pkeyctl(fabric, bus, "reload", seconds=90).expect(3)
+        check("in part" in r.out, r)
+        r = pkeyctl(fabric, bus, "status").expect(2, 3)
+        check("partial" in r.out, r)
+        stop(daemon)
+
+
+def test_pkeyctl_without_a_daemon():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        nowhere = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=" + fabric.path("nowhere")}
+        for command in ("status", "reload", "watch", "violations"):
+            for environment in (nowhere, bus.environment()):
+                r = fabric.pkeyctl(command, **environment).expect(1)
+                check("systemctl status pkeyd" in r.err and "need no daemon" in r.err, r)
+                j = fabric.pkeyctl(command, "--json", **environment).expect(1).json()
+                check_equal([j["ok"], j["findings"][0]["code"]], [False, "daemon.absent"], command + " --json")
+
+
+def test_pkeyctl_and_a_daemon_that_dies():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        fabric.write("partitions.yaml", policy_two().yaml())
+        with open(fabric.path("state/lock"), "r+") as holder:
+            fcntl.flock(holder, fcntl.LOCK_EX)
+            child = fabric.start(fabric.pkeyctl_arguments("reload", "--json"), "reload.out", **bus.environment())
+            wait_for(lambda: bus.property("Reloading"), "the reload to begin")
+            daemon.process.kill()
+            check_equal(child.wait(timeout=PATIENCE), 1, "exit status of pkeyctl reload")
+        check_equal(json.loads(read_file(fabric.path("reload.out")))["findings"][0]["code"], "daemon.failed", "finding")
+
+
+def test_pkeyctl_as_nobody():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        # its own copy, for nobody may not look into the build directory
+        copy = fabric.path("pkeyctl")
+        shutil.copy(program("pkeyctl"), copy)
+        os.chmod(copy, 0o755)
+
+        def run(command):
+            environment = dict(fabric.environment(), **bus.environment())
+            return subprocess.run(["setpriv", "--reuid", "nobody", "--regid", "65534", "--clear-groups", copy, command, "--json"],
+                                  env=environment, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  timeout=PATIENCE)
+        r = run("status")
+        check_equal([r.returncode, json.loads(r.stdout)["generation"]], [0, 1], "status as nobody: " + r.stderr)
+        r = run("reload")
+        check_equal([r.returncode, json.loads(r.stdout)["findings"][0]["code"]], [1, "host.no-permission"], "reload as nobody")
+        stop(daemon)
+
+
+def test_pkeyctl_watch():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        watches = [fabric.start(fabric.pkeyctl_arguments("watch", *more), log, **bus.environment())
+                   for more, log in (((), "watch.out"), (("--json",), "watch.json"))]
+        text, lines = (lambda: read_file(fabric.path("watch.out"))), (lambda: read_file(fabric.path("watch.json")))
+        wait_for(lambda: "generation=1" in text() and '"status"' in lines(), "the first line")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        daemon.reload()
+        wait_for(lambda: "reload carried-out: generation 2" in text() and '"carried-out"' in lines(), "the reload's end")
+        check("generation=2" in text(), "the change is not shown:", text())
+        stop(daemon)
+        wait_for(lambda: "pkeyd is gone" in text() and '"gone"' in lines(), "pkeyd to be gone")
+        daemon = start(fabric, bus, policy_two())
+        wait_for(lambda: "pkeyd is gone" not in text().splitlines()[-1], "pkeyd to be back")
+        for watch in watches:
+            watch.send_signal(signal.SIGINT)
+            check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch after ^C")
+        events = [json.loads(line) for line in lines().splitlines()]
+        check_equal(set(e["schema"] for e in events), {1}, "schema")
+        check_equal(events[0]["event"], "status", "the first event")
+        check_equal(events[0]["status"]["generation"], 1, "generation in the first event")
+        check_equal([e["reload"]["generation"] for e in events if e["event"] == "reload"], [2], "reloads")
+        check(any(e["event"] == "change" and e["status"].get("generation") == 2 for e in events), "no change:", events)
+
+        # a bus that goes away ends it
+        watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch2.json", **bus.environment())
+        wait_for(lambda: read_file(fabric.path("watch2.json")), "the first line")
+        bus.stop()
+        check_equal(watch.wait(timeout=PATIENCE), 1, "exit status of watch without a bus")
+        check_equal(json.loads(read_file(fabric.path("watch2.json")).splitlines()[-1])["findings"][0]["code"], "daemon.failed",
+                    "the last line")
+        stop(daemon)
+
+
+def test_pkeyctl_violations():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        for options in ((), ("--since", "10m"), ("--since", "2026-01-31T08:00", "--node", "node0001")):
+            r = pkeyctl(fabric, bus, "violations", *options).expect(0)
+            check("violations" in r.out, r)
+            j = pkeyctl(fabric, bus, "violations", "--json", *options).expect(0).json()
+            check_equal([j["ok"], j["violations"], j["records"]], [True, [], 0], "violations --json")
+        for options in (("--since", "soon"), ("--since", "10x"), ("--interval", "0s"), ("--once", "--since", "1h"),
+                        ("--interval", "5s")):
+            check_equal(pkeyctl(fabric, bus, "violations", "--json", *options).expect(1).json()["findings"][0]["code"], "usage",
+                        str(options))
+        check_equal(fabric.pkeyctl("status", "--once", "--json").expect(1).json()["findings"][0]["code"], "usage", "status --once")
+        stop(daemon)
+
+
+def test_violations():
+    """A counter that moves: the journal, the signal, the method, the property, watch and the list say the same number."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus, settings=SETTINGS + "violations: {interval: 1s}\n")
+        monitor = bus.monitor()
+        watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch.json", **bus.environment())
+        r = pkeyctl(fabric, bus, "violations").expect(0)
+        check(r.out.startswith("no violations since 20"), r)
+
+        # what is there at the first look is no violation; so it is moved until it is seen to move
+        seen = [0]
+
+        def move():
+            seen[0] += 1
+            fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=%d' % seen[0])
+            return signals(monitor, "Violation")
+        wait_for(move, "the signal Violation")
+
+        def still():
+            """Journal, signals and property have the same sum; the book may be ahead of what was told."""
+            told = [plain(s[0]) for s in signals(monitor, "Violation") if plain(s[0])["Kind"] in ("first", "more")]
+            total = bus.property("ViolationsTotal")
+            return sum(t["Count"] for t in told) == total == told[-1]["Total"] and told
+        told = wait_for(still, "all that was counted to be told")
+        check(told[0]["Kind"] == "first" and told[0]["Node"].startswith("node0002"), told[0])
+        check_equal([told[0]["Source"], told[0]["Port"]], ["port_rcv_constraint_errors", 1], "the signal")
+        check(told[0]["Text"] in daemon.text(), "the journal does not say what the signal says:", told[0]["Text"])
+
+        since, n, records = bus.call("Violations", "ts", "0", "")
+        record = plain(records[0])
+        check_equal([n, record["Total"], record["Node"]], [1, told[-1]["Total"], told[0]["Node"]], "Violations")
+        check_equal(bus.property("ViolationsSince"), since, "ViolationsSince")
+        for node, wanted in (("node0002", 1), ("node0003", 0), ("node000", 0)):
+            check_equal(bus.call("Violations", "ts", "0", node)[1], wanted, "Violations of " + node)
+        check_equal(bus.call("Violations", "ts", str(record["Last"] + 10**9), "")[1:], [0, []], "Violations after the last")
+
+        r = pkeyctl(fabric, bus, "violations", "-v").expect(2)
+        check("node0002" in r.out and "port_rcv_constraint_errors" in r.out, r)
+        j = pkeyctl(fabric, bus, "violations", "--json", "--node", "node0002", "--since", "1h").expect(2).json()
+        check_equal([[v["node"], v["total"], v["source"]] for v in j["violations"]],
+                    [[record["Node"], record["Total"], record["Source"]]], "violations --json")
+        check_equal(pkeyctl(fabric, bus, "violations", "--json", "--node", "node0003").expect(0).json()["violations"], [],
+                    "violations at node0003")
+        check("%d since" % record["Total"] in pkeyctl(fabric, bus, "status").expect(0).out, "status does not have the number")
+        events = [json.loads(line) for line in read_file(fabric.path("watch.json")).splitlines()]
+        check_equal([e["violation"]["count"] for e in events if e["event"] == "violation" and
+                     e["violation"]["kind"] in ("first", "more")], [t["Count"] for t in told], "counts that watch shows")
+        watch.send_signal(signal.SIGTERM)
+        check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch")
+        stop(daemon)
+
+
+def test_violations_once():
+    """Without a daemon: what moved between the two looks, and nothing else."""
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_one().yaml())
+        fabric.apply(path).expect(0)
+        # there before the first look: no violation
+        fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=7')
+        r = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path).expect(0)
+        check("no violations within 1 s" in r.out, r)
+        j = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path, "--json").expect(0).json()
+        check_equal([j["ok"], j["violations"], j["ports_silent"]], [True, [], 0], "violations --once --json")
+        child = fabric.start(fabric.pkeyctl_arguments("violations", "--once", "--interval", "5s", "--policy", path, "--json",
+                                                       "-v"), "once.json")
+        wait_for(lambda: "looked at the counters" in read_file(fabric.path("once.json")), "the first look")
+        fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=12')
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + read_file(fabric.path("once.json")))
+        j = json.loads(read_file(fabric.path("once.json")).splitlines()[-1])
+        check_equal([[v["node"].split()[0], v["source"], v["total"]] for v in j["violations"]],
+                    [["node0002", "port_rcv_constraint_errors", 5]], "violations --once")
+        check("node0002" in j["violations"][0]["text"], "text:", j["violations"][0])
+
+
+if __name__ == "__main__":
+    main()
