@@ -123,7 +123,7 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
-        if (judge && p->surveyed)
+        if (judge && p->kind == PASS_FULL) /* one moment of the whole fabric */
                 head_compare(d, p->generation, v);
         say_look(&d->journal, p->generation ? p->generation : d->generation, ret,
                  p->generation && !head_may_write(d, p->generation));
