@@ -28,6 +28,7 @@ struct monitor {
         sd_event_source *timer;               /* reports that are due */
         sd_event_source *local;               /* counters of this host's kernel */
         usec_t since;
+        uint64_t total;                       /* as the metrics know it, or will within a second */
 
         /* Borrowed while they are in force; NULL: there is none. */
         const struct picture *picture;
@@ -66,11 +67,19 @@ static void arm(struct monitor *m)
                                                                                              : SD_EVENT_ONESHOT);
 }
 
+static uint64_t total_of(const struct monitor *m)
+{
+        uint64_t total = 0;
+
+        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
+                total += violations_total(m->book, s);
+        return total;
+}
+
 static void say_reports(struct monitor *m)
 {
         struct attribution_context context;
         struct violation_report report;
-
         bool any = false;
 
         monitor_context(m, &context);
@@ -80,6 +89,9 @@ static void say_reports(struct monitor *m)
         }
         if (any)
                 metrics_file_write(m->d->metrics);
+        else if (total_of(m) != m->total)
+                metrics_file_write_soon(m->d->metrics); /* not every violation is a line of its own */
+        m->total = total_of(m);
         arm(m);
 }
 
@@ -438,12 +450,7 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
 
 static uint64_t list_total(void *userdata)
 {
-        struct monitor *m = userdata;
-        uint64_t total = 0;
-
-        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
-                total += violations_total(m->book, s);
-        return total;
+        return total_of(userdata);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
