@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 
-from harness import (PATIENCE, SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level,
-                     wait_for)
+from harness import PATIENCE, Daemon, Fabric, check, check_equal, end, main, program, read_file, two_level, wait_for
 from oracle import Policy
+from private_bus import Bus, require, signals
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
