@@ -302,7 +302,8 @@ static void configure(struct monitor *m)
         struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
-                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE,
+                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE &&
+                                   head_may_write(m->d, m->generation),
                 .m_keys = m->generation->m_keys,
         };
 
