@@ -45,6 +45,11 @@ struct monitor {
         struct notices_sa sa;                 /* as the port last said; its sm_key is ours */
 };
 
+static bool clears_saturated(const struct settings *s)
+{
+        return s->violations_clear_saturated && s->mode == MODE_ENFORCE;
+}
+
 /* What is known now. Borrowed until monitor_look or monitor_forget. */
 static void monitor_context(const struct monitor *m, struct attribution_context *ret)
 {
@@ -55,6 +60,7 @@ static void monitor_context(const struct monitor *m, struct attribution_context 
                 .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
+                .clears_saturated = m->generation && clears_saturated(m->generation->settings),
         };
 }
 

@@ -333,6 +333,10 @@ static uint64_t maximum_of(const struct violation_record *r)
 /* How to clear it: with the very words to type where the port is known. */
 static void add_clearing(struct scene *s, struct words *w)
 {
+        if (s->c->clears_saturated) {
+                words_add(w, " (pkeyd does it now)");
+                return;
+        }
         words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
         if (s->counted != SUBNET_NONE && s->c->subnet->ports[s->counted].lid.v != 0)
                 words_add(w, " %u %u", s->c->subnet->ports[s->counted].lid.v, s->record->port.number);

@@ -698,6 +698,9 @@ START_TEST(test_record)
                                  "true; by hand: perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key "
                                  "that its switch port leaf07/12 does not let in; node0042 was taken out of tenant-a (0x0101) 3 "
                                  "minutes ago by generation 42; it is a limited member of default and lustre");
+        c.clears_saturated = true;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, "no more are seen until it is cleared (pkeyd does it now); it counts");
 }
 END_TEST
 
