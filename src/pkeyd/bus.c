@@ -381,7 +381,8 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         if (r < 0)
                 return r;
         if (n == 0 && is_nobody(b->daemon, a, node))
-                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "no host, switch or port of the fabric is called '%s'", node);
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
+                                         "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = append_violations(reply, b->daemon->violations.since, items, n, all);

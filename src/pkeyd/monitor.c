@@ -407,11 +407,18 @@ static int compare_last(const void *pa, const void *pb)
         return (a->last < b->last) - (a->last > b->last);
 }
 
-/* The records that counted something since then, the latest first. */
+/* It counted something in this time, or it stands at its maximum and nobody knows since when. What only stood there, and was
+ * cleared, tells of nothing any more. */
+static bool is_chosen(const struct violation_record *r, usec_t now, usec_t age)
+{
+        return r->total == 0 ? r->saturated : now - MIN(now, r->last) <= age;
+}
+
+/* The records that tell of something since then, the latest first. */
 static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
                           uint32_t *ret_n)
 {
-        usec_t age = clock_wall() - MIN(since, clock_wall()), now = clock_now();
+        usec_t wall = clock_wall(), age = wall - MIN(since, wall), now = clock_now();
         const struct violation_record *records, **chosen;
         uint32_t n, kept = 0;
 
@@ -420,7 +427,7 @@ static int choose_records(struct monitor *m, struct arena *a, usec_t since, cons
         if (!chosen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)
-                if (now - MIN(now, records[i].last) <= age)
+                if (is_chosen(&records[i], now, age))
                         chosen[kept++] = &records[i];
         if (kept > 0)
                 qsort(chosen, kept, sizeof(*chosen), compare_last);

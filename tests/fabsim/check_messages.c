@@ -36,10 +36,10 @@
 #define STRAY          0x0666 /* a base that no policy here has */
 
 /* ck_assert notes each place that is passed, which takes longer than the test where that is a hundred thousand times. */
-#define MUST_SAY(condition, ...)                                                                                              \
-        do {                                                                                                                  \
-                if (!(condition))                                                                                             \
-                        ck_abort_msg(__VA_ARGS__);                                                                            \
+#define MUST_SAY(condition, ...)                                                                                       \
+        do {                                                                                                           \
+                if (!(condition))                                                                                      \
+                        ck_abort_msg(__VA_ARGS__);                                                                     \
         } while (0)
 #define MUST(condition) MUST_SAY(condition, "not true: %s", #condition)
 
@@ -472,7 +472,8 @@ static void judge_headline(struct world *w, const struct message *m, const struc
 {
         uint64_t n = m->report.count;
         const char *more = m->report.kind == VIOLATION_MORE ? " more" : "", *from = label(w, c->from), *to = label(w, c->to);
-        const char *count = arena_printf(w->arena, "%s%s packet%s", grouped(w, n), more, n == 1 ? "" : "s"), *head = "?", *tail = "?";
+        const char *count = arena_printf(w->arena, "%s%s packet%s", grouped(w, n), more, n == 1 ? "" : "s");
+        const char *head = "?", *tail = "?";
         unsigned k = partition_of(c->key);
         const char *key = arena_printf(w->arena, "to %s with P_Key 0x%04x", to, c->key);
 

@@ -494,8 +494,10 @@ def test_violations():
         record = plain(records[0])
         check_equal([n, record["Total"], record["Node"]], [1, told[-1]["Total"], told[0]["Node"]], "Violations")
         check_equal(bus.property("ViolationsSince"), since, "ViolationsSince")
-        for node, wanted in (("node0002", 1), ("node0003", 0), ("node000", 0)):
+        for node, wanted in (("node0002", 1), ("node0003", 0)):
             check_equal(bus.call("Violations", "ts", "0", node)[1], wanted, "Violations of " + node)
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Violations", "ts", "0", "node000")
+        check(r.returncode != 0 and "is called 'node000'" in r.stderr, "Violations of a name that nobody has:", r)
         check_equal(bus.call("Violations", "ts", str(record["Last"] + 10**9), "")[1:], [0, []], "Violations after the last")
 
         r = pkeyctl(fabric, bus, "violations", "-v").expect(2)
@@ -523,6 +525,8 @@ def test_violations_once():
         fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=7')
         r = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path).expect(0)
         check("no violations within 1 s" in r.out, r)
+        r = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path, "--node", "node000").expect(1)
+        check("is called 'node000'" in r.err, r)
         j = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path, "--json").expect(0).json()
         check_equal([j["ok"], j["violations"], j["ports_silent"]], [True, [], 0], "violations --once --json")
         child = fabric.start(fabric.pkeyctl_arguments("violations", "--once", "--interval", "5s", "--policy", path, "--json",

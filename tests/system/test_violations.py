@@ -153,6 +153,9 @@ def test_one_number():
         r = fabric.pkeyctl("violations", "--node", "node9999", **bus.environment()).expect(1)
         check("called 'node9999'" in r.err, r)
         fabric.pkeyctl("violations", "--node", "node0001", **bus.environment()).expect(0)
+        # nor is what has not come yet everything
+        fabric.pkeyctl("violations", "--since", "2099-01-01", **bus.environment()).expect(1)
+        check_equal(bus.call("Violations", "ts", str(2 ** 62), "")[2], [], "records since the far future")
         fabric.pkeyctl("violations", "--node", "node0005", **bus.environment()).expect(2)
         stop(daemon)
 
@@ -210,6 +213,25 @@ def test_clear_saturated():
         n = len(violations(daemon))
         time.sleep(5)
         check_equal(len(violations(daemon)), n, "lines after the counter was cleared:\n" + daemon.text())
+        check(all("perfquery" not in v for v in violations(daemon)), "told to clear what is cleared:", daemon.text())
+        stop(daemon)
+
+
+def test_cleared_before_anything_was_counted():
+    """A counter that stood at its maximum tells so; when it is cleared there is nothing left to show."""
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        bus = Bus(fabric)
+        leaf, port = leaf_port("node0003")
+        move(fabric, leaf, port, "PortRcvConstraintErrors", 255)
+        fabric.settings(SETTINGS % "")
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", policy().yaml()), environment=bus.environment())
+        wait_for(lambda: violations(daemon), "the counter at its maximum to be told")
+        shown = fabric.pkeyctl("violations", **bus.environment()).expect(2)
+        check(re.search(r"node0003 mlx5_0/1 .* maximum$", shown.out, re.M), shown)
+        move(fabric, leaf, port, "PortRcvConstraintErrors", 0)
+        wait_for(lambda: not in_pkeyctl(fabric, bus), "pkeyctl violations to show nothing")
+        check_equal(bus.property("ViolationsTotal"), 0, "violations")
         stop(daemon)
 
 
