@@ -1070,8 +1070,15 @@ START_TEST(cleared)
         ck_assert_uint_eq(c->n, 265);
         ck_assert_uint_eq(c->told, 265);
         send_packets(w, 260, BOTH_A, NONE_A, 0x8000 | STRAY);
+        /* full again before anybody looks again */
+        while (port->rcv_constraint_errors > 0)
+                run(w, 100 * USEC_PER_MSEC);
+        for (unsigned i = 0; i < 260; i++)
+                (void) send_packet(w, BOTH_A, NONE_A, 0x8000 | STRAY);
         settle(w);
-        ck_assert_uint_eq(c->n_saturated, 2);
+        ck_assert_uint_eq(c->n, 265 + 2 * 255);
+        ck_assert_uint_eq(c->told, c->n);
+        ck_assert_uint_eq(c->n_saturated, 3);
         ck_assert_uint_eq(port->rcv_constraint_errors, 0);
         world_done(w);
 }
