@@ -23,6 +23,7 @@ SYSTEM_TESTS = \
 SYSTEM_MODULES = \
 	tests/system/harness.py \
 	tests/system/netfile.py \
+	tests/system/private_bus.py \
 	tests/system/madtrace.py \
 	tests/system/oracle.py
 
