@@ -113,7 +113,9 @@ def build_pkeyd(build):
         run([os.path.join(TOP, "configure"), "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var", "--enable-werror",
              "--with-systemdsystemunitdir=/usr/lib/systemd/system", "--with-systemdcatalogdir=/usr/lib/systemd/catalog"],
             log, cwd=folder)
-    run(["make", "-j2", "all", "tests/kernel/verbs_ports"], log, cwd=folder)
+    # one after the other: all of it runs a make of its own, and both would build the same libraries
+    run(["make", "-j2", "all"], log, cwd=folder)
+    run(["make", "-j2", "tests/kernel/verbs_ports"], log, cwd=folder)
     shutil.copy(os.path.join(folder, "tests/kernel/verbs_ports"), os.path.join(build, "share"))
     shutil.rmtree(root, ignore_errors=True)
     run(["make", "install", "DESTDIR=" + root], log, cwd=folder)
