@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every MESSAGE_ID of the journal has an entry in the catalog, and the catalog has no other."""
+"""Every MESSAGE_ID of the journal has an entry in the catalog, and the catalog has no other; the manual has all of them."""
 
 import re
 
 from lint import finish, numbered_lines, problem, x_macros
 
-EVENTS, CATALOG = "src/pkeyd/events.def", "systemd/pkeyd.catalog"
+EVENTS, CATALOG, MANUAL = "src/pkeyd/events.def", "systemd/pkeyd.catalog", "man/pkeyd.8"
 
 events = {}
 for line, (name, message_id, *_) in x_macros(EVENTS):
@@ -20,7 +20,10 @@ for line, text in numbered_lines(CATALOG):
     match = re.match(r"-- ([0-9a-f]+)", text)
     if match:
         entries.setdefault(match.group(1), line)
+manual = "".join(text for _, text in numbered_lines(MANUAL))
 for message_id, (name, where) in events.items():
+    if message_id not in manual:
+        problem(where, "%s (%s) is not in %s" % (name, message_id, MANUAL))
     if message_id not in entries:
         problem(where, "%s (%s) has no entry in %s" % (name, message_id, CATALOG))
 for message_id, line in entries.items():
