@@ -249,18 +249,21 @@ static void tell_sa(struct monitor *m)
                 fabric_wake_sides(m->d->fabric);
 }
 
-/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done. */
+/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done.
+ * Who had the Reports before us may be gone by the next picture. */
 static void attach(struct monitor *m)
 {
         int r, sa = 0;
 
-        if (m->attached || !m->d->fabric)
+        if ((m->attached && m->listening) || !m->d->fabric)
                 return;
         r = fabric_use_gsi(m->d->fabric, true, &sa);
         if (r < 0 || sa < 0)
                 say_no_gsi(m->d, r, sa, &m->said_sa_error);
+        else
+                m->said_sa_error = 0;
         m->listening = r == 0 && sa == 0;
-        if (r == 0)
+        if (r == 0 && !m->attached)
                 r = fabric_set_sides(m->d->fabric, m->sides, N_SIDES);
         m->attached = r == 0;
         tell_sa(m);

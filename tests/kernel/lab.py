@@ -100,6 +100,7 @@ def build_tools(build):
     log = os.path.join(build, "tools.log")
     flags = ["-std=gnu17", "-Wall", "-Wextra", "-O1", "-I", HERE]
     for name, source, libraries in (("bridge", "bridge.c", []), ("p_keys", "p_keys.c", ["-libverbs"]),
+                                    ("listener", "listener.c", ["-libumad"]),
                                     ("setpkey", "../system/setpkey.c", ["-libmad", "-libumad"])):
         run(["gcc", *flags, "-o", os.path.join(build, "share", name), os.path.join(HERE, source), *libraries], log)
 
@@ -321,7 +322,7 @@ def tail(path, n):
 def main():
     parser = argparse.ArgumentParser(description="pkeyd on a real kernel, in a virtual machine")
     parser.add_argument("--build", default=os.path.join(TOP, "build-kernel"))
-    parser.add_argument("--timeout", type=int, default=300)
+    parser.add_argument("--timeout", type=int, default=480)
     parser.add_argument("--missing", action="store_true")
     parser.add_argument("scenario", nargs="*")
     options = parser.parse_args()
