@@ -9,6 +9,7 @@
 #define BATCH          256 /* received frames for one turn */
 #define TIMER_ACCURACY USEC_PER_MSEC
 #define SIDE_IN_FLIGHT 8   /* MADs of all side stages together */
+#define SIDE_PACE      (10 * USEC_PER_MSEC) /* to wake up for each MAD that is due costs more than the MAD */
 
 struct pump {
         struct mad_port *port;
@@ -144,7 +145,7 @@ static usec_t sides_due(const struct pump *p)
                 return USEC_INFINITY;
         for (size_t i = 0; i < p->n_sides; i++)
                 due = MIN(due, p->sides[i].due(p->sides[i].state));
-        return due;
+        return due > USEC_INFINITY - SIDE_PACE ? USEC_INFINITY : (due + SIDE_PACE - 1) / SIDE_PACE * SIDE_PACE;
 }
 
 /* Setting a timer costs more than a MAD; in the normal case, where all is answered, deadlines only move away. So it is

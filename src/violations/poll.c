@@ -14,6 +14,7 @@
 /* What is late by less is made up for; the rest makes the round longer. */
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
+#define LATE_MIN      (100 * USEC_PER_MSEC) /* who sends may collect what is due for a moment */
 #define GSI_QP        1
 #define FIRST_MULTICAST_LID 0xc000
 
@@ -127,7 +128,7 @@ static void go_on_at(struct violation_poll *p, usec_t when, uint32_t position)
 /* What was missed for good moves all that follows. */
 static void forget_what_is_late(struct violation_poll *p, usec_t now)
 {
-        usec_t late = MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX);
+        usec_t late = MAX(MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX), LATE_MIN);
 
         if (now > turn_at(p) && now - turn_at(p) > late)
                 go_on_at(p, now, p->position);
