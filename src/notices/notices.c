@@ -70,6 +70,25 @@ struct notices {
         unsigned first, n_queued;
 };
 
+const char *notices_state_to_string(enum notices_state s)
+{
+        switch (s) {
+        case NOTICES_OFF:
+                return "off";
+        case NOTICES_SUBSCRIBING:
+                return "subscribing";
+        case NOTICES_SUBSCRIBED:
+                return "subscribed";
+        case NOTICES_REFUSED:
+                return "refused";
+        case NOTICES_UNANSWERED:
+                return "unanswered";
+        case NOTICES_N_STATES:
+                break;
+        }
+        return NULL;
+}
+
 struct notices *notices_new(void)
 {
         struct notices *n = calloc(1, sizeof(*n));

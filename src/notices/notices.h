@@ -50,7 +50,11 @@ enum notices_state {
         NOTICES_SUBSCRIBED,  /* the SA took all of it */
         NOTICES_REFUSED,     /* it answered with a status; tried again later */
         NOTICES_UNANSWERED,  /* nobody answered; tried again later */
+        NOTICES_N_STATES,
 };
+
+/* "off", "subscribing", ...; a static string: metrics, the bus. */
+const char *notices_state_to_string(enum notices_state s);
 
 struct notices_status {
         enum notices_state state;

@@ -487,6 +487,15 @@ static uint64_t list_total(void *userdata)
         return total;
 }
 
+static const char *list_notices(void *userdata)
+{
+        const struct monitor *m = userdata;
+        struct notices_status s;
+
+        notices_get_status(m->notices, &s);
+        return notices_state_to_string(s.state);
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 int monitor_new(struct daemon *d, struct monitor **ret)
@@ -515,7 +524,7 @@ int monitor_new(struct daemon *d, struct monitor **ret)
         (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
         make_sides(m);
         d->violations = (struct violation_list) {
-                .userdata = m, .records = list_records, .total = list_total, .since = clock_wall(),
+                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = clock_wall(),
         };
         metrics_file_set_monitor(d->metrics, m->book, m->notices, m->poll);
         *ret = m;

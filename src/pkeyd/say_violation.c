@@ -169,6 +169,7 @@ void say_notices(struct daemon *d, const struct notices_status *status, bool has
                 break;
         case NOTICES_OFF:
         case NOTICES_SUBSCRIBING:
+        case NOTICES_N_STATES:
                 break;
         }
 }

@@ -359,6 +359,7 @@ def files_of(kind):
 def service():
     unit = "/usr/lib/systemd/system/pkeyd.service"
     check(read(unit) and read(unit) == read(LAB + "/tree" + unit), "the unit is not the shipped one")
+    no_drop_in()
     check(property_of_unit("DropInPaths") == "", "the unit has drop-ins")
     began = start_service()
     check(property_of_unit("ActiveState") == "active", "pkeyd is not active")
@@ -509,21 +510,24 @@ REFUSED = ("PKEYD_NODE", "PKEYD_PORT_GUID", "PKEYD_LID", "PKEYD_PORT", "PKEYD_SW
 def start_counting():
     """The service with OpenSM's sa_key as a credential, up to its second look at all counters."""
     must("systemctl", "stop", "pkeyd")
-    if os.path.exists(METRICS):
-        os.unlink(METRICS)
     os.makedirs(os.path.dirname(METRICS), exist_ok=True)
-    write(SA_KEY, "0x1\n")
-    write(DROP_IN, "[Service]\nLoadCredential=sa_key:%s\n" % SA_KEY)
-    must("systemctl", "daemon-reload")
+    if not os.path.exists(DROP_IN):
+        write(SA_KEY, "0x1\n")
+        write(DROP_IN, "[Service]\nLoadCredential=sa_key:%s\n" % SA_KEY)
+        must("systemctl", "daemon-reload")
     began = start_service(settings=COUNTING)
-    time.sleep(3)
+    time.sleep(2.5)
     return began
 
 
-def stop_counting():
-    must("systemctl", "stop", "pkeyd")
-    os.unlink(DROP_IN)
-    must("systemctl", "daemon-reload")
+def no_drop_in():
+    if os.path.exists(DROP_IN):
+        os.unlink(DROP_IN)
+        must("systemctl", "daemon-reload")
+
+
+def notices():
+    return json.loads(must("pkeyctl", "status", "--json"))["notices"]
 
 
 def move(node, port, counter, value):
@@ -559,7 +563,7 @@ def violation():
         status, said = run("perfquery", "-C", "lab0", "-t", "200", str(lid("lab1")), "1")
         check(status != 0 and "not carried" in read(bridge_log("lab0")), "perfquery with index 0:", said)
     finally:
-        stop_counting()
+        must("systemctl", "stop", "pkeyd")
         set_keys("lab0", {0: 0xFFFF, 1: 0x8010, 9: 0})
 
 
@@ -611,23 +615,21 @@ def answers(tid=None):
 
 def report():
     """An adapter's trap 257: OpenSM makes a Report of it for who subscribed with its sa_key, and pkeyd an entry and an answer."""
-    try:
-        moment = start_counting()
-        wait_entry("NOTICES_SUBSCRIBED", moment)
-        check(not entries("NOTICES_ABSENT", moment), "it says, too:", entries("NOTICES_ABSENT", moment))
-        said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
-        check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
-        n, moment = len(answers()), time.monotonic()
-        lids = [lid(d) for d in DEVICES]
-        fabric.receive("lab0", 0, lids[1], trap_257(0x11, lids[1], lids[2], lids[1], 0x8011))
-        entry = wait_entry("VIOLATION_NOTICE", moment)
-        check(all(w in entry["MESSAGE"] for w in ("lab1", "lab2", "0x8011", "tenant")), "says", entry["MESSAGE"])
-        check("lab2" in entry["PKEYD_NODE"] and entry["PKEYD_LID"] == str(lids[2]), "names", entry)
-        check(entry["PKEYD_PKEY"] == "0x8011" and entry["PKEYD_SOURCE"] == "trap_257", "fields of", entry)
-        wait_for("the answer to OpenSM's Report", 5, lambda: answers()[n:] == [lids[0]])
-        by_hand(lids)
-    finally:
-        stop_counting()
+    moment = start_counting()
+    wait_entry("NOTICES_SUBSCRIBED", moment)
+    check(not entries("NOTICES_ABSENT", moment), "it says, too:", entries("NOTICES_ABSENT", moment))
+    check(notices() == "subscribed", "pkeyctl status")
+    said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
+    check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
+    n, moment = len(answers()), time.monotonic()
+    lids = [lid(d) for d in DEVICES]
+    fabric.receive("lab0", 0, lids[1], trap_257(0x11, lids[1], lids[2], lids[1], 0x8011))
+    entry = wait_entry("VIOLATION_NOTICE", moment)
+    check(all(w in entry["MESSAGE"] for w in ("lab1", "lab2", "0x8011", "tenant")), "says", entry["MESSAGE"])
+    check("lab2" in entry["PKEYD_NODE"] and entry["PKEYD_LID"] == str(lids[2]), "names", entry)
+    check(entry["PKEYD_PKEY"] == "0x8011" and entry["PKEYD_SOURCE"] == "trap_257", "fields of", entry)
+    wait_for("the answer to OpenSM's Report", 5, lambda: answers()[n:] == [lids[0]])
+    by_hand(lids)
 
 
 def by_hand(lids):
@@ -657,6 +659,7 @@ def report_taken():
         check("lab2" in wait_entry("VIOLATION", moment)["PKEYD_NODE"], "names", entries("VIOLATION", moment))
         check(not entries("NOTICES_SUBSCRIBED", moment), "subscribed to what it cannot hear")
         check(len(entries("NOTICES_ABSENT", moment)) == 1, "said again and again")
+        check(notices() == "off", "pkeyctl status")
         other.stdin.close()
         check(other.wait(10) == 0, "the other program failed")
         must("systemctl", "reload", "pkeyd")
@@ -664,7 +667,6 @@ def report_taken():
     finally:
         other.kill()
         other.wait()
-        stop_counting()
 
 
 # --- the SA, and who asks it for a path -------------------------------------------------------------------------------
@@ -678,31 +680,36 @@ MAY_NOT = [("lab0", "lab1", 0x8011), ("lab0", "lab2", 0x8011)]
 
 def has_path(source, target, key):
     """As rdma_cm asks before it connects."""
-    status, said = run("saquery", "-C", "lab0", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)), "--pkey",
-                       "0x%04x" % key)
-    return "0x%04x" % key in said.lower() and "dlid" in said.lower()
+    said = must("saquery", "-C", "lab0", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)), "--pkey", "0x%04x" % key)
+    return re.search(r"(?i)\bpkey\.+0x%04x\b" % key, said) is not None
 
 
-def paths():
-    return {p for p in MAY_TALK + MAY_NOT if has_path(*p)}
+def check_paths(when, wanted):
+    found = {path for path in MAY_TALK + MAY_NOT if has_path(*path)}
+    check(found == set(wanted), "%s the SA has paths for" % when, sorted(found))
 
 
 def path_records():
+    """For what the SA has a path: beside pkeyd's own writing for none of the P_Keys that OpenSM's file does not give; with the
+    policy as OpenSM's file for all of them, and for no others."""
+    default = {path for path in MAY_TALK if path[2] == 0xFFFF}
     start_service(PATHS, PATHS_KEYS)
-    say("direct: %s" % sorted(paths()))
+    check_paths("without a file of OpenSM", default)
     fabric.sweep()
-    say("direct, after a sweep: %s" % sorted(paths()))
-    in_force(PATHS_KEYS)
+    check_paths("after a heavy sweep", default)
     fabric.kill_opensm()
     fabric.start_opensm()
-    in_force(PATHS_KEYS, 40)
-    say("direct, after a restart: %s" % sorted(paths()))
-    conf = must("pkeyctl", "export", "opensm")
-    write(PARTITIONS, conf)
-    fabric.sweep()
-    in_force(PATHS_KEYS)
-    say("mirror: %s" % sorted(paths()))
-    in_force(PATHS_KEYS)
+    wait_for("every table of the fabric as the policy says", 40, lambda: holds(PATHS_KEYS) and verify()[0] == 0)
+    check_paths("after a restart of OpenSM", default)
+    moment = time.monotonic()
+    try:
+        write(PARTITIONS, must("pkeyctl", "export", "opensm"))
+        fabric.sweep()
+        check_paths("with the policy as OpenSM's file", MAY_TALK)
+        check(verify()[0] == 0 and not entries("DRIFT_FOUND", moment), "OpenSM wrote something else")
+    finally:
+        os.unlink(PARTITIONS)
+        fabric.sweep()
 
 
 # --- (b) -----------------------------------------------------------------------------------------------------------

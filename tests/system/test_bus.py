@@ -15,7 +15,8 @@ from oracle import Policy
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
               "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u", "PortsRight": "u", "PortsDiffer": "u",
-              "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t", "ViolationsSince": "t"}
+              "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t", "ViolationsSince": "t",
+              "Notices": "s"}
 # As strict as a system bus is: what no policy allows is refused.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
