@@ -585,8 +585,8 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 i = ap->ready[ap->ready_first];
                 ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
                 ap->n_ready--;
-                if (ap->aborted && ap->tasks[i].rounds == 0) {
-                        task_end(ap, i, APPLY_FAILED, APPLY_ABORTED);
+                if (ap->aborted && (ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)) {
+                        task_end(ap, i, APPLY_FAILED, ap->tasks[i].rounds == 0 ? APPLY_ABORTED : reason_of_set(&ap->tasks[i]));
                         advance(ap);
                         continue;
                 }

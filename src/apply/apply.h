@@ -72,8 +72,8 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
               const struct apply_options *options, struct apply **ret);
 struct mad_stage apply_stage(struct apply *ap);
 
-/* No new write begins; those that were begun are brought to their end (the write in flight is awaited), touched blocks
- * are still read back. */
+/* No SubnSet is sent any more, not even one again that got no answer; those in flight are awaited, what became of them is
+ * read, and touched blocks are read back. */
 void apply_abort(struct apply *ap);
 
 /* How write w of phase p ended. Valid once the stage is done. */

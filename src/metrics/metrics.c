@@ -281,6 +281,8 @@ static void add_daemon(struct text *t, const struct metrics *m)
         text_add(t, "%s{version=\"%s\"} 1\n", info, m->version);
         moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
         one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd only looks and never writes (mode: audit).", m->audit);
+        one(t, "pkeyd_standing_by", GAUGE, "1 if the master SM is not on this host, so that nothing is written from it (role: "
+            "follow-sm).", m->stands_by);
         one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
             m->generation);
         one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",

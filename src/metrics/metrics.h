@@ -44,6 +44,7 @@ struct metrics {
         uint64_t generation;         /* in force; 0: none */
         uint64_t n_policy_errors;    /* of what was last loaded; 0: it was accepted */
         bool audit;
+        bool stands_by;              /* the other one of two head nodes writes */
 
         bool looked;                 /* the following four are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable;

@@ -16,6 +16,8 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
         FIELD(daemon_status, "Generation", "generation", FIELD_NUMBER, generation),
         FIELD(daemon_status, "Partitions", "partitions", FIELD_NUMBER, partitions),
+        FIELD(daemon_status, "Role", "role", FIELD_TEXT, role),
+        FIELD(daemon_status, "Writing", "writing", FIELD_BOOL, writing),
         FIELD(daemon_status, "Mode", "mode", FIELD_TEXT, mode),
         FIELD(daemon_status, "PolicyFile", "policy_file", FIELD_TEXT, policy_file),
         FIELD(daemon_status, "FileErrors", "file_errors", FIELD_NUMBER, file_errors),

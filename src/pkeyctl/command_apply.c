@@ -6,6 +6,7 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "watch/role.h"
 
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
@@ -196,6 +197,27 @@ static int prepare(struct context *ctx, const struct arguments *arguments, struc
         return pipeline_unreachable(ctx, &result->unreachable, &result->n_unreachable);
 }
 
+/* It is the admin's hand that writes, so this is no reason to refuse. */
+static void warn_standby(struct context *ctx)
+{
+        struct role_view view = { .sm_lid = ctx->subnet->sm_lid };
+        struct guid guids[ROLE_MAX_PORTS];
+        struct finding *item;
+
+        if (ctx->settings.role != ROLE_FOLLOW_SM || ctx->subnet->self == SUBNET_NONE)
+                return;
+        role_view_add_known(&view, ctx->subnet, &ctx->subnet->ports[ctx->subnet->self].guid, 1);
+        role_view_add_known(&view, ctx->subnet, guids, local_port_guids(guids, ROLE_MAX_PORTS));
+        if (role_sm_is_here(&view))
+                return;
+        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STANDS_BY, NULL,
+                            "the master SM is at LID %u, not on this host, whose pkeyd would not write now (role: "
+                            "follow-sm)", (unsigned) ctx->subnet->sm_lid.v);
+        if (item)
+                finding_set_hint(&ctx->findings, item, "the pkeyd of the other head node puts its own policy in force again; "
+                                 "apply there, or change the policy on both");
+}
+
 static int propose_and_write(struct context *ctx, struct run *run, struct apply_result *result)
 {
         int r;
@@ -224,6 +246,7 @@ int command_apply(struct context *ctx, const struct arguments *arguments)
         r = prepare(ctx, arguments, &run, &plan);
         if (r < 0)
                 return r;
+        warn_standby(ctx);
         r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
         if (r < 0)
                 return r;

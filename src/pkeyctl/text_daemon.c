@@ -23,13 +23,21 @@ static const char *format_time(usec_t when, char buffer[static TIME_SIZE])
 
 /* --- status ---------------------------------------------------------------------------------------------------------- */
 
+/* Nothing where there is only one of it. */
+static const char *describe_role(const struct daemon_status *s)
+{
+        if (!s->role || strcmp(s->role, "follow-sm") != 0)
+                return "";
+        return s->writing ? ", role follow-sm (writing)" : ", role follow-sm (not writing)";
+}
+
 static void print_files(const struct daemon_status *s)
 {
         if (s->generation == 0)
                 printf("  in force      nothing yet\n");
         else
-                printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s\n", s->generation,
-                       s->partitions, s->partitions == 1 ? "" : "s", s->mode ?: "?");
+                printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s\n", s->generation,
+                       s->partitions, s->partitions == 1 ? "" : "s", s->mode ?: "?", describe_role(s));
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
                 printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",

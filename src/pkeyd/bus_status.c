@@ -49,6 +49,8 @@ static void fill(struct bus_status *s, const struct daemon *d, const char *polic
                 .version = PACKAGE_VERSION,
                 .state = state_of(d),
                 .mode = !g ? "" : g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                .role = !g ? "" : g->settings->role == ROLE_FOLLOW_SM ? "follow-sm" : "always",
+                .writing = g && g->settings->mode == MODE_ENFORCE && head_may_write(d, g),
                 .policy_file = policy_file,
                 .reloading = d->reload_pending,
                 .generation = g ? g->number : 0,

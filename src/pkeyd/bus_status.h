@@ -15,6 +15,8 @@
         X(Reloading, "b", reloading)                                                                                   \
         X(Generation, "t", generation)                                                                                 \
         X(Partitions, "u", partitions)                                                                                 \
+        X(Role, "s", role)                                                                                             \
+        X(Writing, "b", writing)                                                                                       \
         X(Mode, "s", mode)                                                                                             \
         X(PolicyFile, "s", policy_file)                                                                                \
         X(FileErrors, "u", file_errors)                                                                                \
@@ -29,8 +31,8 @@
 
 /* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *policy_file, *notices;
-        int reloading;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices;
+        int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable;
         char text_buffer[sizeof(((struct daemon *) NULL)->status)]; /* what `text` points to */

@@ -336,6 +336,14 @@ void daemon_look_soon(struct daemon *d)
         arm(d);
 }
 
+void daemon_sm_changed(struct daemon *d)
+{
+        head_doubt(d);
+        if (d->pass && head_follows(d))
+                pass_end_apply(d->pass);
+        daemon_look_soon(d);
+}
+
 /* --- generations ------------------------------------------------------------------------------------------------ */
 
 struct generation *daemon_wanted(struct daemon *d)
@@ -366,9 +374,10 @@ void daemon_accept(struct daemon *d)
         monitor_look(d->monitor, d->generation, d->picture);
         journal_event(&d->journal, EVENT_GENERATION,
                       &(struct journal_about) { .generation = d->generation->number },
-                      "generation %" PRIu64 " is in force: %u partition%s, mode %s", d->generation->number,
+                      "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", d->generation->number,
                       d->generation->policy->n_partitions, d->generation->policy->n_partitions == 1 ? "" : "s",
-                      d->generation->settings->mode == MODE_AUDIT ? "audit" : "enforce");
+                      d->generation->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                      d->generation->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
         if (d->generation->settings->mode == MODE_ENFORCE)
                 state_save_policy(&d->state, d->generation);
 }

@@ -9,6 +9,7 @@
  *     pass         one pass over the fabric: discover -> survey -> reconcile -> apply -> verify
  *     generation   policy and settings as both files were at one moment
  *     picture      the fabric as it is known
+ *     head         one of a pair of head nodes: who writes
  *     kernel       this host's own ports through libibverbs: second witness, and events
  *     monitor      violations: counters and notices -> book -> journal
  *     state        what outlives a run
@@ -28,6 +29,7 @@
 #include <systemd/sd-event.h>
 
 #include "pkeyd/generation.h"
+#include "pkeyd/head.h"
 #include "pkeyd/journal.h"
 #include "pkeyd/picture.h"
 #include "pkeyd/state.h"
@@ -101,6 +103,7 @@ struct daemon {
         struct fabric_key fabric_key;
         struct picture *picture;       /* NULL: none yet */
         struct watch *watch;
+        struct head head;              /* role: follow-sm */
         struct kernel *kernel;         /* what it says of the ports of this host */
         struct monitor *monitor;       /* violations */
         struct metrics_file *metrics;
@@ -160,6 +163,8 @@ void daemon_port_works(struct daemon *d, struct lid lid);
 /* For kernel.c: a port of the picture is to be read at `at`, by a short pass / the fabric is to be looked at soon. */
 void daemon_look_at_port(struct daemon *d, struct guid port_guid, usec_t at);
 void daemon_look_soon(struct daemon *d);
+/* For kernel.c: the master SM may be another one. An apply that follows it ends, to ask where it is. */
+void daemon_sm_changed(struct daemon *d);
 
 /* For pass.c: the pass is over; it is freed. Never starts another one from in here. */
 void daemon_pass_ended(struct daemon *d, enum pass_result result);

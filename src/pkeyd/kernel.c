@@ -320,6 +320,9 @@ static void on_event(const struct verbs_event *event, void *userdata)
                 daemon_look_soon(k->d);
                 break;
         case VERBS_SM_CHANGE:
+                monitor_resubscribe(k->d->monitor);
+                daemon_sm_changed(k->d);
+                break;
         case VERBS_CLIENT_REREGISTER:
                 monitor_resubscribe(k->d->monitor);
                 daemon_look_soon(k->d);

@@ -12,6 +12,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/events.def \
 	src/pkeyd/generation.c \
 	src/pkeyd/generation.h \
+	src/pkeyd/head.c \
+	src/pkeyd/head.h \
 	src/pkeyd/journal.c \
 	src/pkeyd/journal.h \
 	src/pkeyd/main.c \

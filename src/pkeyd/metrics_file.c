@@ -114,6 +114,7 @@ static void collect_daemon(const struct metrics_file *f, struct metrics *m)
 
         m->generation = d->generation ? d->generation->number : 0;
         m->audit = g && g->settings->mode == MODE_AUDIT;
+        m->stands_by = g && !head_may_write(d, g);
         m->n_policy_errors = d->n_file_errors + (g ? g->n_refused : 0);
         m->subnet = d->picture ? d->picture->subnet : NULL;
         m->mads = f->before;

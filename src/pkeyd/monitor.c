@@ -9,7 +9,7 @@
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/say_violation.h"
-#include "violations/poll.h"
+#include "violations/intake.h"
 
 enum monitor_side {
         SIDE_POLL,
@@ -83,51 +83,13 @@ static void say_reports(struct monitor *m)
         arm(m);
 }
 
-static void take_samples(struct monitor *m, usec_t now)
-{
-        struct violation_sample s;
-        struct violation_port port;
-        enum violation_source source;
-
-        /* both have one order: while one of them is next, the other has nothing */
-        for (bool any = true; any;) {
-                any = false;
-                while (violation_poll_next_sample(m->poll, &s)) {
-                        any = true;
-                        if (violations_see_counter(m->book, now, s.port, s.source, s.bits, s.value) > 0)
-                                violation_poll_clear(m->poll, s.port, s.source);
-                }
-                while (violation_poll_next_cleared(m->poll, &port, &source)) {
-                        any = true;
-                        violations_counter_cleared(m->book, port, source);
-                }
-        }
-}
-
-/* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody
- * knows is counted all the same, at a port that is none. */
-static struct violation_port port_of_notice(const struct monitor *m, const struct notice *n)
-{
-        bool at_switch = n->trap == 259 && n->has_switch_port;
-        struct violation_port port = {};
-        uint32_t i;
-
-        if (!m->picture)
-                return port;
-        i = m->lids ? lid_map_find(m->lids, at_switch ? n->switch_lid : n->issuer) : SUBNET_NONE;
-        if (i == SUBNET_NONE || i == LID_SEVERAL)
-                return port;
-        port.node_guid = subnet_port_node(m->picture->subnet, &m->picture->subnet->ports[i])->guid;
-        port.number = at_switch ? n->switch_port : m->picture->subnet->ports[i].number;
-        return port;
-}
-
 static void take_notices(struct monitor *m, usec_t now)
 {
+        const struct subnet *subnet = m->picture ? m->picture->subnet : NULL;
         struct notice n;
 
         while (notices_next(m->notices, &n))
-                (void) violations_see_notice(m->book, now, port_of_notice(m, &n), &n);
+                (void) violations_see_notice(m->book, now, violation_port_of_notice(subnet, m->lids, &n), &n);
 }
 
 static void say_subscription(struct monitor *m)
@@ -143,7 +105,7 @@ static void say_subscription(struct monitor *m)
 
 static void took(struct monitor *m, usec_t now)
 {
-        take_samples(m, now);
+        violations_take_samples(m->book, now, m->poll);
         take_notices(m, now);
         say_subscription(m);
         say_reports(m);
@@ -331,7 +293,8 @@ static void configure(struct monitor *m)
         struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
-                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE,
+                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE &&
+                                   head_may_write(m->d, m->generation),
                 .m_keys = m->generation->m_keys,
         };
 

@@ -21,6 +21,7 @@ enum pass_step {
         STEP_DISCOVER,
         STEP_SURVEY,
         STEP_LOCK,
+        STEP_ROLE,
         STEP_RECONCILE,
         STEP_APPLY,
         STEP_VERIFY,
@@ -37,14 +38,15 @@ struct pass {
         struct picture *new_picture;  /* PASS_FULL, until it takes the place of d->picture */
         struct observed *seen;        /* what a survey of a known fabric reads */
         struct survey *survey;
-        sd_event_source *lock_timer;
+        sd_event_source *lock_timer, *role_timer;
         bool surveyed;                /* tables were read in this pass */
 
         struct generation *generation; /* borrows: what the pass decided by */
         struct plan_options options;
         struct reconciled decision;
         struct apply *apply;
-        usec_t apply_began;
+        struct head_guard guard;
+        usec_t apply_began, role_seen;
         bool ended;                   /* pass_end_apply was called */
 };
 
@@ -54,6 +56,7 @@ struct pass *pass_free(struct pass *p)
                 return NULL;
         state_unlock(&p->d->state);
         sd_event_source_disable_unref(p->lock_timer);
+        sd_event_source_disable_unref(p->role_timer);
         picture_free(p->new_picture);
         (void) m_keys_free(p->m_keys);
         arena_free(p->arena);
@@ -117,20 +120,27 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
-        say_look(&d->journal, p->generation ? p->generation : d->generation, ret);
+        if (judge && p->surveyed)
+                head_compare(d, p->generation, v);
+        say_look(&d->journal, p->generation ? p->generation : d->generation, ret,
+                 p->generation && !head_may_write(d, p->generation));
         return 0;
 }
 
 static void describe_outcome(struct pass *p, const struct watch_report *report)
 {
-        char differ[64] = "", unreachable[64] = "";
+        char differ[64] = "", unreachable[64] = "", role[192] = "";
 
         if (report->n_differ > 0)
                 (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ,
                                 report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
-        daemon_set_status(p->d, "generation %" PRIu64 "%s: %u ports verified%s%s", p->generation->number,
+        if (!head_may_write(p->d, p->generation)) {
+                head_describe(p->d, role, sizeof(role) - 2);
+                strcat(role, "; ");
+        }
+        daemon_set_status(p->d, "%sgeneration %" PRIu64 "%s: %u ports verified%s%s", role, p->generation->number,
                           p->generation->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ,
                           unreachable);
 }
@@ -171,6 +181,14 @@ static void mark_failed_ports(struct pass *p)
                 }
 }
 
+static void end_apply(void *userdata)
+{
+        struct pass *p = userdata;
+
+        p->ended = true;
+        apply_abort(p->apply);
+}
+
 static void on_applied(int r, void *userdata)
 {
         struct pass *p = userdata;
@@ -195,6 +213,18 @@ static void on_applied(int r, void *userdata)
         verify(p);
 }
 
+/* Writing ends when the role does. */
+static void guard(struct pass *p, struct mad_stage *stage)
+{
+        if (p->generation->settings->role != ROLE_FOLLOW_SM)
+                return;
+        p->guard = (struct head_guard) {
+                .d = p->d, .inner = *stage, .asked_at = p->role_seen, .end = end_apply, .userdata = p,
+                .m_key = m_keys_get(p->generation->m_keys, fabric_local_port(p->d->fabric)->port_guid),
+        };
+        *stage = head_guard_stage(&p->guard);
+}
+
 static void apply(struct pass *p)
 {
         struct apply_options options = { .m_keys = p->generation->m_keys, .retries = STAGE_RETRIES };
@@ -207,6 +237,7 @@ static void apply(struct pass *p)
         r = apply_new(p->arena, p->decision.plan, d->picture->observed, d->state.memory, &options, &p->apply);
         if (r == 0) {
                 stage = apply_stage(p->apply);
+                guard(p, &stage);
                 r = fabric_run(d->fabric, &stage, on_applied, p);
         }
         if (r < 0)
@@ -229,7 +260,10 @@ static void carry_out(struct pass *p)
                         return;
                 }
         }
-        if (p->generation->settings->mode == MODE_AUDIT || plan_is_empty(p->decision.plan))
+        if (!head_may_write(p->d, p->generation))
+                state_save_memory(&p->d->state); /* what was learned of the other one's writing is for the day we write */
+        if (p->generation->settings->mode == MODE_AUDIT || !head_may_write(p->d, p->generation) ||
+            plan_is_empty(p->decision.plan))
                 verify(p);
         else
                 apply(p);
@@ -311,6 +345,87 @@ static void reconcile_step(struct pass *p)
                 carry_out(p);
 }
 
+/* --- role ------------------------------------------------------------------------------------------------------- */
+
+static void ask_own_port(struct pass *p, enum pass_step step, fabric_done_t done)
+{
+        uint64_t m_key = m_keys_get(p->m_keys, fabric_local_port(p->d->fabric)->port_guid);
+        struct mad_stage stage = own_port_stage(&p->own_port, m_key);
+        int r;
+
+        p->step = step;
+        r = fabric_run(p->d->fabric, &stage, done, p);
+        if (r < 0)
+                pass_fail(p, "the port could not be asked for its state", r);
+}
+
+/* False: the pass has ended, the port is good for nothing now. */
+static bool port_is_good(struct pass *p, int r)
+{
+        const char *why;
+
+        if (r < 0) {
+                pass_fail(p, "the port could not be asked for its state", r);
+                return false;
+        }
+        why = own_port_why_wait(&p->own_port);
+        if (why) {
+                daemon_port_waits(p->d, why);
+                pass_end(p, PASS_WAIT);
+        }
+        return !why;
+}
+
+static int on_role_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        (void) timer;
+        (void) scheduled;
+        pass_end(userdata, PASS_STALE); /* what was read is from before the other one stopped */
+        return 0;
+}
+
+static void wait_for_role(struct pass *p, usec_t at)
+{
+        struct daemon *d = p->d;
+        char text[192];
+        int r;
+
+        head_describe(d, text, sizeof(text));
+        daemon_set_status(d, "%s", text);
+        r = sd_event_add_time(d->event, &p->role_timer, CLOCK_MONOTONIC, at, 0, on_role_due, p);
+        if (r < 0)
+                pass_fail(p, "the other head node cannot be waited for", r);
+}
+
+static void on_role(int r, void *userdata)
+{
+        struct pass *p = userdata;
+        usec_t at;
+
+        if (!port_is_good(p, r))
+                return;
+        p->role_seen = clock_now();
+        switch (head_see(p->d, &p->own_port.info, p->kind == PASS_FULL, &at)) {
+        case HEAD_GO_ON:
+                reconcile_step(p);
+                return;
+        case HEAD_LOOK_AGAIN:
+                pass_end(p, PASS_STALE);
+                return;
+        case HEAD_WAIT:
+                wait_for_role(p, at);
+                return;
+        }
+}
+
+static void role_step(struct pass *p)
+{
+        if (head_follows(p->d))
+                ask_own_port(p, STEP_ROLE, on_role);
+        else
+                reconcile_step(p);
+}
+
 /* --- lock ------------------------------------------------------------------------------------------------------- */
 
 /* Where an answer is not needed: the lock is still somebody else's. */
@@ -348,7 +463,7 @@ static void lock(struct pass *p)
 
         p->step = STEP_LOCK;
         if (try_lock(p)) {
-                reconcile_step(p);
+                role_step(p);
                 return;
         }
         daemon_set_status(d, "waiting for another process that writes P_Key tables");
@@ -367,40 +482,54 @@ static bool any_unknown(const struct observed *o)
         return false;
 }
 
-/* Ports that nobody could read so far are taken to hold what the generation in force gave them. */
-static int assume_in_force(struct pass *p, struct picture *picture)
+/* What the generation in force gives the ports of this picture; NULL if there is none, or it does not fit this fabric. */
+static int desired_in_force(struct pass *p, const struct picture *picture, struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored;
         const struct generation *g = p->d->generation;
         struct memberships *memberships;
-        struct desired *desired;
         int r;
 
+        *ret = NULL;
         findings_init(&ignored, p->arena);
-        if (!g || !any_unknown(picture->observed))
+        if (!g)
                 return 0;
         r = policy_resolve(p->arena, g->policy, picture->subnet, &ignored, &memberships);
         if (r < 0)
-                return r == -EBADMSG ? 0 : r; /* it does not fit this fabric; then nothing is known */
-        r = desired_compute(p->arena, memberships, &desired);
-        if (r == 0)
-                (void) desired_assume_unread(picture->observed, desired);
-        return r;
+                return r == -EBADMSG ? 0 : r;
+        return desired_compute(p->arena, memberships, ret);
+}
+
+/* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. Memory
+ * being out loses a hint, not correctness. */
+static void learn(struct pass *p, const struct desired *desired)
+{
+        struct daemon *d = p->d;
+        bool other_sm = d->picture->subnet->sm_lid.v != p->new_picture->subnet->sm_lid.v;
+        bool by_other_pkeyd = d->generation && d->generation->settings->role == ROLE_FOLLOW_SM &&
+                              (other_sm || !head_may_write(d, d->generation));
+
+        (void) index_memory_learn_written(d->state.memory, d->picture->observed, p->new_picture->observed,
+                                          by_other_pkeyd ? desired : NULL);
 }
 
 static int adopt_picture(struct pass *p)
 {
         struct daemon *d = p->d;
-        int r;
+        struct desired *desired = NULL;
+        int r = 0;
 
-        if (d->picture) {
-                observed_assume_from(p->new_picture->observed, d->picture->observed);
-                /* what somebody else freed was used, too; memory being out loses a hint, not correctness */
-                (void) index_memory_learn(d->state.memory, d->picture->observed, p->new_picture->observed);
-        }
-        r = assume_in_force(p, p->new_picture);
+        if (head_follows(d) || any_unknown(p->new_picture->observed))
+                r = desired_in_force(p, p->new_picture, &desired);
         if (r < 0)
                 return r;
+        if (d->picture) {
+                observed_assume_from(p->new_picture->observed, d->picture->observed);
+                learn(p, desired);
+        }
+        /* ports that nobody could read so far are taken to hold what the generation in force gave them */
+        if (desired)
+                (void) desired_assume_unread(p->new_picture->observed, desired);
         monitor_forget(d->monitor);
         picture_free(d->picture);
         d->picture = STEAL(p->new_picture);
@@ -501,33 +630,12 @@ static void discover(struct pass *p)
 static void on_own_port(int r, void *userdata)
 {
         struct pass *p = userdata;
-        const char *why;
 
-        if (r < 0) {
-                pass_fail(p, "the port could not be asked for its state", r);
+        if (!port_is_good(p, r))
                 return;
-        }
-        why = own_port_why_wait(&p->own_port);
-        if (why) {
-                daemon_port_waits(p->d, why);
-                pass_end(p, PASS_WAIT);
-                return;
-        }
         daemon_port_works(p->d, p->own_port.info.lid);
         monitor_port(p->d->monitor, &p->own_port.info);
         discover(p);
-}
-
-static void ask_own_port(struct pass *p)
-{
-        uint64_t m_key = m_keys_get(p->m_keys, fabric_local_port(p->d->fabric)->port_guid);
-        struct mad_stage stage = own_port_stage(&p->own_port, m_key);
-        int r;
-
-        p->step = STEP_OWN_PORT;
-        r = fabric_run(p->d->fabric, &stage, on_own_port, p);
-        if (r < 0)
-                pass_fail(p, "the port could not be asked for its state", r);
 }
 
 /* --- from outside ----------------------------------------------------------------------------------------------- */
@@ -547,7 +655,7 @@ int pass_start(struct daemon *d, enum pass_kind kind)
         d->pass = p;
         switch (kind) {
         case PASS_FULL:
-                ask_own_port(p);
+                ask_own_port(p, STEP_OWN_PORT, on_own_port);
                 break;
         case PASS_KNOWN:
                 lock(p);
@@ -561,10 +669,8 @@ int pass_start(struct daemon *d, enum pass_kind kind)
 
 void pass_end_apply(struct pass *p)
 {
-        if (p->step != STEP_APPLY)
-                return;
-        p->ended = true;
-        apply_abort(p->apply);
+        if (p->step == STEP_APPLY)
+                end_apply(p);
 }
 
 bool pass_must_be_awaited(const struct pass *p)
@@ -595,6 +701,9 @@ void pass_describe(const struct pass *p, char *ret, size_t size)
                 break;
         case STEP_LOCK:
                 (void) snprintf(ret, size, "waiting for another process that writes P_Key tables");
+                break;
+        case STEP_ROLE:
+                head_describe(p->d, ret, size);
                 break;
         case STEP_APPLY:
                 stage = apply_stage(p->apply);

@@ -176,30 +176,137 @@ static void say_kind(const struct journal *j, enum journal_event event, const st
 static const struct {
         enum watch_kind kind;
         enum journal_event event;
-        bool enforce, audit;
+        bool enforce, audit, standing_by;
 } kinds_to_say[] = {
-        { WATCH_NEW, EVENT_PORT_NEW, true, true },
-        { WATCH_GONE, EVENT_PORT_GONE, true, true },
-        { WATCH_UNREACHABLE, EVENT_PORT_UNREACHABLE, true, true },
-        { WATCH_BACK, EVENT_PORT_BACK, true, true },
-        { WATCH_DRIFTED, EVENT_DRIFT_FOUND, true, true },
-        { WATCH_DIFFERS, EVENT_TABLE_DIFFERS, false, true },
-        { WATCH_RIGHT, EVENT_TABLE_RIGHT, false, true },
-        { WATCH_MENDED, EVENT_DRIFT_MENDED, true, true },
+        { WATCH_NEW, EVENT_PORT_NEW, true, true, true },
+        { WATCH_GONE, EVENT_PORT_GONE, true, true, true },
+        { WATCH_UNREACHABLE, EVENT_PORT_UNREACHABLE, true, true, true },
+        { WATCH_BACK, EVENT_PORT_BACK, true, true, true },
+        { WATCH_DRIFTED, EVENT_DRIFT_FOUND, true, true, false },
+        { WATCH_DIFFERS, EVENT_TABLE_DIFFERS, false, true, false },
+        { WATCH_RIGHT, EVENT_TABLE_RIGHT, false, true, false },
+        { WATCH_MENDED, EVENT_DRIFT_MENDED, true, true, false },
 };
 
-void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report)
+void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report, bool standing_by)
 {
         bool audit = g && g->settings->mode == MODE_AUDIT;
         const struct watch_event *events;
         uint32_t n;
 
         for (size_t i = 0; i < ELEMENTS(kinds_to_say); i++) {
-                if (!(audit ? kinds_to_say[i].audit : kinds_to_say[i].enforce))
+                if (!(audit ? kinds_to_say[i].audit : kinds_to_say[i].enforce) ||
+                    (standing_by && !kinds_to_say[i].standing_by))
                         continue;
                 events = watch_report_events(report, kinds_to_say[i].kind, &n);
                 say_kind(j, kinds_to_say[i].event, g, events, n);
         }
+}
+
+/* --- standing by ------------------------------------------------------------------------------------------------ */
+
+/* How many ports lack a partition, or are in it unasked. */
+struct base_count {
+        uint32_t lack, unasked;
+};
+
+static uint64_t digest_key(uint64_t h, uint64_t value)
+{
+        return (h ^ value) * UINT64_C(0x100000001b3);
+}
+
+/* By what ports are called for good, not by their place in a picture. */
+static uint64_t digest_verification(const struct subnet *s, const struct verification *v)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (uint32_t i = 0; i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                h = digest_key(h, s->ports[d->port].guid.v);
+                h = digest_key(h, s->ports[d->port].number);
+                for (uint32_t k = 0; k < d->n_missing; k++)
+                        h = digest_key(h, 0x10000u | d->missing[k].v);
+                for (uint32_t k = 0; k < d->n_unexpected; k++)
+                        h = digest_key(h, 0x20000u | d->unexpected[k].v);
+                h = digest_key(h, d->enforcement_differs);
+        }
+        return v->n_differ > 0 ? h : 0;
+}
+
+/* A raise or a lower is both: the one entry is missing, the other unexpected. */
+static struct base_count *count_bases(struct arena *a, const struct verification *v, uint32_t *ret_enforcement)
+{
+        struct base_count *counts = arena_new_array(a, struct base_count, P_KEY_BASE_MASK + 1u);
+
+        *ret_enforcement = 0;
+        for (uint32_t i = 0; counts && i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                for (uint32_t k = 0; k < d->n_missing; k++)
+                        counts[p_key_base(d->missing[k])].lack++;
+                for (uint32_t k = 0; k < d->n_unexpected; k++)
+                        counts[p_key_base(d->unexpected[k])].unasked++;
+                *ret_enforcement += d->enforcement_differs;
+        }
+        return counts;
+}
+
+static void add_partition(struct line *l, const struct policy *policy, uint16_t base, const struct base_count *c)
+{
+        int p = policy_find_base(policy, base);
+
+        line_add(l, "; 0x%04x%s%s", (unsigned) base, p >= 0 ? " " : "", p >= 0 ? policy->partitions[p].name : "");
+        if (c->lack > 0)
+                line_add(l, " missing on %u port%s", c->lack, plural(c->lack));
+        if (c->unasked > 0)
+                line_add(l, "%s unasked on %u port%s", c->lack > 0 ? "," : "", c->unasked, plural(c->unasked));
+}
+
+static void add_differences(struct line *l, struct arena *a, const struct generation *g, const struct subnet *s,
+                            const struct verification *v)
+{
+        uint32_t n = 0, n_enforcement;
+        struct base_count *counts = count_bases(a, v, &n_enforcement);
+
+        for (uint32_t i = 0; i < v->n_differ && i < EXAMPLES; i++) {
+                const char *label = subnet_port_label(a, s, v->differ[i].port);
+
+                line_add(l, "%s%s", i == 0 ? v->n_differ > EXAMPLES ? ", among them " : ": " : ", ", label ? label : "?");
+        }
+        for (uint32_t base = 0; counts && base <= P_KEY_BASE_MASK; base++) {
+                if (counts[base].lack + counts[base].unasked == 0)
+                        continue;
+                if (++n <= MAX_P_KEYS)
+                        add_partition(l, g->policy, (uint16_t) base, &counts[base]);
+        }
+        if (n > MAX_P_KEYS)
+                line_add(l, "; and %u more partitions", n - MAX_P_KEYS);
+        if (n_enforcement > 0)
+                line_add(l, "; enforcement bits of %u port%s", n_enforcement, plural(n_enforcement));
+}
+
+void say_standby(const struct journal *j, const struct generation *g, const struct subnet *subnet,
+                 const struct verification *v, uint64_t *said)
+{
+        struct journal_about about = { .generation = g->number };
+        uint64_t digest = digest_verification(subnet, v);
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct line line = {};
+
+        if (digest == *said || !a)
+                return;
+        *said = digest;
+        if (digest == 0) {
+                journal_event(j, EVENT_STANDBY_AGREES, &about,
+                              "standing by: the fabric is as the policy of this host says (generation %" PRIu64 ")",
+                              g->number);
+                return;
+        }
+        line_add(&line, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u "
+                 "port%s", g->number, v->n_differ, plural(v->n_differ));
+        add_differences(&line, a, g, subnet, v);
+        journal_event(j, EVENT_STANDBY_DIFFERS, &about, "%s", line.text);
 }
 
 /* --- an apply --------------------------------------------------------------------------------------------------- */

@@ -15,8 +15,14 @@ void say_findings(const struct journal *j, const struct findings *findings);
 void say_plan_findings(const struct journal *j, struct generation *g, const struct findings *findings);
 
 /* What a look at the fabric found. In audit mode every table that differs is news, else only those that drifted: the
- * others are about to be written, and apply says what came of it. */
-void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report);
+ * others are about to be written, and apply says what came of it. standing_by: only who is there and who answers; say_standby
+ * has the rest. */
+void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report, bool standing_by);
+
+/* How the tables differ from the policy of one that stands by, summed up in one entry. `said` is the digest of what was said
+ * last (0: nothing): the same again is not said again, and the end of it once. */
+void say_standby(const struct journal *j, const struct generation *g, const struct subnet *subnet,
+                 const struct verification *v, uint64_t *said);
 
 /* What an apply did. `failures` is the digest of what the last one could not do: the same again is not said again. */
 void say_apply(const struct journal *j, struct generation *g, const struct plan *plan, const struct observed *observed,

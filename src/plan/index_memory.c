@@ -129,8 +129,17 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
         return note(m, node_guid, port, index, before, after, true);
 }
 
+static bool is_wanted(const struct desired_port *want, struct p_key key)
+{
+        for (uint32_t i = 0; i < want->n_wanted; i++)
+                if (p_key_same_partition(want->wanted[i], key))
+                        return true;
+        return false;
+}
+
+/* want NULL: whatever went was lost. */
 static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
-                       const struct observed_table *after)
+                       const struct observed_table *after, const struct desired_port *want)
 {
         const struct subnet_port *p = &s->ports[port];
         uint16_t i;
@@ -140,19 +149,26 @@ static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t 
                 return 0;
         for (i = 0; i < after->capacity && r == 0; i++)
                 if (before->entries[i].v != after->entries[i].v)
-                        r = index_memory_note_lost(m, s->nodes[p->node].guid, p->number, i, before->entries[i],
-                                                   after->entries[i]);
+                        r = note(m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
+                                 !want || is_wanted(want, before->entries[i]));
         return r;
 }
 
-int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after)
+int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
+                               const struct desired *desired)
 {
         uint32_t i, j;
         int r = 0;
 
         for (i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
-                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i]);
+                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i],
+                                desired ? &desired->ports[i] : NULL);
         return r;
+}
+
+int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after)
+{
+        return index_memory_learn_written(m, before, after, NULL);
 }
 
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n)

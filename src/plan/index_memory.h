@@ -13,7 +13,7 @@
  * The memory is a mutable object of its own (malloc'ed, not in a generation's arena); state_dir of shell/ writes it down.
  */
 
-#include "ib/types.h"
+#include "desired/desired.h"
 #include "subnet/observed.h"
 
 struct index_memory;
@@ -48,6 +48,11 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
 /* index_memory_note_lost for every entry that changed from one look at the fabric to the next (what pkeyd writes between two
  * looks is in the first one already: apply keeps it true). Tables that were not read in both are passed over. Returns 0 or -ENOMEM. */
 int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after);
+
+/* The same while the pkeyd of another host writes by the policy of `desired` (on the subnet of `after`): an entry that went
+ * and that nobody should have is not lost, it was freed, as if by this host's own hand. */
+int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
+                               const struct desired *desired);
 
 /* Everything, for writing it down, ascending (node GUID, port, sequence); and adding one record read back (sequence
  * kept). The array is valid until the memory changes. */

@@ -25,7 +25,7 @@ const struct settings_key settings_schema[] = {
         { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
         { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, 2, "enforce" },
         { "writer", SETTINGS_WORD, NO_MEMBER, 0, 0, "direct", writers, 1, "direct" },
-        { "role", SETTINGS_WORD, NO_MEMBER, 0, 0, "always", roles, 1, "always" },
+        { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, 2, "always" },
         { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, 2, "remove" },
         { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, 4, "both" },
         { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), 0, 0, "refuse, disable", overflows, 2,
@@ -166,7 +166,8 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
 
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
                        sizeof(enum settings_enforcement) == sizeof(unsigned) &&
-                       sizeof(enum settings_overflow) == sizeof(unsigned),
+                       sizeof(enum settings_overflow) == sizeof(unsigned) &&
+                       sizeof(enum settings_role) == sizeof(unsigned),
                "words are stored as the number of the word");
 
 /* To accept such a key and do nothing would be a silent lie. */
@@ -325,6 +326,7 @@ void settings_default(struct settings *ret)
 {
         *ret = (struct settings) {
                 .mode = MODE_ENFORCE,
+                .role = ROLE_ALWAYS,
                 .unmanaged = UNMANAGED_REMOVE,
                 .enforcement = ENFORCEMENT_BOTH,
                 .enforcement_overflow = OVERFLOW_REFUSE,

@@ -15,6 +15,7 @@
 #include "util/findings.h"
 
 enum settings_mode { MODE_ENFORCE, MODE_AUDIT };
+enum settings_role { ROLE_ALWAYS, ROLE_FOLLOW_SM };
 enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
 enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
@@ -23,6 +24,7 @@ struct settings {
         const char *ca;                   /* NULL: the first active InfiniBand port */
         unsigned port;                    /* 0: the first active one */
         enum settings_mode mode;
+        enum settings_role role;          /* when to write: always, or while the master SM is on this host (watch/role.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;
@@ -70,8 +72,8 @@ extern const size_t settings_n_keys;
 /* The defaults, as if the file were empty. */
 void settings_default(struct settings *ret);
 
-/* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm, role:
- * follow-sm, opensm) are refused with a message that says so, unless their value is the
+/* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm,
+ * opensm) are refused with a message that says so, unless their value is the
  * default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);

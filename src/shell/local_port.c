@@ -91,3 +91,27 @@ int local_port_find(const char *ca, unsigned port, struct local_port *ret)
         *ret = best;
         return best_rank == rank(PORT_STATE_DOWN) ? -ENETDOWN : 0;
 }
+
+static size_t add_guids(const char *name, struct guid *ret, size_t n, size_t max)
+{
+        umad_ca_t ca = {};
+
+        if (umad_get_ca(name, &ca) < 0)
+                return n; /* it went away while we looked */
+        for (unsigned i = 0; i < UMAD_CA_MAX_PORTS && n < max; i++)
+                if (ca.ports[i] && is_infiniband(ca.ports[i]) && ca.ports[i]->port_guid != 0)
+                        ret[n++].v = be64toh(ca.ports[i]->port_guid);
+        (void) umad_release_ca(&ca);
+        return n;
+}
+
+size_t local_port_guids(struct guid *ret, size_t max)
+{
+        char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN] = {};
+        int n_names = umad_init() < 0 ? 0 : umad_get_cas_names(names, UMAD_MAX_DEVICES);
+        size_t n = 0;
+
+        for (int i = 0; i < n_names; i++)
+                n = add_guids(names[i], ret, n, max);
+        return n;
+}

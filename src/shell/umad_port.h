@@ -28,6 +28,9 @@ struct local_port {
  * filled), -EACCES, or what the system said. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 
+/* GUIDs of all InfiniBand ports of this host, up or down, at most max of them. Returns how many. */
+size_t local_port_guids(struct guid *ret, size_t max);
+
 /* Not struct umad_port: that is libibumad's, and means what local_port is here. */
 struct mad_port;
 

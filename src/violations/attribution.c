@@ -56,13 +56,19 @@ static enum scene_check check_of(const struct scene *s)
         return subnet_port_can_enforce(c->subnet, p) ? SCENE_CHECKS_NOT : SCENE_CANNOT_CHECK;
 }
 
-/* A port that is not in the picture, by what its node is called if that is. */
+/* A port that is not in the picture, by what its node is called if that is, or by what the notice says of it. */
 static int open_missing_port(struct scene *s, uint32_t node)
 {
         const struct violation_port *port = &s->record->port;
+        const struct notice *notice = &s->record->notice;
         const struct subnet *subnet = s->c->subnet;
 
-        if (node == SUBNET_NONE)
+        if (port->node_guid.v == 0 && notice->has_switch_port)
+                s->counted_label = arena_printf(s->arena, "port %u of the switch with LID %u", notice->switch_port,
+                                                notice->switch_lid.v);
+        else if (port->node_guid.v == 0)
+                s->counted_label = arena_printf(s->arena, "LID %u", notice->issuer.v);
+        else if (node == SUBNET_NONE)
                 s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
                                                 port->node_guid.v);
         else if (subnet->nodes[node].name[0])
@@ -258,11 +264,14 @@ static void add_reasons(struct scene *s, struct words *w)
                 notice_add_reasons(s, w);
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
-        if (s->counted == SUBNET_NONE && s->c->subnet)
-                words_add(w,
-                          s->node_is_there ? "; no host is plugged into %s any more"
-                                           : "; %s is not in the fabric any more",
-                          s->counted_label);
+        if (s->counted != SUBNET_NONE || !s->c->subnet)
+                return;
+        if (s->node_is_there)
+                words_add(w, "; no host is plugged into %s", s->counted_label);
+        else if (s->record->port.node_guid.v != 0)
+                words_add(w, "; %s is not in the fabric any more", s->counted_label);
+        else
+                words_add(w, "; pkeyd does not know %s (yet)", s->counted_label);
 }
 
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
@@ -308,7 +317,9 @@ static void add_quiet(struct scene *s, struct words *w, const struct violation_r
         words_add_number(w, report->count);
         words_add(w, " in all, the last ");
         words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago: packets that %s %s %s (%s)", h->subject, h->verb, h->tail, h->source);
+        words_add(w, " ago%s: packets that %s %s %s (%s)",
+                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)" : "",
+                  h->subject, h->verb, h->tail, h->source);
 }
 
 /* What a counter of this many bits holds at most. */

@@ -181,13 +181,21 @@ static const char *key_of(struct scene *s)
         return arena_printf(s->arena, "with P_Key 0x%04" PRIx32, key);
 }
 
+/* The receiver is who told of it, be it known or not. */
+static bool is_receiver(const struct scene *s)
+{
+        if (s->record->port.node_guid.v == 0)
+                return s->record->notice.issuer.v == s->record->notice.lid2.v;
+        return party_is_known(&s->to) && s->to.port == s->host.port;
+}
+
 int notice_headline(struct scene *s, struct headline *ret)
 {
         const char *key = key_of(s), *where = "refused there";
 
         if (s->record->source == VIOLATION_NOTICE_259)
-                where = arena_printf(s->arena, "refused at switch port %s", s->counted_label);
-        else if (s->to.port != s->host.port || !party_is_known(&s->to))
+                where = arena_printf(s->arena, "refused at %s%s", s->node_is_there ? "switch port " : "", s->counted_label);
+        else if (!is_receiver(s))
                 where = arena_printf(s->arena, "refused by %s", s->counted_label);
         if (!key || !where)
                 return -ENOMEM;

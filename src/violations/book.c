@@ -81,7 +81,7 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
 
 /* What a look says to the record. It is made only if there is something to say. 0 or -ENOMEM. */
 static int note_look(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
-                     const struct violation_look *look)
+                     unsigned bits, const struct violation_look *look)
 {
         bool is_news = look->count > 0 || look->newly_saturated;
         uint32_t entry = is_news ? book_take(v, port, source, NULL) : book_find(v, port, source, NULL);
@@ -93,6 +93,7 @@ static int note_look(struct violations *v, usec_t now, struct violation_port por
         if (look->count > 0)
                 count(v, now, entry, look->count, look->since);
         e->record.saturated = look->saturated;
+        e->record.bits = bits;
         e->say_saturated = e->say_saturated || look->newly_saturated;
         v->is_sorted = false;
         if (is_news)
@@ -115,7 +116,7 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                 return -ENOMEM;
         c = p->counters[source];
         violation_counter_see(&c, now, bits, value, &look);
-        r = note_look(v, now, port, source, &look);
+        r = note_look(v, now, port, source, bits, &look);
         if (r < 0)
                 return r;
         p->counters[source] = c;

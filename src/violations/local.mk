@@ -11,6 +11,8 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/history.h \
 	src/violations/index.c \
 	src/violations/index.h \
+	src/violations/intake.c \
+	src/violations/intake.h \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \

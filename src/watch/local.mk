@@ -1,5 +1,7 @@
 # watch/: what changed from one look to the next
 libpkeyd_core_la_SOURCES += \
 	src/watch/backoff.h \
+	src/watch/role.c \
+	src/watch/role.h \
 	src/watch/watch.c \
 	src/watch/watch.h

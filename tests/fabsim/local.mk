@@ -24,6 +24,12 @@ TESTS += check_refused
 check_refused_SOURCES = tests/fabsim/check_refused.c tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_refused_LDADD = $(TEST_LIBS)
 
+# ... and what is said of them
+check_PROGRAMS += check_messages
+TESTS += check_messages
+check_messages_SOURCES = tests/fabsim/check_messages.c tests/fabsim/prng.h $(FABSIM_FABRIC)
+check_messages_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += check_small
 TESTS += check_small
 check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h

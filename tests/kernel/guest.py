@@ -5,6 +5,7 @@ A scenario is a function; it passes if it comes to its end. They stand in the or
 without any RDMA module to a fabric with OpenSM and pkeyd as a service.
 """
 
+import glob
 import json
 import os
 import re
@@ -16,7 +17,8 @@ import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
-             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "behind-its-back", "local-verify", "link-lost", "unplugged", "opensm-killed", "no-umad")
+             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "behind-its-back", "local-verify",
+             "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
@@ -136,10 +138,11 @@ class Fabric:
         self.bridges[device].stdin.write(b"%d %d %s\n" % (qp, lid_of_sender, mad.hex().encode()))
         self.bridges[device].stdin.flush()
 
-    def start_opensm(self):
+    def start_opensm(self, hca=0):
         if self.opensm:
             return
-        self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 1), "-f", "/tmp/opensm.log", "-P", PARTITIONS, "-d2"],
+        self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 16 * hca + 1), "-f", "/tmp/opensm.log",
+                                        "-P", PARTITIONS, "-d2"],
                                        stdout=open("/tmp/opensm.out", "a"), stderr=subprocess.STDOUT)
         for device in self.bridges:
             wait_for("%s ACTIVE" % device, 30, lambda: port_state(device) == "ACTIVE")
@@ -785,6 +788,48 @@ def opensm_killed():
     time.sleep(6)
     check(verify()[0] == 0, "it did not last")
     check(main_pid() == before, "pkeyd was restarted")
+
+
+def start_other_opensm():
+    """On the other host; it writes its own tables all over the fabric."""
+    os.makedirs("/tmp/other-opensm", exist_ok=True)
+    return subprocess.Popen(["opensm", "-f", "/tmp/other-opensm/log"], cwd="/tmp/other-opensm",
+                            env=dict(os.environ, SIM_HOST="H3", LD_PRELOAD=glob.glob("/usr/lib/*/umad2sim/libumad2sim.so")[0],
+                                     OSM_CACHE_DIR="/tmp/other-opensm", OSM_TMP_DIR="/tmp/other-opensm"),
+                            stdin=subprocess.DEVNULL, stdout=open("/tmp/other-opensm/out", "a"), stderr=subprocess.STDOUT)
+
+
+def head_pair():
+    """role: follow-sm, and no sweeps: the kernel's events alone say when to stand by and when to write again."""
+    moment = start_service()
+    write(SETTINGS, NO_SWEEPS + "role: follow-sm\n")
+    must("systemctl", "reload", "pkeyd")
+    wait_entry("WRITES", moment)
+    before = {device: kernel_keys(device) for device in DEVICES}
+    moment = time.monotonic()
+    fabric.kill_opensm()
+    other = start_other_opensm()
+    try:
+        where = wait_entry("STANDS_BY", moment, 30)["MESSAGE"]
+        check("(node other)" in where, "where the master SM is:", where)
+        write(POLICY, SECOND)
+        must("systemctl", "reload", "pkeyd")
+        wait_entry("STANDBY_DIFFERS", moment)
+        check(not entries("APPLIED", moment), "it wrote while the master SM was elsewhere")
+    finally:
+        other.kill()
+        other.wait()
+    # back to another port of this host than the one that pkeyd works through
+    moment = time.monotonic()
+    fabric.start_opensm(1)
+    wait_entry("WRITES", moment, 30)
+    in_force(SECOND_KEYS)
+    after = {device: kernel_keys(device) for device in DEVICES}
+    for device in DEVICES:
+        for index, key in before[device].items():
+            check(after[device].get(index, 0) & 0x7FFF == key & 0x7FFF, device, "index", index, before, after)
+    fabric.kill_opensm()
+    fabric.start_opensm()
 
 
 def local_verify():

@@ -29,6 +29,7 @@ BOOK = "src/violations/book.c"
 TELLING = "src/violations/telling.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
+ROLE = "src/watch/role.c"
 
 WRONGS = [
     # the order of phases
@@ -190,6 +191,18 @@ WRONGS = [
           "unexpected[0] = entries[i];"),
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
+    # a pair of head nodes
+    Wrong("role-writes-at-once", ROLE, "return now >= role_due(r, hold) ? ROLE_WRITES : ROLE_TAKES_OVER;",
+          "return ROLE_WRITES;"),
+    Wrong("role-waits-from-the-start", ROLE, "(changed || r->doubted))\n                r->since = now;",
+          "r->since == 0)\n                r->since = now;"),
+    Wrong("role-event-is-nothing", ROLE, "        r->doubted = true;\n", "        (void) r;\n"),
+    Wrong("role-no-sm-is-here", ROLE, "i < v->n_own && v->sm_lid.v != 0", "i < v->n_own"),
+    Wrong("role-base-lid-only", ROLE, "v->own[i].lid.v >> v->own[i].lmc == v->sm_lid.v >> v->own[i].lmc",
+          "v->own[i].lid.v == v->sm_lid.v"),
+    Wrong("other-writer-loses-all", MEMORY, "!want || is_wanted(want, before->entries[i])", "true"),
+    Wrong("abort-sets-again", APPLY, "(ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)",
+          "ap->tasks[i].rounds == 0"),
     # the doctor
     Wrong("doctor-silence-is-no-m-key", PROTECTION, "if (probe_is_answered(&p->port_info))\n", "if (true)\n"),
     Wrong("doctor-hidden-is-good", PROTECTION, "p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN", "M_KEY_IS_FIXED"),

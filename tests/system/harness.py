@@ -302,6 +302,52 @@ class Fabric:
         self.run([program("setpkey"), to, *("%s=%x" % (k[1:], v) for k, v in entries.items())]).expect(0)
 
 
+class SubnetManager:
+    """One of several OpenSMs on a fabric that was made with opensm=False: on its own host, with a priority and files of its
+    own. A standby asks the master every third of a second, and is the master after two questions without an answer."""
+
+    def __init__(self, fabric, host, priority, partitions_conf=None):
+        self.fabric, self.host = fabric, host
+        self.conf = fabric.path("partitions-%s.conf" % host)
+        for name in ("cache", "tmp"):
+            os.makedirs(fabric.path("osm-%s-%s" % (name, host)))
+        self.options = fabric.write("opensm-%s.conf" % host, "sm_priority %d\nsminfo_polling_timeout 300\n"
+                                    "polling_retry_number 2\n" % priority)
+        if partitions_conf is not None:
+            self.set_partitions(partitions_conf)
+        self.start()
+
+    def set_partitions(self, text):
+        self.fabric.write(os.path.basename(self.conf), text)
+
+    def start(self):
+        """Until it is a subnet manager; master or standby is for wait_master to tell."""
+        log = "osm-%s.log" % self.host
+        before = len(read_file(self.fabric.path(log)))
+        self.process = self.fabric.start(
+            ["opensm", "-F", self.options, "-f", self.fabric.path(log), "-P", self.conf], "osm-%s.err" % self.host,
+            host=self.host, OSM_CACHE_DIR=self.fabric.path("osm-cache-" + self.host),
+            OSM_TMP_DIR=self.fabric.path("osm-tmp-" + self.host))
+        wait_for(lambda: re.search("Entering (MASTER|STANDBY)", read_file(self.fabric.path(log))[before:]),
+                 "the OpenSM of %s to begin" % self.host)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def lids(self):
+        """(LID, LID of the master SM) of its host's port."""
+        out = self.fabric.run(["smpquery", "-D", "portinfo", "0"], host=self.host).expect(0).out
+        return tuple(int(re.search(r"^%s:\.*(\d+)" % name, out, re.M).group(1)) for name in ("Lid", "SMLid"))
+
+    def is_master(self):
+        lid, sm_lid = self.lids()
+        return lid and lid == sm_lid
+
+    def wait_master(self, seconds=None):
+        wait_for(self.is_master, "the OpenSM of %s to be the master" % self.host, seconds)
+
+
 class Port:
     """An endport as read."""
 
@@ -325,7 +371,8 @@ class Port:
 class Daemon:
     """pkeyd in the foreground, with a socket that hears what it tells systemd."""
 
-    def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None):
+    def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None, host=None, settings=None,
+                 state="state"):
         self.fabric, self.trace = fabric, trace
         self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -334,8 +381,9 @@ class Daemon:
         self.messages = []
         threading.Thread(target=self._listen, daemon=True).start()
         self.process = fabric.start(
-            [program("pkeyd"), "--config", fabric.settings(), "--policy", policy, "--state-dir", fabric.path("state"), *options],
-            os.path.basename(self.log), trace=trace, NOTIFY_SOCKET=path, **(environment or {}))
+            [program("pkeyd"), "--config", settings or fabric.settings(), "--policy", policy, "--state-dir", fabric.path(state),
+             *options],
+            os.path.basename(self.log), trace=trace, host=host, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:
             self.wait_ready(1)
 

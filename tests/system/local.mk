@@ -13,6 +13,7 @@ SYSTEM_TESTS = \
 	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
+	tests/system/test_pair.py \
 	tests/system/test_promises.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \

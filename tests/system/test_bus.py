@@ -14,9 +14,9 @@ from oracle import Policy
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
-              "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u", "PortsRight": "u", "PortsDiffer": "u",
-              "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t", "ViolationsSince": "t",
-              "Notices": "s"}
+              "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
+              "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t",
+              "ViolationsSince": "t", "Notices": "s"}
 # As strict as a system bus is: what no policy allows is refused.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -192,8 +192,9 @@ def test_status_and_properties():
         for name in PROPERTIES:
             check_equal(bus.property(name), status[name], "property %s beside Status" % name)
         n = len(fabric.tables())
-        check_equal([status[k] for k in ("Generation", "Mode", "State", "Partitions", "FileErrors", "Reloading")],
-                    [1, "enforce", "right", 2, 0, False], "status")
+        check_equal([status[k] for k in ("Generation", "Mode", "Role", "Writing", "State", "Partitions",
+                                             "FileErrors", "Reloading")],
+                    [1, "enforce", "always", True, "right", 2, 0, False], "status")
         check(status["PortsManaged"] >= n and status["PortsRight"] == status["PortsManaged"], "ports:", status)
         check(status["LastSuccess"] > 1e15, "LastSuccess is no time of day:", status["LastSuccess"])
         check_equal(status["StatusText"], daemon.status(), "StatusText, and what systemd was told")

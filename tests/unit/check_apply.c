@@ -679,6 +679,34 @@ START_TEST(test_abort_awaits_what_is_in_flight)
 }
 END_TEST
 
+/* The first Set gets no answer and the run is ended: it is not sent a second time. */
+static bool abort_and_lose_sets(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (request->method != MAD_SET)
+                return false;
+        if (r->n_faults++ == 0)
+                apply_abort(r->apply);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+START_TEST(test_abort_sets_nothing_again)
+{
+        unsigned n_unanswered = 0;
+        struct run r;
+
+        two_grants(&r);
+        r.fault = abort_and_lose_sets;
+        run_apply(&r);
+        expect(&r, 0, 2, 0, r.n_faults);
+        ck_assert_uint_le(r.n_faults, 2); /* one for each port that was begun already */
+        for (uint32_t i = 0; i < 2; i++)
+                n_unanswered += apply_outcome(r.apply, PHASE_GRANT, i)->reason == APPLY_SET_UNANSWERED;
+        ck_assert_uint_eq(n_unanswered, r.n_faults);
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_enforcement_waits_for_its_table)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -884,6 +912,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);
         tcase_add_test(t, test_abort_awaits_what_is_in_flight);
+        tcase_add_test(t, test_abort_sets_nothing_again);
         tcase_add_test(t, test_enforcement_waits_for_its_table);
         tcase_add_test(t, test_index_memory_is_told);
         suite_add_tcase(s, t);

@@ -182,7 +182,7 @@ static const struct situation situations[] = {
           "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 20, 5, 60 * SECOND, 0, 0, {}, 8,
           "leaf07/20 refused 5 packets in the last 60 seconds that came in (PortRcvConstraintErrors); no host is "
-          "plugged into leaf07/20 any more" },
+          "plugged into leaf07/20" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, VANISHED, 2, 5, 60 * SECOND, 0, 0, {}, 8,
           "port 2 of node 0x000000000000dead refused 5 packets in the last 60 seconds that came in "
           "(PortRcvConstraintErrors); port 2 of node 0x000000000000dead is not in the fabric any more" },
@@ -413,7 +413,7 @@ static const struct situation situations[] = {
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
           "at switch port leaf07/20 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
-          "of default and lustre; no host is plugged into leaf07/20 any more" },
+          "of default and lustre; no host is plugged into leaf07/20" },
         /* its other adapter is a member */
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0050, 1, 1, 0, 0, 0, { .key = 0x8102, ENDS(62, 60) }, 0,
           "gpu01 mlx5_1/1 sent 1 packet to node0050 mlx5_0/1 with P_Key 0x8102 (the full key of tenant-b), refused there "

@@ -855,6 +855,42 @@ START_TEST(test_index_memory_learns)
 }
 END_TEST
 
+/* Seen by a pkeyd that stands by: what the policy does not give the port was freed by the other one's hand. */
+START_TEST(test_index_memory_learns_of_another_writer)
+{
+        const struct freed_index *freed;
+        struct observed *before, *after;
+        struct desired desired = {};
+        struct desired_port *ports;
+        struct p_key wanted[] = { { 0x1234 }, { 0xffff } }; /* at another level than it was there */
+        struct index_case c;
+        struct plan *p;
+        size_t n;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 7, 0x9234);
+        set_entry(&c, 8, 0x9235);
+        before = fake_fabric_observe(&c.f, c.a);
+        set_entry(&c, 7, 0);
+        set_entry(&c, 8, 0);
+        after = fake_fabric_observe(&c.f, c.a);
+        ports = arena_new_array(c.a, struct desired_port, after->subnet->n_ports);
+        ck_assert_ptr_nonnull(ports);
+        ports[c.f.host[0]] = (struct desired_port) { wanted, ELEMENTS(wanted) };
+        desired.ports = ports;
+        ck_assert_int_eq(index_memory_learn_written(c.m, before, after, &desired), 0);
+        freed = index_memory_all(c.m, &n);
+        ck_assert_uint_eq(n, 2);
+        ck_assert(freed[0].index == 7 && freed[0].lost);
+        ck_assert(freed[1].index == 8 && !freed[1].lost);
+        ck_assert_int_eq(plan_host(&c, WANT(0x9234, 0x9235, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x9234), 7);
+        ck_assert_uint_eq(index_of(&c, p, 0x9235), 9);
+        index_case_done(&c);
+}
+END_TEST
+
 static Suite *plan_suite(void)
 {
         Suite *s = suite_create("plan");
@@ -885,6 +921,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_unread_port_is_left_out);
         tcase_add_test(t, test_index_memory);
         tcase_add_test(t, test_index_memory_learns);
+        tcase_add_test(t, test_index_memory_learns_of_another_writer);
         suite_add_tcase(s, t);
         t = tcase_create("enforcement");
         tcase_add_test(t, test_enforcement_on_after_and_off_before);

@@ -57,6 +57,7 @@ START_TEST(defaults)
         ck_assert_ptr_null(s->ca);
         ck_assert_uint_eq(s->port, 0);
         ck_assert_int_eq(s->mode, MODE_ENFORCE);
+        ck_assert_int_eq(s->role, ROLE_ALWAYS);
         ck_assert_int_eq(s->unmanaged, UNMANAGED_REMOVE);
         ck_assert_int_eq(s->enforcement, ENFORCEMENT_BOTH);
         ck_assert_int_eq(s->enforcement_overflow, OVERFLOW_REFUSE);
@@ -73,7 +74,7 @@ END_TEST
 
 START_TEST(all_keys)
 {
-        const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: always\nunmanaged: keep\n"
+        const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: follow-sm\nunmanaged: keep\n"
                                           "enforcement: out\nenforcement_overflow: disable\nrepair_index0: true\n"
                                           "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n"
                                           "m_key_file: /etc/pkeyd/m_key\nsa_key_file: '/run/sa key'\n"
@@ -83,6 +84,7 @@ START_TEST(all_keys)
         ck_assert_str_eq(s->ca, "mlx5_1");
         ck_assert_uint_eq(s->port, 2);
         ck_assert_int_eq(s->mode, MODE_AUDIT);
+        ck_assert_int_eq(s->role, ROLE_FOLLOW_SM);
         ck_assert_int_eq(s->unmanaged, UNMANAGED_KEEP);
         ck_assert_int_eq(s->enforcement, ENFORCEMENT_OUT);
         ck_assert_int_eq(s->enforcement_overflow, OVERFLOW_DISABLE);
@@ -167,7 +169,7 @@ static const struct {
         { "ca: a/b", "ca: 'a/b' is not a device name" },
         { "mode: observe", "mode: 'observe' is not known (accepted: enforce, audit)" },
         { "writer: opensm", "writer: 'opensm' is not supported by this version (accepted: direct)" },
-        { "role: follow-sm", "role: 'follow-sm' is not supported by this version (accepted: always)" },
+        { "role: follow-master", "role: 'follow-master' is not known (accepted: always, follow-sm)" },
         { "violations: {interval: 60}", "violations.interval: '60' has no unit (accepted: 1s to 24h)" },
         { "violations: {interval: 999ms}", "violations.interval: '999ms' is out of range" },
         { "violations: {interval: 86401s}", "violations.interval: '86401s' is out of range" },
