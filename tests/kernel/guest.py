@@ -617,22 +617,29 @@ def answers(tid=None):
 
 
 def report():
-    """An adapter's trap 257: OpenSM makes a Report of it for who subscribed with its sa_key, and pkeyd an entry and an answer."""
+    """An adapter's trap 257: OpenSM makes a Report of it for who subscribed with its sa_key, and pkeyd an entry and an answer.
+    An earlier pkeyd had no sa_key: what it asked for does not make two of one."""
+    must("systemctl", "stop", "pkeyd")
+    no_drop_in()
+    wait_entry("NOTICES_SUBSCRIBED", start_service())
     moment = start_counting()
     wait_entry("NOTICES_SUBSCRIBED", moment)
     check(not entries("NOTICES_ABSENT", moment), "it says, too:", entries("NOTICES_ABSENT", moment))
     check(notices() == "subscribed", "pkeyctl status")
-    said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
-    check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
     n, moment = len(answers()), time.monotonic()
     lids = [lid(d) for d in DEVICES]
     fabric.receive("lab0", 0, lids[1], trap_257(0x11, lids[1], lids[2], lids[1], 0x8011))
-    entry = wait_entry("VIOLATION_NOTICE", moment)
+    wait_entry("VIOLATION_NOTICE", moment)
+    time.sleep(1.5)  # there would be a second entry by now
+    entry = entries("VIOLATION_NOTICE", moment)[-1]
+    check(entry["PKEYD_TOTAL"] == "1", "of one trap:", entries("VIOLATION_NOTICE", moment))
     check(all(w in entry["MESSAGE"] for w in ("lab1", "lab2", "0x8011", "tenant")), "says", entry["MESSAGE"])
     check("lab2" in entry["PKEYD_NODE"] and entry["PKEYD_LID"] == str(lids[2]), "names", entry)
     check(entry["PKEYD_PKEY"] == "0x8011" and entry["PKEYD_SOURCE"] == "trap_257", "fields of", entry)
     wait_for("the answer to OpenSM's Report", 5, lambda: answers()[n:] == [lids[0]])
     by_hand(lids)
+    said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
+    check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
 
 
 def by_hand(lids):
