@@ -80,7 +80,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
-        note_ipoib(policy, findings);
+        if (options->writer == WRITER_DIRECT)
+                note_ipoib(policy, findings);
         tell_silent(observed->subnet, findings);
 
         /* who is a member of what: policy x subnet */

@@ -8,4 +8,6 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/partitions_conf_reader.h \
 	src/opensm/partitions_conf_words.c \
 	src/opensm/partitions_file.c \
-	src/opensm/partitions_file.h
+	src/opensm/partitions_file.h \
+	src/opensm/phases.c \
+	src/opensm/phases.h

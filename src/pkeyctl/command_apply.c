@@ -82,6 +82,20 @@ static int check_can_ask(struct context *ctx)
         return -EBADMSG;
 }
 
+/* Two who give OpenSM files would undo each other's steps. */
+static int check_writer(struct context *ctx)
+{
+        struct finding *item;
+
+        if (ctx->settings.writer == WRITER_DIRECT)
+                return 0;
+        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                            "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after the other");
+        if (item)
+                finding_set_hint(&ctx->findings, item, "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out");
+        return -EBADMSG;
+}
+
 static int confirm(struct context *ctx)
 {
         char answer[16] = "";
@@ -179,7 +193,9 @@ static int prepare(struct context *ctx, const struct arguments *arguments, struc
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
         if (r < 0)
                 return r;
-        r = check_can_ask(ctx);
+        r = check_writer(ctx);
+        if (r == 0)
+                r = check_can_ask(ctx);
         if (r < 0)
                 return r;
         r = watch_signals(ctx, run);

@@ -13,6 +13,7 @@
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/monitor.h"
 #include "pkeyd/notify.h"
+#include "pkeyd/opensm_writer.h"
 #include "pkeyd/pass.h"
 #include "pkeyd/say.h"
 #include "watch/backoff.h"
@@ -658,6 +659,8 @@ int daemon_init(struct daemon *d, const struct options *options)
                 r = monitor_new(d, &d->monitor);
         if (r == 0)
                 r = bus_new(d, &d->bus);
+        if (r == 0)
+                r = opensm_writer_new(d, &d->opensm_writer);
         if (r < 0) {
                 journal_event(&d->journal, EVENT_CANNOT_START, NULL, "%s", strerror(-r));
                 return r;
@@ -705,6 +708,7 @@ void daemon_done(struct daemon *d)
         d->kernel = kernel_free(d->kernel);
         d->metrics = metrics_file_free(d->metrics);
         d->bus = bus_free(d->bus);
+        d->opensm_writer = opensm_writer_free(d->opensm_writer);
         watch_free(d->watch);
         picture_free(d->picture);
         generation_free(d->candidate);

@@ -12,6 +12,7 @@
  *     head         one of a pair of head nodes: who writes
  *     kernel       this host's own ports through libibverbs: second witness, and events
  *     monitor      violations: counters and notices -> book -> journal
+ *     opensm_writer OpenSM's partition file: phase by phase, or a mirror of the policy
  *     state        what outlives a run
  *     metrics_file numbers for Prometheus
  *     bus          the same daemon on D-Bus: its state, its reload, the violations it saw
@@ -41,6 +42,7 @@ struct bus;
 struct kernel;
 struct monitor;
 struct metrics_file;
+struct opensm_writer;
 struct pass;
 
 enum pass_kind {
@@ -107,6 +109,7 @@ struct daemon {
         struct kernel *kernel;         /* what it says of the ports of this host */
         struct monitor *monitor;       /* violations */
         struct metrics_file *metrics;
+        struct opensm_writer *opensm_writer;
         uint64_t watched_generation;   /* by which tables were judged last; 0: not yet */
         uint64_t failures;             /* digest of what the last apply could not do */
 

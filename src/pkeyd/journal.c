@@ -92,6 +92,10 @@ static void entry_add_about(struct entry *e, const struct journal_about *about)
 static const char *priority_to_string(int priority)
 {
         switch (priority) {
+        case LOG_ALERT:
+                return "ALERT: ";
+        case LOG_CRIT:
+                return "critical: ";
         case LOG_ERR:
                 return "error: ";
         case LOG_WARNING:

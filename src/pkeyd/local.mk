@@ -35,4 +35,5 @@ pkeyd_SOURCES = \
 pkeyd_SOURCES += src/pkeyd/kernel.c src/pkeyd/kernel.h
 pkeyd_SOURCES += src/pkeyd/monitor.c src/pkeyd/monitor.h src/pkeyd/say_violation.c src/pkeyd/say_violation.h
 pkeyd_SOURCES += src/pkeyd/metrics_file.c src/pkeyd/metrics_file.h
+pkeyd_SOURCES += src/pkeyd/opensm_writer.c src/pkeyd/opensm_writer.h
 pkeyd_LDADD = libpkeyd-shell.la libpkeyd-core.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)

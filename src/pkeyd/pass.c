@@ -10,6 +10,7 @@
 #include "pkeyd/kernel.h"
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/monitor.h"
+#include "pkeyd/opensm_writer.h"
 #include "pkeyd/own_port.h"
 #include "pkeyd/say.h"
 #include "reconcile.h"
@@ -24,6 +25,7 @@ enum pass_step {
         STEP_ROLE,
         STEP_RECONCILE,
         STEP_APPLY,
+        STEP_OPENSM,
         STEP_VERIFY,
 };
 
@@ -55,6 +57,7 @@ struct pass *pass_free(struct pass *p)
         if (!p)
                 return NULL;
         state_unlock(&p->d->state);
+        opensm_writer_drop(p->d->opensm_writer);
         sd_event_source_disable_unref(p->lock_timer);
         sd_event_source_disable_unref(p->role_timer);
         picture_free(p->new_picture);
@@ -157,6 +160,9 @@ static void verify(struct pass *p)
                 pass_fail(p, "tables could not be compared with the policy", r);
                 return;
         }
+        if (p->generation->settings->mode == MODE_ENFORCE &&
+            (p->generation->settings->writer == WRITER_DIRECT || !head_may_write(p->d, p->generation)))
+                opensm_writer_mirror(p->d->opensm_writer, p->generation, &p->decision);
         describe_outcome(p, &report);
         p->generation->carried_out = true;
         kernel_expect(p->d->kernel, p->generation, p->decision.desired, p->d->picture);
@@ -244,6 +250,23 @@ static void apply(struct pass *p)
                 pass_fail(p, "the plan could not be carried out", r);
 }
 
+/* What went wrong was said. */
+static void on_written(int r, void *userdata)
+{
+        struct pass *p = userdata;
+
+        if (r == 0)
+                verify(p);
+        else
+                pass_end(p, r == -ECANCELED ? PASS_ENDED : PASS_ERROR);
+}
+
+static void write_through_opensm(struct pass *p)
+{
+        p->step = STEP_OPENSM;
+        opensm_writer_start(p->d->opensm_writer, p->generation, &p->decision, on_written, p);
+}
+
 /* --- reconcile -------------------------------------------------------------------------------------------------- */
 
 static void carry_out(struct pass *p)
@@ -262,8 +285,11 @@ static void carry_out(struct pass *p)
         }
         if (!head_may_write(p->d, p->generation))
                 state_save_memory(&p->d->state); /* what was learned of the other one's writing is for the day we write */
-        if (p->generation->settings->mode == MODE_AUDIT || !head_may_write(p->d, p->generation) ||
-            plan_is_empty(p->decision.plan))
+        if (p->generation->settings->mode == MODE_AUDIT || !head_may_write(p->d, p->generation))
+                verify(p);
+        else if (p->generation->settings->writer == WRITER_OPENSM)
+                write_through_opensm(p);
+        else if (plan_is_empty(p->decision.plan))
                 verify(p);
         else
                 apply(p);
@@ -301,6 +327,8 @@ static int decide(struct pass *p, struct findings *findings)
         r = reconcile(p->arena, p->generation->policy, d->picture->observed, d->state.memory, &p->options, findings,
                       &p->decision);
         metrics_file_planned(d->metrics, clock_now() - began);
+        if (r == 0 && p->generation->settings->mode == MODE_ENFORCE)
+                r = opensm_writer_judge(p->generation, &p->decision, findings);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         if (r == 0 && is_candidate)
@@ -553,7 +581,7 @@ static void on_surveyed(int r, void *userdata)
         lock(p);
 }
 
-/* All of a new picture, or the ports of a known one that failed. */
+/* All of a new picture, or the ports of a known one that failed; all of them where OpenSM writes: it does not read first. */
 static int prepare_survey(struct pass *p, struct survey_options *options)
 {
         uint32_t *ports;
@@ -561,10 +589,12 @@ static int prepare_survey(struct pass *p, struct survey_options *options)
 
         if (p->new_picture)
                 return survey_new(p->arena, p->new_picture->observed, options, &p->survey);
-        r = picture_failed_ports(p->d->picture, p->arena, &ports, &options->n_ports);
-        if (r < 0)
-                return r;
-        options->ports = ports;
+        if (p->kind == PASS_RETRY) {
+                r = picture_failed_ports(p->d->picture, p->arena, &ports, &options->n_ports);
+                if (r < 0)
+                        return r;
+                options->ports = ports;
+        }
         r = observed_new(p->arena, p->d->picture->subnet, &p->seen);
         if (r < 0)
                 return r;
@@ -658,7 +688,10 @@ int pass_start(struct daemon *d, enum pass_kind kind)
                 ask_own_port(p, STEP_OWN_PORT, on_own_port);
                 break;
         case PASS_KNOWN:
-                lock(p);
+                if (daemon_wanted(d)->settings->writer == WRITER_OPENSM)
+                        survey(p);
+                else
+                        lock(p);
                 break;
         case PASS_RETRY:
                 survey(p);
@@ -669,6 +702,8 @@ int pass_start(struct daemon *d, enum pass_kind kind)
 
 void pass_end_apply(struct pass *p)
 {
+        if (p->step == STEP_OPENSM)
+                opensm_writer_end(p->d->opensm_writer);
         if (p->step == STEP_APPLY)
                 end_apply(p);
 }
@@ -709,6 +744,10 @@ void pass_describe(const struct pass *p, char *ret, size_t size)
                 stage = apply_stage(p->apply);
                 (void) snprintf(ret, size, "generation %" PRIu64 ": writing P_Key tables (%s), %u %% done",
                                 p->generation->number, plan_phase_to_string(apply_phase(p->apply)), percent(&stage));
+                break;
+        case STEP_OPENSM:
+                (void) snprintf(ret, size, "generation %" PRIu64 ": OpenSM writes P_Key tables (%s)", p->generation->number,
+                                opensm_writer_phase(p->d->opensm_writer));
                 break;
         case STEP_RECONCILE:
         case STEP_VERIFY:

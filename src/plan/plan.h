@@ -91,6 +91,7 @@ struct plan_options {
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
+        enum settings_writer writer;
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);

@@ -24,7 +24,7 @@ const struct settings_key settings_schema[] = {
         { "ca", SETTINGS_NAME, MEMBER(ca), 0, 0, "the name of a channel adapter, as in mlx5_0" },
         { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
         { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, 2, "enforce" },
-        { "writer", SETTINGS_WORD, NO_MEMBER, 0, 0, "direct", writers, 1, "direct" },
+        { "writer", SETTINGS_WORD, MEMBER(writer), 0, 0, "direct, opensm", writers, 2, "direct" },
         { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, 2, "always" },
         { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, 2, "remove" },
         { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, 4, "both" },
@@ -38,7 +38,14 @@ const struct settings_key settings_schema[] = {
         { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, 0, "128" },
         { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
         { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
-        { "opensm", SETTINGS_LATER, NO_MEMBER, 0, 0, "a file without this key" },
+        { "opensm", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "opensm.partitions_conf", SETTINGS_PATH, MEMBER(opensm_partitions_conf), 0, 0,
+          "an absolute path, as in /etc/opensm/partitions.conf" },
+        { "opensm.reload", SETTINGS_RELOAD, MEMBER(opensm_reload), 0, 0,
+          "systemd:UNIT, as in systemd:opensm.service, pidfile:PATH, pid:NUMBER" },
+        { "opensm.config", SETTINGS_PATH, MEMBER(opensm_config), 0, 0, "an absolute path, as in /etc/opensm/opensm.conf" },
+        { "opensm.mirror", SETTINGS_PATH, MEMBER(opensm_mirror), 0, 0,
+          "an absolute path, as in /etc/opensm/partitions.conf" },
         { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
         { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
           "1s to 24h", NULL, 0, "60s" },
@@ -166,16 +173,9 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
 
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
                        sizeof(enum settings_enforcement) == sizeof(unsigned) &&
-                       sizeof(enum settings_overflow) == sizeof(unsigned) &&
+                       sizeof(enum settings_overflow) == sizeof(unsigned) && sizeof(enum settings_writer) == sizeof(unsigned) &&
                        sizeof(enum settings_role) == sizeof(unsigned),
                "words are stored as the number of the word");
-
-/* To accept such a key and do nothing would be a silent lie. */
-static void refuse_later(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
-{
-        (void) yaml_tree_error(&r->tree, node->key, FINDING_VALUE_INVALID, "%s: is not supported by this version "
-                               "(accepted: %s)", key->name, key->accepted);
-}
 
 static bool is_path(const char *text)
 {
@@ -214,14 +214,49 @@ static void read_path(struct reader *r, const struct settings_key *key, const st
                 memcpy(member(r, key), &path, sizeof(path));
 }
 
+static bool is_unit(const char *text)
+{
+        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.@:\\";
+        size_t n = strlen(text), suffix = strlen(".service");
+
+        return n > suffix && n <= 255 && strspn(text, accepted) == n && strcmp(text + n - suffix, ".service") == 0;
+}
+
+static const char *behind(const char *text, const char *word)
+{
+        size_t n = strlen(word);
+
+        return strncmp(text, word, n) == 0 ? text + n : NULL;
+}
+
+static void read_reload(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        const char *unit = behind(node->text, "systemd:"), *path = behind(node->text, "pidfile:");
+        const char *number = behind(node->text, "pid:"), *end;
+        struct settings *s = r->settings;
+        uint64_t pid;
+
+        if (unit && is_unit(unit)) {
+                s->opensm_reload = RELOAD_SYSTEMD;
+                s->opensm_unit = unit;
+        } else if (path && is_path(path) && path[strlen(path) - 1] != '/') {
+                s->opensm_reload = RELOAD_PIDFILE;
+                s->opensm_pidfile = path;
+        } else if (number && parse_number(number, &pid, &end) && !*end && pid > 1 && pid <= INT32_MAX) {
+                s->opensm_reload = RELOAD_PID;
+                s->opensm_pid = (unsigned) pid;
+        } else {
+                (void) refuse(r, node, key, unit     ? "does not name a service"
+                                            : path   ? "does not name a file by an absolute path"
+                                            : number ? "does not name a process"
+                                                     : "is not understood");
+        }
+}
+
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         bool value;
 
-        if (key->type == SETTINGS_LATER) {
-                refuse_later(r, key, node);
-                return;
-        }
         if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR) {
                 read_secret(r, key, node);
                 return;
@@ -256,8 +291,10 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         case SETTINGS_PATH:
                 read_path(r, key, node);
                 return;
+        case SETTINGS_RELOAD:
+                read_reload(r, key, node);
+                return;
         case SETTINGS_MAP:
-        case SETTINGS_LATER:
                 return;
         }
 }
@@ -279,17 +316,12 @@ static const char *name_in(const struct settings_key *key, const char *path)
 static void check_names(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
-        size_t n = 0, n_supported = 0, i;
-        int later;
+        size_t n = 0, i;
 
-        for (later = 0; later <= 1; later++) {
-                for (i = 0; i < settings_n_keys; i++)
-                        if ((settings_schema[i].type == SETTINGS_LATER) == later && name_in(&settings_schema[i], path))
-                                names[n++] = name_in(&settings_schema[i], path);
-                if (!later)
-                        n_supported = n;
-        }
-        yaml_tree_check_keys(&r->tree, map, path, names, n, n_supported);
+        for (i = 0; i < settings_n_keys; i++)
+                if (name_in(&settings_schema[i], path))
+                        names[n++] = name_in(&settings_schema[i], path);
+        yaml_tree_check_keys(&r->tree, map, path, names, n, n);
 }
 
 /* Maps are read in the order of the table, in which a map comes before what is in it. */
@@ -322,6 +354,35 @@ static void read_settings(struct reader *r)
         }
 }
 
+static void want(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
+{
+        struct finding *item;
+
+        item = yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "%s is missing, which writer: opensm needs", key);
+        report_hint(&r->report, item, "%s", example);
+}
+
+/* Keys that need or exclude each other. A key that stands there and was refused is not also missing. */
+static void check_writer(struct reader *r)
+{
+        const struct yaml_tree_node *root = r->tree.root, *writer, *opensm;
+
+        writer = root && root->kind == YAML_TREE_MAP ? yaml_tree_get(root, "writer") : NULL;
+        opensm = root && root->kind == YAML_TREE_MAP ? yaml_tree_get(root, "opensm") : NULL;
+        if (opensm && opensm->kind != YAML_TREE_MAP)
+                return;
+        if (r->settings->writer == WRITER_DIRECT)
+                return;
+        if (!opensm || !yaml_tree_get(opensm, "partitions_conf"))
+                want(r, writer, "opensm.partitions_conf", "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
+        if (!opensm || !yaml_tree_get(opensm, "reload"))
+                want(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
+        if (opensm && yaml_tree_get(opensm, "mirror"))
+                (void) yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
+                                       "opensm.mirror: is for writer: direct; with writer: opensm pkeyd writes "
+                                       "opensm.partitions_conf");
+}
+
 void settings_default(struct settings *ret)
 {
         *ret = (struct settings) {
@@ -330,6 +391,7 @@ void settings_default(struct settings *ret)
                 .unmanaged = UNMANAGED_REMOVE,
                 .enforcement = ENFORCEMENT_BOTH,
                 .enforcement_overflow = OVERFLOW_REFUSE,
+                .writer = WRITER_DIRECT,
                 .sweep_interval = 60 * USEC_PER_SEC,
                 .timeout = 500 * USEC_PER_MSEC,
                 .window = 128,
@@ -353,6 +415,8 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
         e = yaml_tree_parse(&r.tree, a, file, bytes, n, &r.report);
         if (e == 0)
                 read_settings(&r);
+        if (e == 0)
+                check_writer(&r);
         yaml_tree_done(&r.tree);
         finish = report_finish(&r.report);
         findings_sort(findings);

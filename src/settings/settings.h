@@ -19,11 +19,21 @@ enum settings_role { ROLE_ALWAYS, ROLE_FOLLOW_SM };
 enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
 enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
+enum settings_writer { WRITER_DIRECT, WRITER_OPENSM };
+
+/* How OpenSM is told to read its file again. */
+enum settings_reload {
+        RELOAD_NOT_SET,
+        RELOAD_SYSTEMD, /* the processes of a unit of systemd */
+        RELOAD_PIDFILE,
+        RELOAD_PID,
+};
 
 struct settings {
         const char *ca;                   /* NULL: the first active InfiniBand port */
         unsigned port;                    /* 0: the first active one */
         enum settings_mode mode;
+        enum settings_writer writer;
         enum settings_role role;          /* when to write: always, or while the master SM is on this host (watch/role.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
@@ -38,6 +48,14 @@ struct settings {
         unsigned violations_threshold;    /* of violations in an interval, below which nothing is told */
         bool violations_clear_saturated;
         const char *metrics_textfile;     /* absolute path; NULL: none is written */
+        const char *opensm_partitions_conf; /* absolute path; there with WRITER_OPENSM */
+        enum settings_reload opensm_reload; /* set with WRITER_OPENSM */
+        const char *opensm_unit;          /* of RELOAD_SYSTEMD */
+        const char *opensm_pidfile;       /* of RELOAD_PIDFILE; absolute path */
+        unsigned opensm_pid;              /* of RELOAD_PID */
+        const char *opensm_config;        /* absolute path of opensm.conf; NULL: OpenSM's defaults */
+        const char *opensm_mirror;        /* absolute path of the file that is kept equal to the policy; with WRITER_DIRECT only;
+                                             NULL: none */
 };
 
 /* What a value looks like. */
@@ -50,8 +68,8 @@ enum settings_type {
         SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, for it may be the secret
                               itself, put there by mistake */
         SETTINGS_PATH,     /* the absolute path of a file */
+        SETTINGS_RELOAD,   /* systemd:UNIT, pidfile:PATH or pid:N; all members opensm_reload and what belongs to it */
         SETTINGS_MAP,      /* a map: the keys in it are the lines that follow, whose names begin with its own and a dot */
-        SETTINGS_LATER,    /* known, and refused: this version does not act on it */
 };
 
 /* A line of the schema. */
@@ -72,8 +90,6 @@ extern const size_t settings_n_keys;
 /* The defaults, as if the file were empty. */
 void settings_default(struct settings *ret);
 
-/* Reads pkeyd.yaml over the defaults. Keys of design that this version does not act on yet (writer: opensm,
- * opensm) are refused with a message that says so, unless their value is the
- * default behaviour. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
+/* Reads pkeyd.yaml over the defaults. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);

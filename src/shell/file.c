@@ -211,3 +211,16 @@ int file_write_public(const char *path, const void *bytes, size_t n)
                 return fd;
         return put_in_place(beside, path, fchmod(fd, 0644) < 0 ? -errno : 0);
 }
+
+int file_write_shared(const char *path, const void *bytes, size_t n)
+{
+        _cleanup_free_ char *beside = NULL;
+        _cleanup_(close_p) int fd = -1;
+        int r;
+
+        fd = write_beside(path, bytes, n, &beside);
+        if (fd < 0)
+                return fd;
+        r = put_in_place(beside, path, fchmod(fd, 0644) < 0 || fsync(fd) < 0 ? -errno : 0);
+        return r < 0 ? r : sync_directory_of(path);
+}

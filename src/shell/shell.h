@@ -13,6 +13,7 @@
  *     pump         carries requests of a stage to the MAD engine, frames to the wire, results back (sd-event)
  *     discovery    libibnetdisc -> struct subnet (in a thread, for it blocks)
  *     fabric       all of it together: discover, survey, apply on one port, one at a time, on an sd_event loop
+ *     opensm_process  OpenSM as a process: told to read its file again
  *     verbs_port   the ports of this host as its kernel shows them, through libibverbs
  *     report       findings to stderr
  *

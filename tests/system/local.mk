@@ -17,7 +17,8 @@ SYSTEM_TESTS = \
 	tests/system/test_promises.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
-	tests/system/test_violations.py
+	tests/system/test_violations.py \
+	tests/system/test_writer_opensm.py
 
 SYSTEM_MODULES = \
 	tests/system/harness.py \

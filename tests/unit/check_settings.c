@@ -101,6 +101,27 @@ START_TEST(all_keys)
 }
 END_TEST
 
+START_TEST(opensm_writer)
+{
+        const struct settings *s = accept("writer: opensm\nopensm: {partitions_conf: /etc/opensm/partitions.conf, "
+                                          "reload: 'systemd:opensm@0x1.service', config: /etc/opensm/opensm.conf}\n");
+
+        ck_assert_int_eq(s->writer, WRITER_OPENSM);
+        ck_assert_str_eq(s->opensm_partitions_conf, "/etc/opensm/partitions.conf");
+        ck_assert_int_eq(s->opensm_reload, RELOAD_SYSTEMD);
+        ck_assert_str_eq(s->opensm_unit, "opensm@0x1.service");
+        ck_assert_str_eq(s->opensm_config, "/etc/opensm/opensm.conf");
+        s = accept("opensm: {reload: pidfile:/run/opensm.pid, mirror: /etc/opensm/partitions.conf}\n");
+        ck_assert_int_eq(s->writer, WRITER_DIRECT);
+        ck_assert_int_eq(s->opensm_reload, RELOAD_PIDFILE);
+        ck_assert_str_eq(s->opensm_pidfile, "/run/opensm.pid");
+        ck_assert_str_eq(s->opensm_mirror, "/etc/opensm/partitions.conf");
+        s = accept("writer: opensm\nopensm: {partitions_conf: /p, reload: pid:2147483647}\n");
+        ck_assert_int_eq(s->opensm_reload, RELOAD_PID);
+        ck_assert_uint_eq(s->opensm_pid, 2147483647);
+}
+END_TEST
+
 /* A key where its file should stand shows up nowhere. */
 START_TEST(no_secret_is_shown)
 {
@@ -168,7 +189,18 @@ static const struct {
         { "port: 255", "port: '255' is out of range (accepted: 1 to 254)" },
         { "ca: a/b", "ca: 'a/b' is not a device name" },
         { "mode: observe", "mode: 'observe' is not known (accepted: enforce, audit)" },
-        { "writer: opensm", "writer: 'opensm' is not supported by this version (accepted: direct)" },
+        { "writer: opensm\nopensm: {partitions_conf: /p}", "opensm.reload is missing" },
+        { "writer: opensm\nopensm: {reload: pid:7}", "opensm.partitions_conf is missing" },
+        { "writer: opensm\nopensm: {partitions_conf: /p, reload: pid:7, mirror: /q}", "opensm.mirror: is for writer: direct" },
+        { "opensm: {reload: opensm.service}", "opensm.reload: 'opensm.service' is not understood (accepted: systemd:UNIT" },
+        { "opensm: {reload: systemd:opensm}", "'systemd:opensm' does not name a service" },
+        { "opensm: {reload: 'systemd:a b.service'}", "does not name a service" },
+        { "opensm: {reload: pidfile:run/opensm.pid}", "does not name a file by an absolute path" },
+        { "opensm: {reload: pid:1}", "'pid:1' does not name a process" },
+        { "opensm: {reload: pid:4294967298}", "does not name a process" },
+        { "opensm: {reload: pid:12x}", "does not name a process" },
+        { "opensm: {mirror: partitions.conf}", "opensm.mirror: 'partitions.conf' is not the absolute path" },
+        { "opensm: {mirrors: /p}", "opensm: unknown key 'mirrors'" },
         { "role: follow-master", "role: 'follow-master' is not known (accepted: always, follow-sm)" },
         { "violations: {interval: 60}", "violations.interval: '60' has no unit (accepted: 1s to 24h)" },
         { "violations: {interval: 999ms}", "violations.interval: '999ms' is out of range" },
@@ -192,7 +224,7 @@ static const struct {
         { "metrics: {textfile: }", "metrics.textfile: nothing follows (accepted: an absolute path" },
         { "metrics: {textfile: [/x]}", "metrics.textfile: is a list (accepted: a single value)" },
         { "metrics: [textfile]", "metrics: is a list (accepted: a map)" },
-        { "opensm: {}", "opensm: is not supported by this version" },
+        { "opensm: systemd", "opensm: is a single value (accepted: a map)" },
         { "m_key_file: m_key", "m_key_file: what stands here is not shown, and is not the name of a file" },
         { "sa_key_file: /", "sa_key_file: what stands here is not shown" },
         { "m_key_file: \"/etc/\\t\"", "m_key_file: what stands here is not shown" },
@@ -235,6 +267,7 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, defaults);
         tcase_add_test(c, all_keys);
+        tcase_add_test(c, opensm_writer);
         tcase_add_test(c, schema_tells_the_defaults);
         tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));

@@ -16,3 +16,8 @@ fabric_again_SOURCES = tests/unit/fabric_again.c
 fabric_again_LDADD = libpkeyd-shell.la
 TESTS += tests/unit/check_pump.sh
 EXTRA_DIST += tests/unit/check_pump.sh
+
+check_PROGRAMS += check_opensm_process
+TESTS += check_opensm_process
+check_opensm_process_SOURCES = tests/unit/check_opensm_process.c
+check_opensm_process_LDADD = libpkeyd-shell.la $(TEST_LIBS)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The way from the tables as they are to those that are wanted, when it is OpenSM that writes: a sequence of complete
+ * partition files, each of which OpenSM must have carried out before it is given the next.
+ *
+ *     adopt    what the ports have now, so that OpenSM's own picture of them is true; only if the file in place says something
+ *              else. Entries that somebody else wrote or took are unknown to OpenSM: it would leave them as they are.
+ *     revoke   bases that a port shall lose
+ *     raise    limited to full
+ *     lower    full to limited
+ *     grant    bases that a port shall gain; this is the file of the policy
+ *
+ * These are the planner's phases (plan/plan.h) for endports. OpenSM applies the ports of one file in any order, which breaks
+ * neither continuity nor isolation, since the changes of one phase go all in one direction. The phases for enforcing ports
+ * are missing: OpenSM gives a switch port what its neighbour has, right behind the neighbour, in the same sweep. For isolation
+ * this makes no difference, for a switch port only takes away from what two endports may do. For continuity it makes none where
+ * a base is granted or revoked, since the pair may not talk before, or not afterwards. What is left is a raise or a lower at a
+ * switch that tells full from limited: between two MADs of OpenSM the port has one of them and the switch the other, and
+ * packets in that base are lost until the second arrives, which reliable connections send again. Where allow_both_pkeys is on,
+ * it does not come to that: raise adds the other entry, and lower drops what is no longer wanted.
+ *
+ * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
+ * port to it before others have lost what they must lose.
+ *
+ * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
+ * as one from the start. Indexes are OpenSM's, too.
+ *
+ * A port that is down, or cannot be read, is in each file as well, from what the file in place gave it to what the policy
+ * gives it: it may come up at any moment.
+ *
+ * This file is pure: tables and files in, files out. It refuses to know how OpenSM is told and how long that takes.
+ */
+
+#include "opensm/partitions_conf.h"
+#include "opensm/partitions_file.h"
+#include "plan/plan.h"
+
+enum opensm_phase {
+        OPENSM_ADOPT,
+        OPENSM_REVOKE,
+        OPENSM_RAISE,
+        OPENSM_LOWER,
+        OPENSM_GRANT,
+        OPENSM_N_PHASES,
+};
+
+/* What the file in place gives to whom: ascending GUID. label is NULL. */
+struct opensm_tables {
+        struct partitions_file_port *ports;
+        uint32_t n_ports;
+};
+
+/* One endport and its way. */
+struct opensm_way {
+        uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not there now */
+        struct guid guid;
+        const char *label;
+        uint16_t capacity;          /* 0: not known */
+        const struct p_key *before, *after; /* sets, in any order */
+        uint32_t n_before, n_after;
+};
+
+struct opensm_phases {
+        uint32_t n_ports;
+        const struct opensm_way *ways; /* n_ports of them */
+        struct partitions_file_port *tables[OPENSM_N_PHASES]; /* n_ports each, same order; keys ascending base, limited first */
+        bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place */
+        bool allow_both;
+};
+
+/* "adopt", ..., "grant"; a static string. */
+const char *opensm_phase_to_string(enum opensm_phase p);
+
+/* What a partition file gives to single ports; rules for ALL and the like are left out, so it is meant for files that pkeyd
+ * wrote. Returns 0 or -ENOMEM; in the arena. */
+int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
+
+/* The ways of all endports of the picture, from its tables (or, where they could not be read, the file in place) to the end
+ * of the plan. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan, observed and
+ * in_place. */
+int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
+                        const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
+
+/* The ways of the endports of `desired` that are not in `subnet`: they are down. Same borrowing. Returns 0 or -ENOMEM. */
+int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet,
+                          const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
+
+/* The files. in_place as above. Ways where a phase would not fit become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
+ * -EBADMSG, -ENOMEM; in the arena, borrowing the ways. */
+int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32_t n_ways,
+                          const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
+                          struct opensm_phases *ret);
+
+/* Ports of the picture whose tables a phase changes, each endport with the switch port beside it, ascending. Returns 0 or
+ * -ENOMEM; *ret in the arena. */
+int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
+                          const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n);
+
+/* How many of the ports that were read (TABLE_READ in `observed`) do not have what this phase gives them: endports exactly
+ * (full and limited of a base count as full unless allow_both), enforcing switch ports at least what their neighbour has.
+ * OpenSM never clears what is behind the last block that it writes of a switch port, so more is no reason to wait. *ret_first
+ * (if there is one) is such a port. 0: the phase has been reached. */
+uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
+                               uint32_t *ret_first);
+
+/* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
+ * and nothing else, and that is not what this phase gives to all of them? */
+bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/opensm_process.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <systemd/sd-bus.h>
+
+#include "shell/file.h"
+
+#define PROC_MAX    (64u << 10)
+#define BUS_TIMEOUT (5 * USEC_PER_SEC)
+#define MANAGER     "org.freedesktop.systemd1"
+
+static void close_fd_p(int *fd)
+{
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+__attribute__((format(printf, 3, 4))) static int say(char ret_why[OPENSM_WHY], int error, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(ret_why, OPENSM_WHY, format, ap);
+        va_end(ap);
+        return error;
+}
+
+/* ---- one process ----------------------------------------------------------------------------------------------- */
+
+/* A file of /proc, without its newline; "" if there is none. */
+static void read_proc(int pid, const char *name, char *ret, size_t size)
+{
+        char path[64];
+        FILE *f;
+
+        ret[0] = '\0';
+        (void) snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+        f = fopen(path, "re");
+        if (!f)
+                return;
+        if (!fgets(ret, (int) size, f))
+                ret[0] = '\0';
+        (void) fclose(f);
+        ret[strcspn(ret, "\n")] = '\0';
+}
+
+static bool exe_is_opensm(int pid)
+{
+        char path[64], exe[PATH_MAX];
+        const char *name;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+        n = readlink(path, exe, sizeof(exe) - 1);
+        if (n <= 0)
+                return false;
+        exe[n] = '\0';
+        name = strrchr(exe, '/');
+        /* a program that was updated under the process is "(deleted)" */
+        return name && (strcmp(name, "/opensm") == 0 || strcmp(name, "/opensm (deleted)") == 0);
+}
+
+static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
+{
+        _cleanup_(close_fd_p) int fd = pidfd_open(pid, 0);
+        char comm[64];
+
+        if (fd < 0)
+                return say(ret_why, -errno, "process %d: %s", pid, errno == ESRCH ? "does not exist" : strerror(errno));
+        read_proc(pid, "comm", comm, sizeof(comm));
+        if (strcmp(comm, "opensm") != 0 && !exe_is_opensm(pid)) {
+                for (char *c = comm; *c; c++)
+                        *c = *c >= ' ' && *c < 0x7f ? *c : '?';
+                return say(ret_why, -ESRCH, "process %d is not OpenSM but '%s'", pid, comm);
+        }
+        if (pidfd_send_signal(fd, signal, NULL, 0) < 0)
+                return say(ret_why, -errno, "process %d: %s", pid, strerror(errno));
+        return 0;
+}
+
+/* ---- a pidfile ------------------------------------------------------------------------------------------------- */
+
+static bool parse_pid(const char *text, int *ret)
+{
+        char *end;
+        long pid;
+
+        errno = 0;
+        pid = strtol(text, &end, 10);
+        if (errno || end == text || pid <= 1 || pid > INT_MAX || (*end != '\0' && *end != '\n'))
+                return false;
+        *ret = (int) pid;
+        return true;
+}
+
+static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY])
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        const char *bytes;
+        int r, pid;
+        size_t n;
+
+        r = a ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
+        if (r < 0)
+                return say(ret_why, r, "%s: %s", path, strerror(-r));
+        if (!parse_pid(bytes, &pid))
+                return say(ret_why, -ESRCH, "%s: there is no process number in it", path);
+        r = signal_one(pid, signal, ret_why);
+        return r;
+}
+
+/* ---- a unit of systemd ----------------------------------------------------------------------------------------- */
+
+static int ask_systemd(const char *unit, char **ret_group)
+{
+        sd_bus *bus = NULL;
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_message *reply = NULL;
+        const char *object = NULL;
+        int r;
+
+        r = sd_bus_open_system(&bus);
+        if (r >= 0)
+                r = sd_bus_set_method_call_timeout(bus, BUS_TIMEOUT);
+        if (r >= 0)
+                r = sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager", "GetUnit", &error, &reply,
+                                       "s", unit);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &object);
+        if (r >= 0)
+                r = sd_bus_get_property_string(bus, MANAGER, object, MANAGER ".Service", "ControlGroup", &error, ret_group);
+        sd_bus_message_unref(reply);
+        sd_bus_error_free(&error);
+        sd_bus_flush_close_unref(bus);
+        return r < 0 ? r : 0;
+}
+
+static int read_group(struct arena *a, const char *group, const char **ret_bytes)
+{
+        static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/systemd" };
+        int r = -ENOENT;
+        size_t n;
+
+        if (strstr(group, ".."))
+                return -EINVAL;
+        for (size_t i = 0; i < ELEMENTS(roots); i++) {
+                const char *path = arena_printf(a, "%s%s/cgroup.procs", roots[i], group);
+
+                r = path ? file_read(a, path, PROC_MAX, ret_bytes, &n) : -ENOMEM;
+                if (r != -ENOENT)
+                        return r;
+        }
+        return r;
+}
+
+static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_free_ char *group = NULL;
+        const char *line;
+        unsigned n = 0;
+        int r, pid;
+
+        r = a ? ask_systemd(unit, &group) : -ENOMEM;
+        if (r < 0)
+                return say(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+        if (!group[0])
+                return say(ret_why, -ESRCH, "%s is not running", unit);
+        r = read_group(a, group, &line);
+        if (r < 0)
+                return say(ret_why, r, "the processes of %s: %s", unit, strerror(-r));
+        for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (parse_pid(line, &pid) && signal_one(pid, signal, ret_why) == 0)
+                        n++;
+        return n > 0 ? 0 : say(ret_why, -ESRCH, "no process of %s is OpenSM", unit);
+}
+
+int opensm_process_signal(const struct settings *s, int signal, char ret_why[OPENSM_WHY])
+{
+        switch (s->opensm_reload) {
+        case RELOAD_SYSTEMD:
+                return signal_unit(s->opensm_unit, signal, ret_why);
+        case RELOAD_PIDFILE:
+                return signal_pidfile(s->opensm_pidfile, signal, ret_why);
+        case RELOAD_PID:
+                return signal_one((int) s->opensm_pid, signal, ret_why);
+        case RELOAD_NOT_SET:
+                break;
+        }
+        return say(ret_why, -EINVAL, "opensm.reload is not set");
+}

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""writer: opensm. What OpenSM really sent is traced and held against the promises; then everything that can happen to its
+file, to OpenSM and to pkeyd on the way. SEED= and TRANSITIONS= choose other policies, or more."""
+
+import os
+import re
+import signal
+import subprocess
+
+import madtrace
+from harness import (PRELOAD, Daemon, Fabric, check, check_equal, main, program, read_file, seeded, two_level, wait_for)
+from oracle import Generator, Oracle, Policy, differences
+
+DEFAULTS = {"ALL": "limited", "SELF": "full"}
+
+
+class Site:
+    """A fabric whose OpenSM is traced, the settings that let pkeyd write through it, and what should be there."""
+
+    def __init__(self, topology=None, opensm_conf=None):
+        self.fabric = Fabric(topology or two_level(2, 1, 4), opensm=False, opensm_conf=opensm_conf)
+        self.daemon = None
+
+    def __enter__(self):
+        f = self.fabric.__enter__()
+        try:
+            f.opensm_environment = {"LD_PRELOAD": program("madtrace.so") + ":" + PRELOAD, "MADTRACE": f.path("osm-trace")}
+            f.write("partitions.conf", "")
+            self.start_opensm()
+            config = ", config: " + f.path("opensm.conf") if f.opensm_conf else ""
+            f.settings("timeout: 200ms\nsweep_interval: 1s\nwriter: opensm\nopensm: {partitions_conf: %s, reload: pidfile:%s%s}\n" % (
+                self.conf, f.path("opensm.pid"), config))
+            self.tables = f.tables()
+            self.oracle = Oracle(self.tables, f.topology.port_guid(f.home))
+        except BaseException:
+            self.fabric.__exit__(Exception, None, None)
+            raise
+        return self
+
+    def __exit__(self, *how):
+        if how[0] and self.daemon:
+            print(self.daemon.text()[-3000:])
+            print(read_file(self.conf)[:600])
+        self.fabric.__exit__(*how)
+
+    @property
+    def conf(self):
+        return self.fabric.path("partitions.conf")
+
+    def start_opensm(self):
+        try:
+            os.remove(self.fabric.path("osm.log"))
+        except FileNotFoundError:
+            pass
+        self.fabric.start_opensm()
+        self.fabric.write("opensm.pid", "%d\n" % self.fabric.opensm.pid)
+
+    def kill_opensm(self):
+        self.fabric.opensm.kill()
+        self.fabric.opensm.wait()
+
+    def alarms(self):
+        return [line for line in self.daemon.text().splitlines() if "ALERT:" in line or "critical:" in line]
+
+    def policy(self, policy):
+        return self.fabric.write("partitions.yaml", policy.yaml())
+
+    def start(self, policy, **how):
+        self.daemon = Daemon(self.fabric, self.policy(policy), **how)
+        return self.daemon
+
+    def differ(self, policy):
+        return differences(self.oracle.tables(policy), self.fabric.tables())
+
+    def wait_right(self, policy, what):
+        wait_for(lambda: not self.differ(policy), "the tables to be as the policy says: " + what)
+
+    def trace(self):
+        """P_KeyTable MADs of endports that OpenSM sent and got so far, each with the LID of its port."""
+        mads = madtrace.read(self.fabric.path("osm-trace"))
+        lids = {p.guid: p.lid for p in self.tables.values()}
+        path_of, ports, found = {}, {}, []
+        for mad in mads:
+            if mad.sent:
+                path_of[mad.tid] = mad.path
+            path = path_of.get(mad.tid)
+            if mad.attribute == 0x11 and mad.method == madtrace.GET_RESP and path:
+                ports[path] = int.from_bytes(mad.data[20:28], "big")
+            if mad.attribute != madtrace.P_KEY_TABLE or (path in ports and mad.switch_port):
+                continue
+            check(path in ports and ports[path] in lids, "a P_KeyTable MAD to nobody:", mad)
+            mad.lid, mad.path = lids[ports[path]], "-"
+            found.append(mad)
+        return found
+
+    def check_promises(self, before, wanted, n_mads, context):
+        after = self.fabric.tables()
+        promises = madtrace.Promises({p.lid: p.table for p in before.values()}, {p.lid: p.table for p in after.values()},
+                                     {before[g].lid: keys for g, keys in wanted.items()}, 0)
+        # at which index an entry stands is OpenSM's matter
+        broken = [b for b in promises.replay(self.trace()[n_mads:]) if not re.match(r"LID \d+ index ", b)]
+        check_equal(broken, [], "broken promises in " + context)
+        return promises.n_sets
+
+
+def simple(**members):
+    p = Policy()
+    p.add("default", 0x7FFF, dict(DEFAULTS))
+    for i, (name, who) in enumerate(sorted(members.items())):
+        p.add(name, 0x10 + i, who)
+    return p
+
+
+def hosts(site, *numbers):
+    names = [h[0] for h in site.fabric.topology.hosts]
+    return [names[n] for n in numbers]
+
+
+def without_both(policy):
+    for partition in policy.partitions.values():
+        partition["members"] = [(who, "full" if m == "both" else m) for who, m in partition["members"]]
+    return policy
+
+
+def run(seed, allow_both):
+    rng = seeded(seed)
+    conf = "allow_both_pkeys TRUE\n" if allow_both else None
+    with Site(two_level(3, 2, 4), opensm_conf=conf) as site:
+        generator = Generator(rng, site.tables)
+
+        def make(what):
+            return generator.unambiguous(site.oracle, lambda: what() if allow_both else without_both(what()))
+
+        policy = make(generator.policy)
+        site.start(policy)
+        check_equal(site.differ(policy), [], "tables after the start")
+        total = 0
+        for i in range(int(os.environ.get("TRANSITIONS", 6))):
+            before, n_mads = site.fabric.tables(), len(site.trace())
+            policy = make(lambda: generator.edit(policy))
+            site.policy(policy)
+            site.daemon.reload()
+            context = "transition %d to\n%s" % (i, policy.yaml())
+            check_equal(site.differ(policy), [], "tables after " + context)
+            total += site.check_promises(before, site.oracle.tables(policy), n_mads, context)
+        check(total > 0, "not one table was written")
+        check("phase" not in read_file(site.conf).splitlines()[1], "the last file is not that of the policy")
+        site.fabric.heavy_sweep()
+        check_equal(site.differ(policy), [], "tables after a heavy sweep")
+        check_equal(site.alarms(), [], "alarms")
+
+
+def test_random_transitions():
+    run(1, False)
+
+
+def test_random_transitions_with_both():
+    run(2, True)
+
+
+def test_both_needs_the_option():
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        first = simple(p={a: "full", b: "limited"})
+        d = site.start(first)
+        site.policy(simple(p={a: "both"}))
+        d.reload()
+        check("allow_both_pkeys TRUE" in d.text() and "generation 1 stays in force" in d.text(), d.text())
+        check_equal(site.differ(first), [], "tables")
+
+
+def test_pkeyd_sends_no_set():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        site.start(simple(p={a: "full", b: "limited"}), trace="pkeyd-trace")
+        site.policy(simple(p={a: "limited", c: "full"}))
+        site.daemon.reload()
+        mads = madtrace.read(site.fabric.path("pkeyd-trace"))
+        check(mads, "the trace is empty")
+        check_equal([m for m in mads if m.sent and m.method == madtrace.SET], [], "Sets that pkeyd sent")
+        result = site.fabric.apply(site.fabric.path("partitions.yaml"), trace="pkeyctl-trace").expect(1)
+        check("pkeyctl reload" in result.err, result)
+        check_equal(madtrace.read(site.fabric.path("pkeyctl-trace")), [], "MADs of pkeyctl apply")
+
+
+def test_foreign_and_edited_files():
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        policy = simple(p={a: "full", b: "limited"})
+        foreign = "# ours since 2011\nDefault=0x7fff: ALL=limited, SELF=full;\n"
+        site.fabric.write("partitions.conf", foreign)
+        d = site.start(policy, wait=False)
+        d.wait_text("was not written by pkeyd")
+        check("pkeyctl import" in d.text(), "what to do is not said")
+        check_equal(read_file(site.conf), foreign, "the foreign file")
+        site.fabric.write("partitions.conf.before-pkeyd", foreign)
+        site.wait_right(policy, "after the file was given")
+        wait_for(lambda: "phase" not in read_file(site.conf).splitlines()[1], "the file of the policy")
+        edited = read_file(site.conf).replace("=limited", "=full", 1)
+        site.fabric.write("partitions.conf", edited)
+        d.wait_text("was changed by somebody since pkeyd wrote it")
+        check_equal(read_file(site.conf), edited, "the edited file")
+
+
+def break_file(site, how):
+    text = read_file(site.conf)
+    if how == "gone":
+        os.remove(site.conf)
+    else:
+        site.fabric.write("partitions.conf", {"empty": "", "cut": text[:len(text) // 2],
+                                              "broken": text.replace(": full", ":full") + "oops=0x77: node0001=full;\n"}[how])
+
+
+def restored(how):
+    """Somebody breaks the file, and OpenSM sweeps before pkeyd looks."""
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        policy = simple(p={a: "full", b: "limited"})
+        d = site.start(policy)
+        good = read_file(site.conf)
+        d.process.send_signal(signal.SIGSTOP)
+        break_file(site, how)
+        site.fabric.heavy_sweep()
+        opened = [p for p in site.fabric.tables().values() if p.keys() != [0xFFFF]] == []
+        check_equal(opened, how in ("broken", "gone", "empty"), "OpenSM opened the fabric")
+        d.process.send_signal(signal.SIGCONT)
+        site.wait_right(policy, "after the file was " + how)
+        wait_for(lambda: read_file(site.conf) == good, "the good file to be back")
+        if opened:
+            check("ALERT: OpenSM has taken its default partitions" in d.text(), "no alarm:\n" + d.text())
+        if how == "broken":
+            check("oops" in read_file(site.conf + ".refused"), "the broken file was not kept")
+
+
+def test_broken_file():
+    restored("broken")
+
+
+def test_vanished_file():
+    restored("gone")
+
+
+def test_truncated_file():
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        policy = simple(p={a: "full", b: "limited"})
+        site.start(policy)
+        good = read_file(site.conf)
+        for how in ("cut", "empty"):
+            break_file(site, how)
+            wait_for(lambda: read_file(site.conf) == good, "the good file to be back")
+        site.fabric.heavy_sweep()
+        check_equal(site.differ(policy), [], "tables")
+
+
+def test_opensm_killed():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        policy = simple(p={a: "limited", c: "full"})
+        site.policy(policy)
+        site.fabric.opensm.send_signal(signal.SIGSTOP)
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        site.kill_opensm()
+        d.wait_text("OpenSM ended before it had carried out its partition file")
+        site.start_opensm()
+        site.wait_right(policy, "after OpenSM came back")
+
+
+def test_pkeyd_killed():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        before, n_mads = site.fabric.tables(), len(site.trace())
+        policy = simple(p={a: "limited", c: "full"})
+        site.policy(policy)
+        site.fabric.opensm.send_signal(signal.SIGSTOP)
+        d.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        d.process.kill()
+        d.process.wait()
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.start(policy)
+        check_equal(site.differ(policy), [], "tables after the second start")
+        site.check_promises(before, site.oracle.tables(policy), n_mads, "the way with two pkeyds")
+
+
+def test_drift_is_mended():
+    """OpenSM does not know of entries that somebody else writes, and would leave them for ever."""
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        policy = simple(p={a: "full", b: "limited"})
+        site.start(policy)
+        port = next(p for p in site.fabric.tables().values() if p.name == b)
+        site.fabric.set_p_key(port, i5=0x8123)
+        site.wait_right(policy, "an entry unasked for")
+        port = next(p for p in site.fabric.tables().values() if p.name == b)
+        site.fabric.set_p_key(port, **{"i%d" % port.table.index(0x10): 0})
+        site.wait_right(policy, "an entry that was lost")
+
+
+def test_mirror():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\nopensm: {mirror: %s}\n" % site.conf)
+        policy = simple(p={a: "full", b: "limited"})
+        d = site.start(policy)
+        for policy in (policy, simple(p={a: "limited", c: "full"})):
+            site.policy(policy)
+            d.reload()
+            check_equal(site.differ(policy), [], "tables")
+            site.fabric.heavy_sweep()
+            check_equal(site.differ(policy), [], "tables after OpenSM's heavy sweep")
+        foreign = "Default=0x7fff: ALL=limited, SELF=full;\n"
+        site.fabric.write("partitions.conf", foreign)
+        d.wait_text("was not written by pkeyd")
+        check_equal(read_file(site.conf), foreign, "the foreign file")
+
+
+def test_stale_pidfile():
+    """No other process is sent a signal."""
+    with Site() as site:
+        other = subprocess.Popen(["sleep", "600"])
+        try:
+            site.fabric.write("opensm.pid", "%d\n" % other.pid)
+            a, b = hosts(site, 1, 2)
+            policy = simple(p={a: "full", b: "limited"})
+            d = site.start(policy, wait=False)
+            d.wait_text("is not OpenSM but 'sleep'")
+            check_equal(other.poll(), None, "the other process")
+            site.fabric.write("opensm.pid", "%d\n" % site.fabric.opensm.pid)
+            site.wait_right(policy, "with the right number")
+        finally:
+            other.kill()
+            other.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The files that OpenSM is given one after the other, against a model of OpenSM that knows nothing of phases: it takes a file
+ * and brings the ports, the switch ports beside them, and with both entries of a base each single entry, to it in any order.
+ * Small fabrics at random; of each step all the states between are tried.
+ */
+#include <stdlib.h>
+
+#include "opensm/phases.h"
+#include "policy_fixture.h"
+
+#define PORTS 3
+#define BASES 3
+#define ROUNDS 1000
+
+static const uint16_t bases[BASES] = { P_KEY_DEFAULT_BASE, 0x10, 0x11 };
+
+/* bit 0: the limited entry is there, bit 1: the full one */
+struct table {
+        unsigned entries[BASES];
+};
+
+struct fabric {
+        struct table port[PORTS], beside[PORTS];
+        bool enforces[PORTS];
+};
+
+static unsigned seed;
+
+static unsigned any(unsigned n)
+{
+        seed = seed * 1103515245u + 12345u;
+        return (seed >> 16) % n;
+}
+
+/* ---- the model: who may talk ----------------------------------------------------------------------------------- */
+
+/* What a port may say in a base: its own level, as far as its switch port lets it through. */
+static unsigned level(const struct fabric *f, int port, int base)
+{
+        unsigned mine = f->port[port].entries[base] & 2 ? 2 : f->port[port].entries[base];
+        unsigned passes = f->beside[port].entries[base] & 2 ? 2 : f->beside[port].entries[base];
+
+        return f->enforces[port] && passes < mine ? passes : mine;
+}
+
+static bool may_talk(const struct fabric *f, int x, int y, int base)
+{
+        unsigned a = level(f, x, base), b = level(f, y, base);
+
+        return a > 0 && b > 0 && (a == 2 || b == 2);
+}
+
+/* As if no switch were there. */
+static bool endports_may_talk(const struct fabric *f, int x, int y, int base)
+{
+        struct fabric bare = *f;
+
+        memset(bare.enforces, 0, sizeof(bare.enforces));
+        return may_talk(&bare, x, y, base);
+}
+
+/* ---- between tables and keys ----------------------------------------------------------------------------------- */
+
+static uint32_t keys_of(const struct table *t, struct p_key ret[2 * BASES])
+{
+        uint32_t n = 0;
+
+        for (int b = BASES - 1; b >= 0; b--) { /* not in order: nobody promised it */
+                if (t->entries[b] & 2)
+                        ret[n++] = p_key_make(bases[b], true);
+                if (t->entries[b] & 1)
+                        ret[n++] = p_key_make(bases[b], false);
+        }
+        return n;
+}
+
+static struct table table_of(const struct p_key *keys, uint32_t n)
+{
+        struct table t = {};
+
+        for (uint32_t i = 0; i < n; i++)
+                for (int b = 0; b < BASES; b++)
+                        if (p_key_base(keys[i]) == bases[b])
+                                t.entries[b] |= p_key_is_full(keys[i]) ? 2 : 1;
+        return t;
+}
+
+/* ---- the model: what OpenSM makes of a file --------------------------------------------------------------------- */
+
+static struct table beside_of(const struct table *t)
+{
+        struct table ret = *t;
+
+        for (int b = 0; b < BASES; b++)
+                if (ret.entries[b] & 2)
+                        ret.entries[b] = 2;
+        return ret;
+}
+
+static void carry_out(const struct partitions_file_port *file, bool allow_both, struct fabric *f)
+{
+        for (int p = 0; p < PORTS; p++) {
+                f->port[p] = table_of(file[p].keys, file[p].n_keys);
+                if (f->port[p].entries[0] == 0)
+                        f->port[p].entries[0] = 1; /* named or not, it is a limited member of the default partition */
+                for (int b = 0; b < BASES && !allow_both; b++)
+                        if (f->port[p].entries[b] == 3)
+                                f->port[p].entries[b] = 2;
+                f->beside[p] = beside_of(&f->port[p]);
+        }
+}
+
+/* A state between two: the changes with a bit in `done` have happened. Without both entries of a base a change of level is
+ * one write; with them each entry may be in a block of its own. */
+static struct fabric between(const struct fabric *from, const struct fabric *to, bool allow_both, unsigned done)
+{
+        struct fabric f = *from;
+
+        for (int p = 0; p < PORTS; p++)
+                for (int b = 0; b < BASES; b++) {
+                        unsigned old = from->port[p].entries[b], new = to->port[p].entries[b], mask = 0;
+
+                        if (allow_both)
+                                mask = (done & 1 ? 1 : 0) | (done & 2 ? 2 : 0);
+                        else if (done & 1)
+                                mask = 3;
+                        f.port[p].entries[b] = (old & ~mask) | (new & mask);
+                        if (done & 4)
+                                f.beside[p].entries[b] = to->beside[p].entries[b];
+                        done = done >> 3 | done << 29;
+                }
+        return f;
+}
+
+/* ---- promises -------------------------------------------------------------------------------------------------- */
+
+struct promise {
+        const struct fabric *a, *b; /* before the first file, behind the last */
+        bool allow_both;
+};
+
+static void check_moment(const struct promise *w, const struct fabric *f, const char *phase)
+{
+        for (int x = 0; x < PORTS; x++)
+                for (int y = 0; y < PORTS; y++)
+                        for (int b = 0; x != y && b < BASES; b++) {
+                                bool in_a = may_talk(w->a, x, y, b), in_b = may_talk(w->b, x, y, b);
+
+                                if (!in_a && !in_b && may_talk(f, x, y, b))
+                                        ck_abort_msg("isolation broken in %s, seed %u", phase, seed);
+                                if (!in_a || !in_b)
+                                        continue;
+                                if (!endports_may_talk(f, x, y, b))
+                                        ck_abort_msg("continuity broken in %s, seed %u", phase, seed);
+                                /* a switch may be in the way only where a level changes within the base, and not at all where
+                                 * both entries can be there */
+                                if ((w->allow_both || (level(w->a, x, b) == level(w->b, x, b) &&
+                                                       level(w->a, y, b) == level(w->b, y, b))) && !may_talk(f, x, y, b))
+                                        ck_abort_msg("a switch broke continuity in %s, seed %u", phase, seed);
+                        }
+}
+
+static bool same_fabric(const struct fabric *x, const struct fabric *y)
+{
+        return memcmp(x->port, y->port, sizeof(x->port)) == 0;
+}
+
+static void check_step(const struct promise *w, const struct fabric *from, const struct fabric *to, const char *phase)
+{
+        if (same_fabric(from, to) && memcmp(from->beside, to->beside, sizeof(from->beside)) == 0)
+                return;
+        for (unsigned i = 0; i < 128; i++) {
+                struct fabric f = between(from, to, w->allow_both, (unsigned) rand() ^ (unsigned) rand() << 16);
+
+                check_moment(w, &f, phase);
+        }
+        check_moment(w, to, phase);
+}
+
+/* ---- random fabrics -------------------------------------------------------------------------------------------- */
+
+static void random_tables(struct fabric *f, bool allow_both)
+{
+        for (int p = 0; p < PORTS; p++)
+                for (int b = 0; b < BASES; b++) {
+                        f->port[p].entries[b] = any(allow_both ? 4 : 3);
+                        if (b == 0 && f->port[p].entries[b] == 0)
+                                f->port[p].entries[b] = 1;
+                        f->beside[p] = beside_of(&f->port[p]);
+                }
+}
+
+static struct opensm_phases phases_between(const struct fabric *a, const struct fabric *b, bool allow_both,
+                                           const struct opensm_tables *in_place, struct observed **ret_observed)
+{
+        static struct subnet_port ports[2 * PORTS];
+        static struct subnet subnet = { .ports = ports, .n_ports = 2 * PORTS };
+        struct observed *o = arena_new_object(arena, struct observed);
+        struct desired_port *wanted = arena_new_array(arena, struct desired_port, 2 * PORTS);
+        struct desired *desired = arena_new_object(arena, struct desired);
+        struct plan *plan = arena_new_object(arena, struct plan);
+        static struct subnet_node nodes[1] = { { .type = NODE_CA, .partition_cap = 2 * BASES, .description = "n", .name = "n",
+                                                 .device = "" } };
+        struct opensm_phases phases;
+        struct opensm_way *ways;
+        uint32_t n_ways;
+
+        subnet.nodes = nodes;
+        subnet.n_nodes = 1;
+        *plan = (struct plan) { .subnet = &subnet, .desired = desired };
+        *desired = (struct desired) { .subnet = &subnet, .ports = wanted };
+        plan->final_tables = arena_new_array(arena, struct p_key *, 2 * PORTS);
+        *o = (struct observed) { &subnet, arena_new_array(arena, struct observed_table, 2 * PORTS) };
+        for (uint32_t i = 0; i < 2 * PORTS; i++) {
+                bool outside = i >= PORTS;
+                uint32_t p = i % PORTS;
+                struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
+
+                ports[i] = (struct subnet_port) {
+                        .neighbour = outside ? p : p + PORTS, .number = (uint8_t) (i + 1), .guid = { 0x100 + i },
+                        .role = outside ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT,
+                };
+                o->tables[i] = (struct observed_table) { .entries = keys, .capacity = 2 * BASES, .source = TABLE_READ };
+                (void) keys_of(outside ? &a->beside[p] : &a->port[p], keys);
+                o->tables[i].enforce_inbound = o->tables[i].enforce_outbound = outside && a->enforces[p];
+                keys = arena_new_array(arena, struct p_key, 2 * BASES);
+                (void) keys_of(&b->port[p], keys);
+                if (!outside)
+                        plan->final_tables[i] = keys;
+        }
+        ck_assert_int_eq(opensm_ways_of_plan(arena, plan, o, in_place, &ways, &n_ways), 0);
+        ck_assert_uint_eq(n_ways, PORTS);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n_ways, in_place, allow_both, &findings, &phases), 0);
+        *ret_observed = o;
+        return phases;
+}
+
+static void transition(unsigned round, bool allow_both)
+{
+        struct fabric a = {}, b = {}, now, next;
+        struct opensm_phases phases;
+        struct observed *o;
+
+        seed = round;
+        for (int p = 0; p < PORTS; p++)
+                a.enforces[p] = b.enforces[p] = any(2);
+        random_tables(&a, allow_both);
+        random_tables(&b, allow_both);
+        /* somewhere the switch does not let through what the port has; in the default partition OpenSM opens it at once */
+        if (any(2))
+                a.beside[any(PORTS)].entries[1 + any(BASES - 1)] = allow_both ? 0 : any(2);
+        phases = phases_between(&a, &b, allow_both, NULL, &o);
+        now = a;
+        for (int phase = 0; phase < OPENSM_N_PHASES; phase++) {
+                next = now;
+                carry_out(phases.tables[phase], allow_both, &next);
+                if (phase > 0)
+                        ck_assert_int_eq(phases.needed[phase], !same_fabric(&now, &next));
+                check_step(&(struct promise) { &a, &b, allow_both }, &now, &next,
+                           opensm_phase_to_string((enum opensm_phase) phase));
+                now = next;
+        }
+        ck_assert(same_fabric(&now, &b));
+}
+
+START_TEST(test_promises)
+{
+        for (unsigned round = 0; round < ROUNDS; round++)
+                transition(round, false);
+}
+END_TEST
+
+START_TEST(test_promises_with_both)
+{
+        for (unsigned round = 0; round < ROUNDS; round++)
+                transition(round, true);
+}
+END_TEST
+
+/* ---- single cases ---------------------------------------------------------------------------------------------- */
+
+static struct fabric fabric_of(const unsigned entries[PORTS][BASES])
+{
+        struct fabric f = {};
+
+        for (int p = 0; p < PORTS; p++) {
+                memcpy(f.port[p].entries, entries[p], sizeof(f.port[p].entries));
+                f.beside[p] = beside_of(&f.port[p]);
+        }
+        return f;
+}
+
+static void expect_keys(const struct opensm_phases *p, enum opensm_phase phase, uint32_t port, const char *expected)
+{
+        const char *got = "";
+
+        for (uint32_t i = 0; i < p->tables[phase][port].n_keys; i++)
+                got = arena_printf(arena, "%s%s%04x", got, i ? " " : "", p->tables[phase][port].keys[i].v);
+        ck_assert_msg(strcmp(got, expected) == 0, "%s of port %u: %s, not %s", opensm_phase_to_string(phase), port, got, expected);
+}
+
+START_TEST(test_all_phases)
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 1, 2 }, { 1, 2, 0 }, { 1, 2, 0 } });
+        struct fabric b = fabric_of((const unsigned[PORTS][BASES]) { { 2, 2, 0 }, { 1, 1, 0 }, { 1, 2, 1 } });
+        struct observed *o;
+        struct opensm_phases p = phases_between(&a, &b, false, NULL, &o);
+        uint32_t first = 99;
+
+        expect_keys(&p, OPENSM_ADOPT, 0, "0010 8011 ffff");
+        expect_keys(&p, OPENSM_REVOKE, 0, "0010 ffff");
+        expect_keys(&p, OPENSM_RAISE, 0, "8010 ffff");
+        expect_keys(&p, OPENSM_RAISE, 1, "8010 7fff");
+        expect_keys(&p, OPENSM_LOWER, 1, "0010 7fff");
+        expect_keys(&p, OPENSM_LOWER, 2, "8010 7fff");
+        expect_keys(&p, OPENSM_GRANT, 2, "8010 0011 7fff");
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_ADOPT, o, &first), 0);
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_REVOKE, o, &first), 1);
+        ck_assert_uint_eq(first, 0);
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 3);
+        o->tables[1].source = TABLE_ASSUMED; /* nobody knows */
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 2);
+}
+END_TEST
+
+/* Both entries are there for a while, so that neither is missing while they may stand in two blocks. */
+START_TEST(test_raise_with_both)
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 1, 1, 2 }, { 1, 3, 2 }, { 1, 0, 0 } });
+        struct fabric b = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 1 }, { 1, 1, 3 }, { 1, 0, 0 } });
+        struct observed *o;
+        struct opensm_phases p = phases_between(&a, &b, true, NULL, &o);
+
+        expect_keys(&p, OPENSM_RAISE, 0, "0010 8010 0011 8011 7fff");
+        expect_keys(&p, OPENSM_LOWER, 0, "8010 0011 7fff");
+        expect_keys(&p, OPENSM_RAISE, 1, "0010 8010 0011 8011 7fff");
+        expect_keys(&p, OPENSM_LOWER, 1, "0010 0011 8011 7fff");
+        ck_assert(!p.needed[OPENSM_REVOKE] && p.needed[OPENSM_RAISE] && p.needed[OPENSM_LOWER] && !p.needed[OPENSM_GRANT]);
+}
+END_TEST
+
+START_TEST(test_file_in_place)
+{
+        static const char file[] = "default=0x7fff:\n 0x100=full,\n 0x101=limited;\np=0x10:\n 0x101=limited,\n 0x7=both;\n";
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 1, 0 }, { 1, 0, 0 } });
+        struct fabric b = a;
+        struct partitions_conf *conf;
+        struct opensm_tables t;
+        struct observed *o;
+        struct opensm_phases p;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
+        ck_assert_uint_eq(t.n_ports, 3);
+        ck_assert_uint_eq(t.ports[0].guid.v, 7);
+        ck_assert_uint_eq(t.ports[0].n_keys, 2);
+        /* 0x102 is not named, and so a limited member of the default partition */
+        p = phases_between(&a, &b, false, &t, &o);
+        for (int i = 0; i < OPENSM_N_PHASES; i++)
+                ck_assert(!p.needed[i]);
+        a.port[1].entries[1] = 2;
+        p = phases_between(&a, &b, false, &t, &o);
+        ck_assert(p.needed[OPENSM_ADOPT] && !p.needed[OPENSM_REVOKE] && p.needed[OPENSM_LOWER]);
+}
+END_TEST
+
+/* What cannot be read is taken to be what OpenSM was told last. */
+START_TEST(test_not_read)
+{
+        static const char file[] = "p=0x10:\n 0x101=full;\n";
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 2 }, { 1, 0, 0 } });
+        struct partitions_conf *conf;
+        struct opensm_tables t;
+        struct opensm_phases p;
+        struct observed *o;
+        struct opensm_way *ways;
+        struct plan plan = {};
+        struct desired desired = {};
+        uint32_t n;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
+        p = phases_between(&a, &a, false, &t, &o);
+        expect_keys(&p, OPENSM_ADOPT, 1, "8011 7fff");
+        o->tables[1].source = TABLE_UNKNOWN;
+        desired = (struct desired) { .subnet = o->subnet, .ports = arena_new_array(arena, struct desired_port, 2 * PORTS) };
+        plan = (struct plan) { .subnet = o->subnet, .desired = &desired,
+                               .final_tables = arena_new_array(arena, struct p_key *, 2 * PORTS) };
+        desired.ports[1] = (struct desired_port) { &(const struct p_key) { 0x11 }, 1 };
+        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_ADOPT, 1, "8010");
+        expect_keys(&p, OPENSM_REVOKE, 1, "");
+        expect_keys(&p, OPENSM_GRANT, 1, "0011");
+}
+END_TEST
+
+START_TEST(test_fell_back)
+{
+        struct fabric open = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 2, 0, 0 }, { 2, 0, 0 } });
+        struct fabric b = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 2, 0, 0 } });
+        struct observed *o;
+        struct opensm_phases p = phases_between(&open, &b, false, NULL, &o);
+
+        ck_assert(opensm_phases_fell_back(&p, OPENSM_GRANT, o));
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_ADOPT, o)); /* there it was asked for */
+        o->tables[2].entries[1].v = 0x8010;
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_GRANT, o));
+        o->tables[2].source = TABLE_UNKNOWN;
+        ck_assert(opensm_phases_fell_back(&p, OPENSM_GRANT, o));
+}
+END_TEST
+
+START_TEST(test_does_not_fit)
+{
+        static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0xffff } };
+        struct opensm_way way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+                                  .n_before = 2, .after = after, .n_after = 2 };
+        struct opensm_phases p;
+
+        ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, true, &findings, &p), -EBADMSG);
+        expect_text(only(FINDING_PLAN_CAPACITY_TRANSITION)->text, "a: its table of 2 entries would have to hold 3 on the way (raise)");
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("opensm_phases");
+        TCase *c = tcase_create("opensm_phases");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, test_promises);
+        tcase_add_test(c, test_promises_with_both);
+        tcase_add_test(c, test_all_phases);
+        tcase_add_test(c, test_raise_with_both);
+        tcase_add_test(c, test_file_in_place);
+        tcase_add_test(c, test_not_read);
+        tcase_add_test(c, test_fell_back);
+        tcase_add_test(c, test_does_not_fit);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
