@@ -182,7 +182,8 @@ exec /bin/busybox switch_root /new /lib/systemd/systemd
 PREPARE = """root=$1
 /bin/busybox cp -a $root/lab/tree/. $root/
 /bin/busybox rm -rf $root/etc/pkeyd $root/var/lib/pkeyd $root/var/log/journal $root/etc/systemd/system/*.wants
-/bin/busybox mkdir -p $root/etc/pkeyd
+/bin/busybox rm -rf $root/etc/opensm
+/bin/busybox mkdir -p $root/etc/pkeyd $root/etc/opensm
 # The shipped unit but for its patience: nobody waits two minutes for the watchdog.
 /bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=2s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \\
         $root/usr/lib/systemd/system/pkeyd.service > $root/etc/systemd/system/pkeyd-impatient.service
