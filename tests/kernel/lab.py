@@ -114,7 +114,7 @@ def build_pkeyd(build):
         run([os.path.join(TOP, "configure"), "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var", "--enable-werror",
              "--with-systemdsystemunitdir=/usr/lib/systemd/system", "--with-systemdcatalogdir=/usr/lib/systemd/catalog"],
             log, cwd=folder)
-    # one after the other: all of it runs a make of its own, and both would build the same libraries
+    # one after the other: "all" is a make of its own, and both would build the libraries at once
     run(["make", "-j2", "all"], log, cwd=folder)
     run(["make", "-j2", "tests/kernel/verbs_ports"], log, cwd=folder)
     shutil.copy(os.path.join(folder, "tests/kernel/verbs_ports"), os.path.join(build, "share"))
