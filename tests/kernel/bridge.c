@@ -4,9 +4,10 @@
  * bridge NODE NAME: plugs an HCA into this kernel (driver/labhca.c) whose port is that of node NODE in a running ibsim, and
  * calls it NAME. It carries MADs both ways until SIGTERM, which unplugs it.
  *
- * A line "QP LID MAD" (the MAD in hexadecimal) on its standard input is a MAD that comes from the port with that LID, whatever
- * ibsim says. It tells of each answer to one of those, of each answer to a Report, and of what it does not carry: to
- * queue pair 1 goes only what has a P_Key of the default partition, for that is all that the other ports' tables are sure to have.
+ * A line "QP LID MAD" (the MAD in hexadecimal) on its standard input is a MAD that comes from the port with that LID,
+ * whatever ibsim says. It tells of each answer to one of those, of each answer to a Report, and of what it does not carry: to
+ * queue pair 1 goes only what has a P_Key of the default partition, for that is all that the other ports' tables are sure
+ * to have.
  *
  * ibsim is who answers for every port, this HCA's own included. What a subnet manager elsewhere sets in it shows by asking:
  * ten times a second, and at once after each Set that was seen on the way.
@@ -346,8 +347,9 @@ static void take_packet(struct bridge *b, struct sim_packet *p)
 
 static void say_answer(const struct labhca_message *m)
 {
-        printf("bridge: answer class 0x%02x method 0x%02x status 0x%04x attribute 0x%04x TID 0x%016" PRIx64 " to LID %u\n", m->mad[1],
-               m->mad[METHOD], get16(m->mad + STATUS), get16(m->mad + ATTRIBUTE), get64(m->mad + TID), m->dlid);
+        printf("bridge: answer class 0x%02x method 0x%02x status 0x%04x attribute 0x%04x TID 0x%016" PRIx64 " to LID %u\n",
+               m->mad[1], m->mad[METHOD], get16(m->mad + STATUS), get16(m->mad + ATTRIBUTE), get64(m->mad + TID),
+               m->dlid);
         fflush(stdout);
 }
 
