@@ -259,22 +259,12 @@ static void add_poll(struct text *t, const struct violation_poll_counters *poll)
 static void add_notices(struct text *t, const struct notices_status *notices)
 {
         static const char name[] = "pkeyd_notices_state";
-        static const struct {
-                enum notices_state state;
-                const char *text;
-        } states[] = {
-                { NOTICES_OFF, "off" },
-                { NOTICES_SUBSCRIBING, "subscribing" },
-                { NOTICES_SUBSCRIBED, "subscribed" },
-                { NOTICES_REFUSED, "refused" },
-                { NOTICES_UNANSWERED, "unanswered" },
-        };
 
         if (!notices)
                 return;
         family(t, name, GAUGE, "Subscription to notices at the subnet administrator: 1 for the state that it is in.");
-        for (size_t i = 0; i < ELEMENTS(states); i++)
-                labelled(t, name, "state", states[i].text, notices->state == states[i].state);
+        for (enum notices_state s = 0; s < NOTICES_N_STATES; s++)
+                labelled(t, name, "state", notices_state_to_string(s), notices->state == s);
         one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administrator that held a notice.",
             notices->n_reports);
         one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports that held none that could be understood.",

@@ -70,6 +70,25 @@ struct notices {
         unsigned first, n_queued;
 };
 
+const char *notices_state_to_string(enum notices_state s)
+{
+        switch (s) {
+        case NOTICES_OFF:
+                return "off";
+        case NOTICES_SUBSCRIBING:
+                return "subscribing";
+        case NOTICES_SUBSCRIBED:
+                return "subscribed";
+        case NOTICES_REFUSED:
+                return "refused";
+        case NOTICES_UNANSWERED:
+                return "unanswered";
+        case NOTICES_N_STATES:
+                break;
+        }
+        return NULL;
+}
+
 struct notices *notices_new(void)
 {
         struct notices *n = calloc(1, sizeof(*n));
@@ -104,8 +123,11 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         n->sa = *sa;
         n->expected = 0;
         n->wait = 0;
-        if (moved)
+        if (moved) {
                 memset(n->held, 0, sizeof(n->held));
+                /* by an earlier process of this port that had no SM_Key */
+                n->held[KIND_SECURITY].is = true;
+        }
         n->status.mad_status = 0;
         n->status.key_unanswered = false;
         n->status.state = is_there ? NOTICES_SUBSCRIBING : NOTICES_OFF;

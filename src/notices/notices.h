@@ -11,7 +11,8 @@
  * does not have its SM_Key, and one that is given a wrong SM_Key keeps silent. So where single trap numbers are
  * refused, or nobody answers to our SM_Key, all notices of the type "security" are asked for (OpenSM refuses the
  * numbers without its sa_key, but not the type), and what is none of the three is passed over. What the SA took before
- * and is asked for in the other way now is given back: otherwise each notice would come twice.
+ * and is asked for in the other way now is given back: otherwise each notice would come twice. So is what an earlier process
+ * on this port may have asked for by type: an SA knows a subscriber by its port, and forgets none that answers.
  *
  * The SA forgets subscribers when it restarts, and another one never knew them: so the subscription is a state machine
  * that is kept alive. It subscribes anew when the SM's LID changes, when the SM asks for client reregistration, and
@@ -50,7 +51,11 @@ enum notices_state {
         NOTICES_SUBSCRIBED,  /* the SA took all of it */
         NOTICES_REFUSED,     /* it answered with a status; tried again later */
         NOTICES_UNANSWERED,  /* nobody answered; tried again later */
+        NOTICES_N_STATES,
 };
+
+/* "off", "subscribing", ...; a static string: metrics, the bus. */
+const char *notices_state_to_string(enum notices_state s);
 
 struct notices_status {
         enum notices_state state;

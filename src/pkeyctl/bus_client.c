@@ -28,6 +28,7 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
         FIELD(daemon_status, "ViolationsTotal", "violations_total", FIELD_NUMBER, violations_total),
         FIELD(daemon_status, "ViolationsSince", "violations_since", FIELD_TIME, violations_since),
+        FIELD(daemon_status, "Notices", "notices", FIELD_TEXT, notices),
 };
 const size_t n_daemon_status_fields = ELEMENTS(daemon_status_fields);
 

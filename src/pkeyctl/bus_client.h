@@ -33,7 +33,7 @@ struct bus_field {
 
 /* Properties of the daemon. */
 struct daemon_status {
-        const char *version, *state, *text, *mode, *role, *policy_file;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices;
         uint64_t reloading, writing, generation, partitions, file_errors;
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable;
         uint64_t last_success, violations_total, violations_since;

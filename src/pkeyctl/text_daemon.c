@@ -64,6 +64,8 @@ int text_status(struct context *ctx, const struct daemon_status *s, enum exit_st
                 printf("  violations    are not counted\n");
         else
                 printf("  violations    %" PRIu64 " since %s\n", s->violations_total, format_time(s->violations_since, buffer));
+        if (s->notices) /* an older daemon does not say */
+                printf("  notices       %s\n", s->notices);
         return 0;
 }
 

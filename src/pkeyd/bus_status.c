@@ -63,6 +63,7 @@ static void fill(struct bus_status *s, const struct daemon *d, const char *polic
                 .last_success = d->last_success,
                 .violations_total = d->violations.total ? d->violations.total(d->violations.userdata) : 0,
                 .violations_since = d->violations.since,
+                .notices = d->violations.notices ? d->violations.notices(d->violations.userdata) : "off",
         };
         memcpy(s->text_buffer, d->status, sizeof(s->text_buffer));
         s->text = s->text_buffer;

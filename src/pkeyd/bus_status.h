@@ -26,11 +26,12 @@
         X(PortsUnreachable, "u", ports_unreachable)                                                                    \
         X(LastSuccess, "t", last_success)                                                                              \
         X(ViolationsTotal, "t", violations_total)                                                                      \
-        X(ViolationsSince, "t", violations_since)
+        X(ViolationsSince, "t", violations_since)                                                                      \
+        X(Notices, "s", notices)
 
 /* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *role, *policy_file;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices;
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable;

@@ -229,18 +229,21 @@ static void tell_sa(struct monitor *m)
                 fabric_wake_sides(m->d->fabric);
 }
 
-/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done. */
+/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done.
+ * Who had the Reports before us may be gone by the next picture. */
 static void attach(struct monitor *m)
 {
         int r, sa = 0;
 
-        if (m->attached || !m->d->fabric)
+        if ((m->attached && m->listening) || !m->d->fabric)
                 return;
         r = fabric_use_gsi(m->d->fabric, true, &sa);
         if (r < 0 || sa < 0)
                 say_no_gsi(m->d, r, sa, &m->said_sa_error);
+        else
+                m->said_sa_error = 0;
         m->listening = r == 0 && sa == 0;
-        if (r == 0)
+        if (r == 0 && !m->attached)
                 r = fabric_set_sides(m->d->fabric, m->sides, N_SIDES);
         m->attached = r == 0;
         tell_sa(m);
@@ -467,6 +470,15 @@ static uint64_t list_total(void *userdata)
         return total_of(userdata);
 }
 
+static const char *list_notices(void *userdata)
+{
+        const struct monitor *m = userdata;
+        struct notices_status s;
+
+        notices_get_status(m->notices, &s);
+        return notices_state_to_string(s.state);
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 int monitor_new(struct daemon *d, struct monitor **ret)
@@ -495,7 +507,7 @@ int monitor_new(struct daemon *d, struct monitor **ret)
         (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
         make_sides(m);
         d->violations = (struct violation_list) {
-                .userdata = m, .records = list_records, .total = list_total, .since = clock_wall(),
+                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = clock_wall(),
         };
         metrics_file_set_monitor(d->metrics, m->book, m->notices, m->poll);
         *ret = m;

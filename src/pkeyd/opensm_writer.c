@@ -537,7 +537,7 @@ static int prepare(struct opensm_writer *w, const char *path, struct file_bytes 
         struct opensm_conf conf;
         struct opensm_way *ways;
         uint32_t n_ways;
-        bool ours;
+        bool ours = false;
         int r;
 
         findings_init(&findings, w->arena);

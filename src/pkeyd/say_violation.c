@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyd/say_violation.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "pkeyd/bus.h"
@@ -168,6 +169,7 @@ void say_notices(struct daemon *d, const struct notices_status *status, bool has
                 break;
         case NOTICES_OFF:
         case NOTICES_SUBSCRIBING:
+        case NOTICES_N_STATES:
                 break;
         }
 }
@@ -184,9 +186,13 @@ void say_no_gsi(struct daemon *d, int pma, int sa, int *said)
                               "the counters of violations cannot be asked for through this port: %s; P_Key tables are "
                               "looked after all the same",
                               strerror(-pma));
+        else if (sa == -EINVAL || sa == -EBUSY) /* what a kernel says of a method that has its agent */
+                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                              "another program of this host takes the Reports of the SA (srp_daemon?), so pkeyd hears of no "
+                              "notice; tried again with each look at the fabric; counters are polled all the same");
         else
                 journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
-                              "Reports of the SA do not come to us: %s; most likely another program of this host takes "
-                              "them (srp_daemon?); counters are polled all the same",
+                              "Reports of the SA do not come to pkeyd: %s; tried again with each look at the fabric; "
+                              "counters are polled all the same",
                               strerror(-sa));
 }

@@ -39,5 +39,7 @@ struct violation_list {
                        uint32_t *ret_n, uint32_t *ret_all);
         /* Of all sources and ports. */
         uint64_t (*total)(void *userdata);
+        /* The subscription to notices at the SA, as notices_state_to_string. */
+        const char *(*notices)(void *userdata);
         usec_t since;            /* CLOCK_REALTIME, when counting began; 0: nothing is counted */
 };

@@ -2,6 +2,7 @@
 #include "violations/standing.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MAX_NAMES 4
 
@@ -12,6 +13,20 @@
 #define PROBABLY (24 * 3600 * USEC_PER_SEC)
 #define PERHAPS  (7 * PROBABLY)
 
+/* What is said of one port of a host need not be so of the others. */
+static bool is_only_port(const struct subnet *s, uint32_t port)
+{
+        const struct subnet_port *p = &s->ports[port];
+        const struct subnet_node *node = subnet_port_node(s, p);
+        uint32_t i = subnet_first_name(s, node->name);
+
+        if (i + 1 < s->n_by_name && strcmp(s->nodes[s->by_name[i + 1]].name, node->name) == 0)
+                return false; /* another adapter */
+        if (node->type == NODE_SWITCH)
+                return true;
+        return (port == 0 || p[-1].node != p->node) && (port + 1 == s->n_ports || p[1].node != p->node);
+}
+
 int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct party *ret)
 {
         const struct subnet_port *p = &s->ports[port];
@@ -19,7 +34,9 @@ int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct pa
 
         if (!label)
                 return -ENOMEM;
-        *ret = (struct party) { .port = port, .guid = p->guid, .label = label, .name = name[0] ? name : label };
+        if (!name[0] || !is_only_port(s, port))
+                name = label;
+        *ret = (struct party) { .port = port, .guid = p->guid, .label = label, .name = name };
         return 0;
 }
 

@@ -4,6 +4,11 @@
  * bridge NODE NAME: plugs an HCA into this kernel (driver/labhca.c) whose port is that of node NODE in a running ibsim, and
  * calls it NAME. It carries MADs both ways until SIGTERM, which unplugs it.
  *
+ * A line "QP LID MAD" (the MAD in hexadecimal) on its standard input is a MAD that comes from the port with that LID,
+ * whatever ibsim says. It tells of each answer to one of those, of each answer to a Report, and of what it does not carry: to
+ * queue pair 1 goes only what has a P_Key of the default partition, for that is all that the other ports' tables are sure
+ * to have.
+ *
  * ibsim is who answers for every port, this HCA's own included. What a subnet manager elsewhere sets in it shows by asking:
  * ten times a second, and at once after each Set that was seen on the way.
  */
@@ -53,10 +58,12 @@ struct sim_packet {
 
 /* --- MADs ---------------------------------------------------------------------------------------------------------- */
 
-enum { METHOD = 3, HOP_POINTER = 6, TID = 8, ATTRIBUTE = 16, MODIFIER = 20, DATA = 64 };
+enum { METHOD = 3, STATUS = 4, HOP_POINTER = 6, TID = 8, ATTRIBUTE = 16, MODIFIER = 20, DATA = 64 };
 enum { CLASS_LID_ROUTED = 0x01, CLASS_DIRECTED = 0x81 };
-enum { GET = 1, SET = 2, RESPONSE = 0x80 };
+enum { GET = 1, SET = 2, REPORT = 6, RESPONSE = 0x80 };
 enum { NODE_DESCRIPTION = 0x10, NODE_INFO = 0x11, PORT_INFO = 0x15, P_KEY_TABLE = 0x16 };
+
+#define P_KEY_DEFAULT 0x7fff
 
 #define OWN_TID   0x4c414200u /* of what the bridge itself asks: the low byte says what */
 #define MAX_ASKS  64
@@ -73,6 +80,12 @@ struct bridge {
                 uint8_t mad[12]; /* to see a Set that wants clients to register again */
         } asks[MAX_ASKS];
         unsigned next_ask;
+        struct {
+                char text[1024];
+                size_t n;
+                bool ended;
+        } lines;
+        uint8_t handed_in[8]; /* TID of the last MAD that came as a line */
         struct labhca_setup setup;
         struct labhca_state state, told;
         unsigned n_blocks, n_missing; /* answers of the running refresh that are not there yet */
@@ -325,10 +338,34 @@ static void take_packet(struct bridge *b, struct sim_packet *p)
         if (response && answers_ask(b, p->mad, &m.id))
                 m.type = LABHCA_ANSWER;
         m.qp = p->mad[1] == CLASS_DIRECTED || p->mad[1] == CLASS_LID_ROUTED ? 0 : 1;
+        m.p_key = P_KEY_DEFAULT;
         m.remote_qp = be32toh(p->sqp);
         m.slid = be16toh((uint16_t) p->slid);
         if (b->plugged)
                 tell(b, &m, "MAD");
+}
+
+static void say_answer(const struct labhca_message *m)
+{
+        printf("bridge: answer class 0x%02x method 0x%02x status 0x%04x attribute 0x%04x TID 0x%016" PRIx64 " to LID %u\n",
+               m->mad[1], m->mad[METHOD], get16(m->mad + STATUS), get16(m->mad + ATTRIBUTE), get64(m->mad + TID),
+               m->dlid);
+        fflush(stdout);
+}
+
+static void carry(struct bridge *b, const struct labhca_message *m)
+{
+        bool to_line = (m->mad[METHOD] & RESPONSE) && memcmp(m->mad + TID, b->handed_in, sizeof(b->handed_in)) == 0;
+
+        if (m->qp == 1 && (m->p_key & 0x7fff) != P_KEY_DEFAULT) {
+                printf("bridge: not carried to LID %u: P_Key 0x%04x\n", m->dlid, m->p_key);
+                fflush(stdout);
+                return;
+        }
+        if (to_line || m->mad[METHOD] == (REPORT | RESPONSE))
+                say_answer(m);
+        if (!to_line)
+                send_packet(b, m->mad, m->dlid, m->remote_qp, m->qp);
 }
 
 /* From the kernel. */
@@ -349,8 +386,47 @@ static void take_message(struct bridge *b, struct labhca_message *m)
                 send_packet(b, m->mad, 0xffff, 0, 0);
                 break;
         case LABHCA_SEND:
-                send_packet(b, m->mad, m->dlid, m->remote_qp, m->qp);
+                carry(b, m);
                 break;
+        }
+}
+
+/* --- lines --------------------------------------------------------------------------------------------------------- */
+
+static void take_line(struct bridge *b, const char *line)
+{
+        struct labhca_message m = { .type = LABHCA_RECEIVE, .p_key = P_KEY_DEFAULT };
+        size_t n = 0;
+        int at = 0;
+
+        if (sscanf(line, "%u %u %n", &m.qp, &m.slid, &at) == 2)
+                while (n < sizeof(m.mad) && sscanf(line + at + 2 * n, "%2hhx", &m.mad[n]) == 1)
+                        n++;
+        if (n < sizeof(m.mad)) {
+                errno = EINVAL;
+                die("line");
+        }
+        m.remote_qp = m.qp;
+        memcpy(b->handed_in, m.mad + TID, sizeof(b->handed_in));
+        tell(b, &m, "MAD of a line");
+}
+
+static void read_lines(struct bridge *b)
+{
+        ssize_t n = read(STDIN_FILENO, b->lines.text + b->lines.n, sizeof(b->lines.text) - 1 - b->lines.n);
+        char *end;
+
+        if (n <= 0) {
+                b->lines.ended = true;
+                return;
+        }
+        b->lines.n += (size_t) n;
+        b->lines.text[b->lines.n] = '\0';
+        while ((end = strchr(b->lines.text, '\n'))) {
+                *end++ = '\0';
+                take_line(b, b->lines.text);
+                b->lines.n -= (size_t) (end - b->lines.text);
+                memmove(b->lines.text, end, b->lines.n + 1);
         }
 }
 
@@ -381,15 +457,18 @@ static void run(struct bridge *b)
 
         while (!stopping) {
                 struct pollfd fds[] = { { .fd = b->data, .events = POLLIN },
-                                        { .fd = b->plugged ? b->hca : -1, .events = POLLIN } };
+                                        { .fd = b->plugged ? b->hca : -1, .events = POLLIN },
+                                        { .fd = b->plugged && !b->lines.ended ? STDIN_FILENO : -1, .events = POLLIN } };
 
                 now = now_msec();
                 if ((now >= due || b->refresh_again) && b->n_blocks > 0) {
                         refresh(b);
                         due = now + REFRESH_MSEC;
                 }
-                if (poll(fds, 2, due > now ? (int) (due - now) : REFRESH_MSEC) < 0 && errno != EINTR)
+                if (poll(fds, 3, due > now ? (int) (due - now) : REFRESH_MSEC) < 0 && errno != EINTR)
                         die("poll");
+                if (fds[2].revents)
+                        read_lines(b);
                 drain(b);
         }
 }

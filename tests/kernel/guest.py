@@ -10,18 +10,21 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
-             "metrics-file", "bus", "behind-its-back", "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair",
-             "no-umad")
+             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "behind-its-back", "local-verify",
+             "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
 POLICY, SETTINGS = "/etc/pkeyd/partitions.yaml", "/etc/pkeyd/pkeyd.yaml"
+PARTITIONS = "/etc/opensm/partitions.conf"  # OpenSM's, which is absent as a rule
+METRICS = "/var/lib/prometheus/node-exporter/pkeyd.prom"
 DEVICES = ("lab0", "lab1", "lab2")
 GUID = 0x0002C90300800000
 
@@ -116,7 +119,7 @@ class Fabric:
         for device in devices:
             if device not in self.bridges:
                 self.bridges[device] = subprocess.Popen([LAB + "/bridge", "H%d" % DEVICES.index(device), device],
-                                                        stdout=open("/tmp/bridge-%s.log" % device, "a"),
+                                                        stdin=subprocess.PIPE, stdout=open(bridge_log(device), "a"),
                                                         stderr=subprocess.STDOUT)
         for device in devices:
             wait_for("device %s" % device, 20, lambda: os.path.exists("/sys/class/infiniband/%s/ports/1/state" % device))
@@ -130,13 +133,25 @@ class Fabric:
         check(bridge.wait(20) == 0, "the bridge of %s ended with %s" % (device, bridge.returncode))
         check(not os.path.exists("/sys/class/infiniband/" + device), device, "is still there")
 
+    def receive(self, device, qp, lid_of_sender, mad):
+        """A MAD comes to this port, from the port with that LID."""
+        self.bridges[device].stdin.write(b"%d %d %s\n" % (qp, lid_of_sender, mad.hex().encode()))
+        self.bridges[device].stdin.flush()
+
     def start_opensm(self, hca=0):
         if self.opensm:
             return
-        self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 16 * hca + 1), "-f", "/tmp/opensm.log"],
+        self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 16 * hca + 1), "-f", "/tmp/opensm.log",
+                                        "-P", PARTITIONS, "-d2"],
                                        stdout=open("/tmp/opensm.out", "a"), stderr=subprocess.STDOUT)
         for device in self.bridges:
             wait_for("%s ACTIVE" % device, 30, lambda: port_state(device) == "ACTIVE")
+
+    def sweep(self):
+        """A heavy sweep, and its end."""
+        n = read("/tmp/opensm.log").count("SUBNET UP")
+        self.opensm.send_signal(signal.SIGHUP)
+        wait_for("a heavy sweep", 30, lambda: read("/tmp/opensm.log").count("SUBNET UP") > n)
 
     def kill_opensm(self):
         self.opensm.kill()
@@ -151,6 +166,10 @@ class Fabric:
 
 
 fabric = Fabric()
+
+
+def bridge_log(device):
+    return "/tmp/bridge-%s.log" % device
 
 
 def device_files():
@@ -186,7 +205,11 @@ def kernel_keys(device):
 
 def set_key(device, index, key):
     """Another writer; through lab0, by LID."""
-    must(LAB + "/setpkey", str(lid(device)), "%d=0x%04x" % (index, key))
+    set_keys(device, {index: key})
+
+
+def set_keys(device, keys):
+    must(LAB + "/setpkey", str(lid(device)), *["%d=0x%04x" % (index, key) for index, key in keys.items()])
 
 
 # --- pkeyd ------------------------------------------------------------------------------------------------------------
@@ -243,10 +266,10 @@ def wait_entry(event, since, timeout=20):
     return wait_for("journal entry %s" % event, timeout, lambda: entries(event, since))[-1]
 
 
-def start_service(policy=FIRST, keys=FIRST_KEYS):
+def start_service(policy=FIRST, keys=FIRST_KEYS, settings=""):
     fabric.up()
     write(POLICY, policy)
-    write(SETTINGS, NO_SWEEPS)
+    write(SETTINGS, NO_SWEEPS + settings)
     began = time.monotonic()
     if property_of_unit("ActiveState") != "active":
         must("systemctl", "start", "pkeyd", timeout=120)
@@ -339,6 +362,7 @@ def files_of(kind):
 def service():
     unit = "/usr/lib/systemd/system/pkeyd.service"
     check(read(unit) and read(unit) == read(LAB + "/tree" + unit), "the unit is not the shipped one")
+    no_drop_in()
     check(property_of_unit("DropInPaths") == "", "the unit has drop-ins")
     began = start_service()
     check(property_of_unit("ActiveState") == "active", "pkeyd is not active")
@@ -475,6 +499,232 @@ def metrics_file():
     entry = wait_entry("METRICS_FILE", moment)
     check("Read-only file system" in entry["MESSAGE"], "says", entry["MESSAGE"])
     check(os.listdir(elsewhere) == [] and os.listdir(here) == [], "files are left")
+
+
+# --- who tries to cross a boundary ------------------------------------------------------------------------------------
+
+DROP_IN = "/run/systemd/system/pkeyd.service.d/lab.conf"
+SA_KEY = "/run/sa_key"
+COUNTING = "violations: {interval: 1s}\nmetrics: {textfile: %s}\n" % METRICS
+REFUSED = ("PKEYD_NODE", "PKEYD_PORT_GUID", "PKEYD_LID", "PKEYD_PORT", "PKEYD_SWITCH", "PKEYD_COUNT", "PKEYD_TOTAL",
+           "PKEYD_SOURCE", "PRIORITY")
+
+
+def drop_in():
+    """What the manual says for a site with an sa_key whose OpenSM is on this host."""
+    must("systemctl", "stop", "pkeyd")
+    if not os.path.exists(DROP_IN):
+        write(SA_KEY, "0x1\n")
+        write(DROP_IN, "[Service]\nLoadCredential=sa_key:%s\nReadWritePaths=/etc/opensm\nProtectProc=default\n" % SA_KEY)
+        must("systemctl", "daemon-reload")
+
+
+def start_counting():
+    """The service with OpenSM's sa_key as a credential, up to its second look at all counters."""
+    drop_in()
+    os.makedirs(os.path.dirname(METRICS), exist_ok=True)
+    began = start_service(settings=COUNTING)
+    time.sleep(2.5)
+    return began
+
+
+def no_drop_in():
+    if os.path.exists(DROP_IN):
+        os.unlink(DROP_IN)
+        must("systemctl", "daemon-reload")
+
+
+def notices():
+    return json.loads(must("pkeyctl", "status", "--json"))["notices"]
+
+
+def move(node, port, counter, value):
+    fabric.console('PerformanceSet "%s"[%d] PortCounters.%s=%d' % (node, port, counter, value))
+
+
+def metric(name, **labels):
+    """The values of a metric's samples with these labels."""
+    lines = [line for line in read(METRICS).splitlines() if re.match(name + r"[{ ]", line)]
+    return [float(line.split()[-1]) for line in lines if all('%s="%s"' % pair in line for pair in labels.items())]
+
+
+def violation():
+    """A counter of a switch port, over the kernel's MAD layer: one number, wherever it is shown. The default partition is at
+    another index than 0 of the port that asks."""
+    fabric.up()
+    must("systemctl", "stop", "pkeyd")
+    set_keys("lab0", {9: 0xFFFF, 1: 0, 0: 0x8010})
+    wait_for("the kernel to see it", 5, lambda: kernel_keys("lab0") == {0: 0x8010, 9: 0xFFFF})
+    try:
+        moment = start_counting()
+        check(kernel_keys("lab0") == {0: 0x8010, 9: 0xFFFF}, "pkeyd moved entries:", kernel_keys("lab0"))
+        check(not entries("VIOLATION", moment), "a violation where none was")
+        check("not carried" not in read(bridge_log("lab0")), "with another P_Key:", read(bridge_log("lab0")))
+        moment = time.monotonic()
+        move("leaf1", 2, "PortRcvConstraintErrors", 5)
+        one_number(wait_entry("VIOLATION", moment), 5)
+        quiet = wait_entry("VIOLATION_QUIET", moment)
+        check(quiet["PKEYD_TOTAL"] == "5", "at the end:", quiet)
+        check(len(entries("VIOLATION", moment)) == 1, "entries:", entries("VIOLATION", moment))
+        check("not carried" not in read(bridge_log("lab0")), "with another P_Key:", read(bridge_log("lab0")))
+        # this test's own doubt: who sends with the entry of index 0 gets no answer
+        status, said = run("perfquery", "-C", "lab0", "-t", "200", str(lid("lab1")), "1")
+        check(status != 0 and "not carried" in read(bridge_log("lab0")), "perfquery with index 0:", said)
+    finally:
+        must("systemctl", "stop", "pkeyd")
+        set_keys("lab0", {0: 0xFFFF, 1: 0x8010, 9: 0})
+
+
+def one_number(entry, n):
+    lacks = [field for field in REFUSED if not entry.get(field)]
+    check(not lacks, "the entry lacks %s:" % lacks, entry)
+    check(entry["PKEYD_COUNT"] == entry["PKEYD_TOTAL"] == str(n) and entry["PRIORITY"] == "4", "entry:", entry)
+    check(entry["PKEYD_NODE"].startswith("labhost") and "lab1" in entry["PKEYD_NODE"], "node:", entry["PKEYD_NODE"])
+    check(entry["PKEYD_PORT_GUID"] == "0x%016x" % (GUID + 17) and entry["PKEYD_PORT"] == "1", "port:", entry)
+    check(entry["PKEYD_LID"] == str(lid("lab1")) and "leaf1" in entry["PKEYD_SWITCH"], "place:", entry)
+    check(entry["PKEYD_SOURCE"] == "port_rcv_constraint_errors", "source:", entry["PKEYD_SOURCE"])
+    check("labhost" in entry["MESSAGE"] and re.search(r"\b%d\b" % n, entry["MESSAGE"]), "says", entry["MESSAGE"])
+    status, said = run("pkeyctl", "violations", "--json")
+    check(status == 2, "pkeyctl violations: %d" % status, said)
+    seen = [v["total"] for v in json.loads(said)["violations"] if v["source"] == entry["PKEYD_SOURCE"]]
+    check(seen == [n], "pkeyctl violations:", said)
+    check(json.loads(must("pkeyctl", "status", "--json"))["violations_total"] == n, "pkeyctl status")
+    wait_for("%d in the metrics" % n, 5, lambda: metric("pkeyd_violations_total", source=entry["PKEYD_SOURCE"]) == [n])
+    must("journalctl", "--update-catalog")
+    said = must("journalctl", "-b", "-x", "--no-pager", "MESSAGE_ID=" + EVENTS["VIOLATION"])
+    check("Packets were dropped because their P_Key does not match" in said, "journalctl -x:", said)
+
+
+def notice(trap, issuer, sender, receiver, key):
+    """IBA 1.5, 13.4.8.2 and 14.2.5.1: generic, security, told by a channel adapter."""
+    return (struct.pack(">BBHHHH", 0x82, 0, 1, trap, issuer, 0) +
+            struct.pack(">HHHIII", 0, sender, receiver, key, 0x48, 0x49) + bytes(32) + bytes(12))
+
+
+def mad(mgmt_class, version, method, tid, attribute, at, data):
+    head = struct.pack(">BBBBHHQHHI", 1, mgmt_class, version, method, 0, 0, tid, attribute, 0, 0)
+    return (head.ljust(at, b"\0") + data).ljust(256, b"\0")
+
+
+def trap_257(tid, *about):
+    return mad(0x01, 1, 5, tid, 2, 64, notice(257, *about))
+
+
+def report_257(tid, *about):
+    return mad(0x03, 2, 6, tid, 2, 56, notice(257, *about))
+
+
+def answers(tid=None):
+    """Answers to Reports that lab0 sent."""
+    found = re.findall(r"answer class 0x03 method 0x86 status 0x0000 attribute 0x0002 TID 0x(\w+) to LID (\d+)",
+                       read(bridge_log("lab0")))
+    return [int(to) for t, to in found if tid is None or int(t, 16) == tid]
+
+
+def report():
+    """An adapter's trap 257: OpenSM makes a Report of it for who subscribed with its sa_key, and pkeyd an entry and an answer.
+    An earlier pkeyd had no sa_key: what it asked for does not make two of one."""
+    must("systemctl", "stop", "pkeyd")
+    no_drop_in()
+    wait_entry("NOTICES_SUBSCRIBED", start_service())
+    moment = start_counting()
+    wait_entry("NOTICES_SUBSCRIBED", moment)
+    check(not entries("NOTICES_ABSENT", moment), "it says, too:", entries("NOTICES_ABSENT", moment))
+    check(notices() == "subscribed", "pkeyctl status")
+    n, moment = len(answers()), time.monotonic()
+    lids = [lid(d) for d in DEVICES]
+    fabric.receive("lab0", 0, lids[1], trap_257(0x11, lids[1], lids[2], lids[1], 0x8011))
+    wait_entry("VIOLATION_NOTICE", moment)
+    time.sleep(1.5)  # there would be a second entry by now
+    entry = entries("VIOLATION_NOTICE", moment)[-1]
+    check(entry["PKEYD_TOTAL"] == "1", "of one trap:", entries("VIOLATION_NOTICE", moment))
+    check(all(w in entry["MESSAGE"] for w in ("lab1", "lab2", "0x8011", "tenant")), "says", entry["MESSAGE"])
+    check("lab2" in entry["PKEYD_NODE"] and entry["PKEYD_LID"] == str(lids[2]), "names", entry)
+    check(entry["PKEYD_PKEY"] == "0x8011" and entry["PKEYD_SOURCE"] == "trap_257", "fields of", entry)
+    wait_for("the answer to OpenSM's Report", 5, lambda: answers()[n:] == [lids[0]])
+    by_hand(lids)
+    said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
+    check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
+
+
+def by_hand(lids):
+    """Reports of OpenSM's LID are answered, each with its own transaction ID; those of others are not even read."""
+    moment = time.monotonic()
+    fabric.receive("lab0", 1, lids[2], report_257(0x5EED00000001, lids[1], lids[2], lids[1], 0x8012))
+    fabric.receive("lab0", 1, lids[0], report_257(0x5EED00000002, lids[1], lids[2], lids[1], 0x8013))
+    wait_for("the answer", 5, lambda: answers(0x5EED00000002) == [lids[0]])
+    entry = wait_entry("VIOLATION_NOTICE", moment)
+    check(entry["PKEYD_PKEY"] == "0x8013", "told of", entry)
+    time.sleep(1)
+    check([e["PKEYD_PKEY"] for e in entries("VIOLATION_NOTICE", moment)] == ["0x8013"], "told of more")
+    check(answers(0x5EED00000001) == [], "a stranger's Report was answered")
+
+
+def report_taken():
+    """Another program has the Reports: said once, and counters are looked at all the same. Once it is gone they are ours."""
+    must("systemctl", "stop", "pkeyd")
+    fabric.up()
+    other = subprocess.Popen([LAB + "/listener", "lab0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        check(other.stdout.readline() == "listening\n", "the other program does not listen")
+        moment = start_counting()
+        absent = wait_entry("NOTICES_ABSENT", moment)
+        check("another program of this host" in absent["MESSAGE"], "says", absent["MESSAGE"])
+        move("leaf1", 3, "PortXmitConstraintErrors", 2)
+        check("lab2" in wait_entry("VIOLATION", moment)["PKEYD_NODE"], "names", entries("VIOLATION", moment))
+        check(not entries("NOTICES_SUBSCRIBED", moment), "subscribed to what it cannot hear")
+        check(len(entries("NOTICES_ABSENT", moment)) == 1, "said again and again")
+        check(notices() == "off", "pkeyctl status")
+        other.stdin.close()
+        check(other.wait(10) == 0, "the other program failed")
+        must("systemctl", "reload", "pkeyd")
+        wait_entry("NOTICES_SUBSCRIBED", moment)
+    finally:
+        other.kill()
+        other.wait()
+
+
+# --- the SA, and who asks it for a path -------------------------------------------------------------------------------
+
+PATHS = FIRST.replace("labhost/lab1: limited", "labhost/lab1: full\n      labhost/lab2: limited")
+PATHS_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x8011}, "lab2": {0x7FFF, 0x8010, 0x0011}}
+MORE_PATHS = PATHS.replace("labhost/lab1: full", "labhost/lab1: full\n      labhost/lab0: full")
+MORE_KEYS = {**PATHS_KEYS, "lab0": {0xFFFF, 0x8010, 0x8011}}
+MAY_TALK = [("lab0", "lab1", 0xFFFF), ("lab0", "lab2", 0xFFFF), ("lab0", "lab1", 0x8010), ("lab0", "lab2", 0x8010),
+            ("lab1", "lab2", 0x8010), ("lab1", "lab2", 0x8011)]
+MAY_TALK_LATER = [("lab0", "lab1", 0x8011), ("lab0", "lab2", 0x8011)]
+
+
+def has_path(source, target, key):
+    """As rdma_cm asks before it connects."""
+    said = must("saquery", "-C", "lab0", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)), "--pkey", "0x%04x" % key)
+    return re.search(r"(?i)\bpkey\.+0x%04x\b" % key, said) is not None
+
+
+def check_paths(when, wanted):
+    found = {path for path in MAY_TALK + MAY_TALK_LATER if has_path(*path)}
+    check(found == set(wanted), "%s the SA has paths for" % when, sorted(found))
+
+
+def path_records():
+    """For what the SA has a path. `direct` alone: for no P_Key that OpenSM's own file does not give. With a mirror: for all of
+    them from the next heavy sweep on, and for no others. `writer: opensm`: at once."""
+    fabric.up()
+    drop_in()
+    start_service(PATHS, PATHS_KEYS)
+    fabric.sweep()
+    check_paths("direct, after a heavy sweep", [path for path in MAY_TALK if path[2] == 0xFFFF])
+    moment = start_service(PATHS, PATHS_KEYS, "opensm: {mirror: %s}\n" % PARTITIONS)
+    wait_for("a mirror", 10, lambda: os.path.exists(PARTITIONS))
+    fabric.sweep()
+    check_paths("with a mirror", MAY_TALK)
+    check(verify()[0] == 0 and not entries("DRIFT_FOUND", moment), "OpenSM wrote something else")
+    start_service(MORE_PATHS, MORE_KEYS, "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" %
+                  (PARTITIONS, fabric.opensm.pid))
+    check_paths("written by OpenSM", MAY_TALK + MAY_TALK_LATER)
+    must("systemctl", "stop", "pkeyd")
+    os.unlink(PARTITIONS)
+    fabric.sweep()
 
 
 # --- (b) -----------------------------------------------------------------------------------------------------------
@@ -661,7 +911,7 @@ def verdict(name, word):
 
 def dump():
     run("journalctl", "-b", "-u", "pkeyd", "-n", "40", "--no-pager", "-o", "short-monotonic")
-    for path in ["/tmp/ibsim.log", "/tmp/opensm.out"] + ["/tmp/bridge-%s.log" % d for d in DEVICES]:
+    for path in ["/tmp/ibsim.log", "/tmp/opensm.out"] + [bridge_log(d) for d in DEVICES]:
         say("%s:\n%s" % (path, "\n".join(read(path).splitlines()[-8:])))
     run("dmesg", "-l", "warn,err,crit,alert,emerg")
 

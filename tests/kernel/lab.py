@@ -100,6 +100,7 @@ def build_tools(build):
     log = os.path.join(build, "tools.log")
     flags = ["-std=gnu17", "-Wall", "-Wextra", "-O1", "-I", HERE]
     for name, source, libraries in (("bridge", "bridge.c", []), ("p_keys", "p_keys.c", ["-libverbs"]),
+                                    ("listener", "listener.c", ["-libumad"]),
                                     ("setpkey", "../system/setpkey.c", ["-libmad", "-libumad"])):
         run(["gcc", *flags, "-o", os.path.join(build, "share", name), os.path.join(HERE, source), *libraries], log)
 
@@ -181,7 +182,8 @@ exec /bin/busybox switch_root /new /lib/systemd/systemd
 PREPARE = """root=$1
 /bin/busybox cp -a $root/lab/tree/. $root/
 /bin/busybox rm -rf $root/etc/pkeyd $root/var/lib/pkeyd $root/var/log/journal $root/etc/systemd/system/*.wants
-/bin/busybox mkdir -p $root/etc/pkeyd
+/bin/busybox rm -rf $root/etc/opensm
+/bin/busybox mkdir -p $root/etc/pkeyd $root/etc/opensm
 # The shipped unit but for its patience: nobody waits two minutes for the watchdog.
 /bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=2s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \\
         $root/usr/lib/systemd/system/pkeyd.service > $root/etc/systemd/system/pkeyd-impatient.service
@@ -321,7 +323,7 @@ def tail(path, n):
 def main():
     parser = argparse.ArgumentParser(description="pkeyd on a real kernel, in a virtual machine")
     parser.add_argument("--build", default=os.path.join(TOP, "build-kernel"))
-    parser.add_argument("--timeout", type=int, default=300)
+    parser.add_argument("--timeout", type=int, default=480)
     parser.add_argument("--missing", action="store_true")
     parser.add_argument("scenario", nargs="*")
     options = parser.parse_args()

@@ -8,6 +8,7 @@ KERNEL_LAB = \
 	tests/kernel/guest.py \
 	tests/kernel/lab \
 	tests/kernel/lab.py \
+	tests/kernel/listener.c \
 	tests/kernel/p_keys.c
 
 # This one looks through pkeyd's own eyes, so it is built as pkeyd is.

@@ -16,7 +16,7 @@
 
 /*
  * leaf07 (LID 70, can enforce): 3 node0007 (LIDs 16 to 19), 4 oss01, 5 router rt1, 6 node0043, 12 node0042;
- * leaf08 (LID 80, cannot): 1 node0050. Port GUIDs are node GUIDs + 1.
+ * leaf08 (LID 80, cannot): 1 node0050, 2 and 3 gpu01, which has two adapters. Port GUIDs are node GUIDs + 1.
  */
 #define NODE0007 0x700
 #define OSS01    0x100
@@ -24,6 +24,8 @@
 #define NODE0043 0x4300
 #define NODE0042 0x4200
 #define NODE0050 0x5000
+#define GPU01_0  0x6000
+#define GPU01_1  0x6100
 #define LEAF07   0x70000
 #define LEAF08   0x80000
 #define VANISHED 0xdead
@@ -68,6 +70,8 @@ static struct subnet *make_fabric(void)
         add_host(b, NODE0043, "node0043 mlx5_0", 43, 0, LEAF07, 6, false);
         add_host(b, NODE0042, "node0042 mlx5_0", 42, 0, LEAF07, 12, true);
         add_host(b, NODE0050, "node0050 mlx5_0", 60, 0, LEAF08, 1, false);
+        add_host(b, GPU01_0, "gpu01 mlx5_0", 61, 0, LEAF08, 2, false);
+        add_host(b, GPU01_1, "gpu01 mlx5_1", 62, 0, LEAF08, 3, false);
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { OSS01 }, 1, (struct guid) { OSS01 }, 1, &s), 0);
         return s;
 }
@@ -78,7 +82,7 @@ static struct subnet *make_fabric(void)
         "partitions:\n"                                                                                                \
         "  lustre: {pkey: 0x0010, members: {oss01: full, 'node*': limited" lustre "}}\n"                               \
         "  tenant-a: {pkey: 0x0101, members: {" tenant_a "}}\n"                                                        \
-        "  tenant-b: {pkey: 0x0102, members: {node0050: full, node0043: both, oss01: limited}}\n"
+        "  tenant-b: {pkey: 0x0102, members: {node0050: full, node0043: both, oss01: limited, gpu01/mlx5_0: full}}\n"
 
 #define BEFORE POLICY("node0042: full, node0043: full, node0007: full", ", '0x700': full")
 #define AFTER  POLICY("node0043: limited, node0007: full", "")
@@ -410,6 +414,11 @@ static const struct situation situations[] = {
           "at switch port leaf07/20 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
           "of default and lustre; no host is plugged into leaf07/20" },
+        /* its other adapter is a member */
+        { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0050, 1, 1, 0, 0, 0, { .key = 0x8102, ENDS(62, 60) }, 0,
+          "gpu01 mlx5_1/1 sent 1 packet to node0050 mlx5_0/1 with P_Key 0x8102 (the full key of tenant-b), refused there "
+          "(notice 257, P_Key mismatch); gpu01 mlx5_1/1 was never a member of tenant-b (0x0102) in the 5 days that pkeyd "
+          "remembers; it is a limited member of default" },
 };
 
 static struct violation_report report_of(const struct situation *s)

@@ -93,6 +93,14 @@ static void subscribe_all(struct fixture *f, uint64_t key)
         ck_assert(!status(f).by_type);
 }
 
+/* What an earlier process may have asked for; the SA knows nothing of it. */
+static void expect_left(struct fixture *f)
+{
+        expect(f, 0xffff, false, 0);
+        end(f, MAD_REFUSED, 0x0200);
+        ck_assert_uint_eq(status(f).state, NOTICES_SUBSCRIBED);
+}
+
 START_TEST(subscribes_and_again)
 {
         struct fixture f;
@@ -114,6 +122,7 @@ START_TEST(subscribes_and_again)
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBING);
         expect_taken(&f, 259, 0x77);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
+        expect_left(&f);
         /* the same SA is no news */
         then = f.now;
         notices_set_sa(f.n, f.now, &with_key, false);
@@ -254,6 +263,7 @@ START_TEST(refused_altogether)
         }
         subscribe_all(&f, 0);
         ck_assert_uint_eq(status(&f).mad_status, 0);
+        expect_left(&f);
         /* patience begins anew */
         expect(&f, 257, true, 0);
         end(&f, MAD_TIMED_OUT, 0);
@@ -335,6 +345,7 @@ START_TEST(port_is_closed)
         end(&f, MAD_ANSWERED, 0);
         expect_taken(&f, 259, 0);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
+        expect_left(&f);
         /* nothing was under way: nothing is hurried */
         f.stage.reset(f.stage.state, f.now);
         ck_assert(f.stage.due(f.stage.state) > f.now + 9 * MINUTE);

@@ -463,6 +463,18 @@ static void gather(const struct ib_send_wr *wr, u8 *mad)
 	}
 }
 
+static u16 p_key_at(struct lab_hca *h, u16 index)
+{
+	unsigned long flags;
+	u16 p_key = 0;
+
+	spin_lock_irqsave(&h->lock, flags);
+	if (index < h->setup.n_p_keys)
+		p_key = h->state.p_keys[index];
+	spin_unlock_irqrestore(&h->lock, flags);
+	return p_key;
+}
+
 static int send_one(struct ib_qp *ib, const struct ib_send_wr *wr)
 {
 	const struct ib_ud_wr *ud = ud_wr(wr);
@@ -473,6 +485,8 @@ static int send_one(struct ib_qp *ib, const struct ib_send_wr *wr)
 		return -ENOMEM;
 	item->message.qp = ib->qp_num;
 	item->message.remote_qp = ud->remote_qpn;
+	if (ib->qp_num == 1)
+		item->message.p_key = p_key_at(to_hca(ib->device), ud->pkey_index);
 	item->message.dlid = rdma_ah_get_dlid(&container_of(ud->ah, struct lab_ah, ib)->attr);
 	gather(wr, item->message.mad);
 	wc.wr_id = wr->wr_id;
@@ -537,6 +551,19 @@ static void scatter(const struct lab_recv *slot, const u8 *mad)
 	}
 }
 
+/* Queue pair 1 takes what has a P_Key of the port's table. With h->lock. */
+static bool find_p_key(const struct lab_hca *h, u16 p_key, u16 *ret_index)
+{
+	u32 i;
+
+	for (i = 0; i < h->setup.n_p_keys; i++)
+		if (h->state.p_keys[i] != 0 && ((h->state.p_keys[i] ^ p_key) & 0x7fff) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
 /* h->lock keeps the queue pair there; a MAD that finds no buffer is dropped, as on hardware. */
 static void receive(struct lab_hca *h, const struct labhca_message *m)
 {
@@ -547,7 +574,7 @@ static void receive(struct lab_hca *h, const struct labhca_message *m)
 
 	spin_lock_irqsave(&h->lock, flags);
 	qp = h->qp[m->qp & 1];
-	if (qp) {
+	if (qp && (qp->ib.qp_num == 0 || find_p_key(h, m->p_key, &wc.pkey_index))) {
 		spin_lock(&qp->lock);
 		if (qp->n > 0) {
 			scatter(&qp->ring[qp->head], m->mad);

@@ -43,6 +43,7 @@ struct labhca_message {
 	__u32 type, id;
 	__u32 qp, remote_qp;
 	__u32 slid, dlid;
+	__u32 p_key;                             /* of queue pair 1: what the packet carries */
 	union {
 		__u8 mad[LABHCA_MAD_SIZE];
 		struct labhca_setup setup;
