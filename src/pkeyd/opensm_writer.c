@@ -528,6 +528,39 @@ int opensm_writer_judge(const struct generation *g, const struct reconciled *dec
         return findings->n_errors > n_errors ? -EBADMSG : 0;
 }
 
+/* Those that are down, by the names and places they had. A policy that says two things of one of them cannot be carried out for
+ * it; then it gets nothing until it is there and somebody is told. */
+static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_way **ways, uint32_t *n)
+{
+        const struct subnet *subnet = w->d->picture->subnet;
+        _cleanup_findings_ struct findings ignored;
+        struct memberships *memberships;
+        struct opensm_way *absent, *all;
+        struct desired *desired;
+        struct subnet *larger;
+        uint32_t n_absent;
+        int r;
+
+        findings_init(&ignored, w->arena);
+        r = known_extend(w->arena, &w->d->state.known, subnet, &larger);
+        if (r == 0)
+                r = policy_resolve(w->arena, w->g->policy, larger, &ignored, &memberships);
+        if (r == 0)
+                r = desired_compute(w->arena, memberships, &desired);
+        if (r == 0)
+                r = opensm_ways_of_absent(w->arena, desired, subnet, in_place, &absent, &n_absent);
+        if (r < 0)
+                return r == -EBADMSG ? 0 : r;
+        all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
+        if (!all)
+                return -ENOMEM;
+        memcpy(all, *ways, *n * sizeof(*all));
+        memcpy(all + *n, absent, n_absent * sizeof(*all));
+        *ways = all;
+        *n += n_absent;
+        return 0;
+}
+
 /* All files, from what is there to what was decided. */
 static int prepare(struct opensm_writer *w, const char *path, struct file_bytes *ret_in_place)
 {
@@ -553,6 +586,8 @@ static int prepare(struct opensm_writer *w, const char *path, struct file_bytes 
         }
         if (r == 0)
                 r = opensm_ways_of_plan(w->arena, w->decision->plan, w->d->picture->observed, in_place, &ways, &n_ways);
+        if (r == 0)
+                r = add_absent(w, in_place, &ways, &n_ways);
         if (r < 0)
                 return r;
         findings_done(&findings);

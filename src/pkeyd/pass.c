@@ -561,6 +561,7 @@ static int adopt_picture(struct pass *p)
         monitor_forget(d->monitor);
         picture_free(d->picture);
         d->picture = STEAL(p->new_picture);
+        state_learn_ports(&d->state, d->picture->subnet);
         monitor_look(d->monitor, d->generation, d->picture);
         return 0;
 }

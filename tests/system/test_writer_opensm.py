@@ -318,6 +318,23 @@ def test_mirror():
         check_equal(read_file(site.conf), foreign, "the foreign file")
 
 
+def test_hosts_that_are_down():
+    """Unplugged while the policy changes; back when no pkeyd is there: what OpenSM's file gives them is what they get."""
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        policy = simple(p={a: "full", b: "full", c: "limited"}, q={b: "limited", a: "full"})
+        site.fabric.console('Unlink "%s"' % b)
+        d.wait_text("is gone from the fabric")
+        site.policy(policy)
+        d.reload()
+        check_equal(d.stop(), 0, "pkeyd's exit status")
+        site.fabric.console('ReLink "%s"' % b)
+        site.fabric.heavy_sweep()
+        wait_for(lambda: not site.differ(policy), "the host to have its entries again")
+        check_equal(site.alarms(), [], "alarms")
+
+
 def test_stale_pidfile():
     """No other process is sent a signal."""
     with Site() as site:
