@@ -126,7 +126,7 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         if (judge && p->surveyed)
                 head_compare(d, p->generation, v);
         say_look(&d->journal, p->generation ? p->generation : d->generation, ret,
-                 p->generation && !head_may_write(d, p->generation));
+                 d->picture->subnet, p->generation && !head_may_write(d, p->generation));
         return 0;
 }
 

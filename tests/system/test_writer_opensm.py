@@ -335,6 +335,27 @@ def test_hosts_that_are_down():
         check_equal(site.alarms(), [], "alarms")
 
 
+def test_rewritten_tables():
+    """Without a mirror, what another partition manager does to a leaf is told once, as what it is."""
+    with Site() as site:
+        site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
+        names = [h[0] for h in site.fabric.topology.hosts]
+        policy = simple(p={n: "full" for n in names})
+        d = site.start(policy)
+        leaf = next(p for p in site.tables.values() if p.name == names[1]).switch
+        ports = [p for p in site.fabric.tables().values() if p.switch == leaf and p.name in names]
+        check(len(ports) >= 3, ports)
+        d.process.send_signal(signal.SIGSTOP)
+        for p in ports:
+            site.fabric.set_p_key(p, **{"i%d" % p.table.index(0x8010): 0})
+        d.process.send_signal(signal.SIGCONT)
+        d.wait_text("another partition manager is at work")
+        site.wait_right(policy, "after the rewrite")
+        line = next(x for x in d.text().splitlines() if "another partition manager" in x)
+        check("%d ports on " % len(ports) in line and "lost 0x8010 from one look to the next" in line, line)
+        check("was changed by somebody else" not in d.text(), "and each port, too:\n" + d.text())
+
+
 def test_stale_pidfile():
     """No other process is sent a signal."""
     with Site() as site:
