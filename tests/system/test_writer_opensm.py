@@ -258,14 +258,59 @@ def test_opensm_killed():
         a, b, c = hosts(site, 1, 2, 3)
         d = site.start(simple(p={a: "full", b: "limited"}))
         policy = simple(p={a: "limited", c: "full"})
-        site.policy(policy)
-        site.fabric.opensm.send_signal(signal.SIGSTOP)
-        d.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        begun(site, policy)
         site.kill_opensm()
-        d.wait_text("OpenSM ended before it had carried out its partition file")
+        d.wait_text("pkeyd: error: OpenSM ")  # it ended, or (if that was at once) could not be told
         site.start_opensm()
         site.wait_right(policy, "after OpenSM came back")
+
+
+def begun(site, policy):
+    """OpenSM hangs, and pkeyd has given it the first phase of this policy."""
+    site.policy(policy)
+    site.fabric.opensm.send_signal(signal.SIGSTOP)
+    site.daemon.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+
+
+def test_opensm_hangs():
+    """The file of the last phase that was carried out is put back, and that is loud."""
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        good = read_file(site.conf)
+        policy = simple(p={a: "limited", c: "full"})
+        begun(site, policy)
+        d.wait_text("critical: OpenSM did not carry out its partition file (revoke)")
+        check_equal(read_file(site.conf), good, "the file that was put back")
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.wait_right(policy, "after OpenSM woke up")
+
+
+def test_another_policy_on_the_way():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        begun(site, simple(p={a: "limited", c: "full"}))
+        policy = simple(p={b: "full", c: "limited"}, q={a: "full"})
+        site.policy(policy)
+        d.process.send_signal(signal.SIGHUP)
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.wait_right(policy, "the second one")
+        check_equal(site.alarms(), [], "alarms")
+
+
+def test_sigterm_on_the_way():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        policy = simple(p={a: "limited", c: "full"})
+        begun(site, policy)
+        check_equal(d.stop(), 0, "pkeyd's exit status")
+        check(" phase revoke " in read_file(site.conf), read_file(site.conf)[:200])
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.start(policy)
+        check_equal(site.differ(policy), [], "tables")
 
 
 def test_pkeyd_killed():
@@ -274,10 +319,7 @@ def test_pkeyd_killed():
         d = site.start(simple(p={a: "full", b: "limited"}))
         before, n_mads = site.fabric.tables(), len(site.trace())
         policy = simple(p={a: "limited", c: "full"})
-        site.policy(policy)
-        site.fabric.opensm.send_signal(signal.SIGSTOP)
-        d.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        begun(site, policy)
         d.process.kill()
         d.process.wait()
         site.fabric.opensm.send_signal(signal.SIGCONT)
