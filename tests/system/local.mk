@@ -15,6 +15,7 @@ SYSTEM_TESTS = \
 	tests/system/test_output.py \
 	tests/system/test_pair.py \
 	tests/system/test_promises.py \
+	tests/system/test_reboots.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
 	tests/system/test_violations.py \
