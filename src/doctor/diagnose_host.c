@@ -84,6 +84,8 @@ static void diagnose_opensm(struct diagnosis_list *l)
                               diagnosis_plural(odd.n));
         if (o->is_edited)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
+        if (o->is_foreign)
+                diagnosis_add(l, DIAGNOSIS_OPENSM_FOREIGN, &file, "the file that pkeyd shall write for OpenSM is not its own");
 }
 
 void diagnose_host(struct diagnosis_list *l)

@@ -163,6 +163,14 @@ static int look_at_state(struct context *ctx, struct doctor_host *host)
         return 0;
 }
 
+/* The file that pkeyd writes for OpenSM; NULL: none. */
+static const char *our_file(const struct context *ctx)
+{
+        const struct settings *s = &ctx->settings;
+
+        return s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror;
+}
+
 /* Read as OpenSM would read it. */
 static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
 {
@@ -173,7 +181,10 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
 
         r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r >= 0) {
-                ret->is_edited = partitions_file_recognise(bytes, n, NULL) == PARTITIONS_FILE_EDITED;
+                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
+
+                ret->is_edited = owner == PARTITIONS_FILE_EDITED;
+                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && our_file(ctx) && strcmp(path, our_file(ctx)) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;
@@ -205,7 +216,9 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         r = read_opensm_conf(ctx, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        path = r == 0 && conf.partition_config_file ? conf.partition_config_file : DEFAULT_PARTITIONS_CONF;
+        path = our_file(ctx) ?: DEFAULT_PARTITIONS_CONF;
+        if (r == 0 && conf.partition_config_file)
+                path = conf.partition_config_file;
         if (r == 0 && access(path, F_OK) == 0) {
                 o->path = path;
                 r = read_partitions_conf(ctx, path, o);

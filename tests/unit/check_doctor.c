@@ -632,6 +632,9 @@ START_TEST(opensm)
         nothing();
         o->is_edited = true;
         ck_assert_str_eq(only(DIAGNOSIS_OPENSM_EDITED)->places[0].text, "partitions.conf");
+        o->is_edited = false;
+        o->is_foreign = true;
+        ck_assert_str_eq(only(DIAGNOSIS_OPENSM_FOREIGN)->places[0].text, "partitions.conf");
 }
 END_TEST
 
