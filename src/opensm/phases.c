@@ -269,13 +269,38 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
         return 0;
 }
 
+static int stay_as_in_file(struct arena *a, const struct subnet *subnet, const struct opensm_tables *in_place,
+                           struct opensm_way **ret, uint32_t *ret_n)
+{
+        uint32_t n_ports = in_place ? in_place->n_ports : 0, n = 0;
+        struct opensm_way *ways = arena_new_array(a, struct opensm_way, n_ports);
+
+        if (!ways)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_ports; i++) {
+                const struct partitions_file_port *p = &in_place->ports[i];
+
+                if (subnet_find_endport(subnet, p->guid) == SUBNET_NONE)
+                        ways[n++] = (struct opensm_way) {
+                                .port = SUBNET_NONE, .guid = p->guid, .label = "not there now", .before = p->keys,
+                                .n_before = p->n_keys, .after = p->keys, .n_after = p->n_keys,
+                        };
+        }
+        *ret = ways;
+        *ret_n = n;
+        return 0;
+}
+
 int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet,
                           const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
 {
-        const struct subnet *s = desired->subnet;
-        struct opensm_way *ways = arena_new_array(a, struct opensm_way, s->n_ports);
+        const struct subnet *s = desired ? desired->subnet : NULL;
+        struct opensm_way *ways;
         uint32_t n = 0;
 
+        if (!desired)
+                return stay_as_in_file(a, subnet, in_place, ret, ret_n);
+        ways = arena_new_array(a, struct opensm_way, s->n_ports);
         if (!ways)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++) {

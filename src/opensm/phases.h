@@ -83,7 +83,8 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
 int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 
-/* The ways of the endports of `desired` that are not in `subnet`: they are down. Same borrowing. Returns 0 or -ENOMEM. */
+/* The ways of the endports of `desired` that are not in `subnet`: they are down. desired NULL: nobody knows what they should have,
+ * and those that the file in place names stay as it has them. Same borrowing. Returns 0 or -ENOMEM. */
 int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet,
                           const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 

@@ -111,6 +111,9 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
                                 hint_absent);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
                 return complain(ctx, FINDING_HOST_NO_PERMISSION, "pkeyd may not be asked for this", NULL, "run as root");
+        if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchNode"))
+                return complain(ctx, FINDING_USAGE, e->message ?: e->name, NULL,
+                                "one name, as the tables show it: node0007, 'node0007 mlx5_0/1', leaf07, leaf07/12");
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
                 return complain(ctx, FINDING_DAEMON_FAILED, "pkeyd or the bus ended before there was an answer", NULL,
                                 "systemctl status pkeyd tells more");

@@ -159,6 +159,20 @@ static enum exit_status status_of(const struct violations_result *result)
         return result->n_silent > 0 ? EXIT_PARTIAL : EXIT_DONE;
 }
 
+/* As the daemon does it: a name that is mistyped must not read as "no violations". */
+static int check_node(struct context *ctx, const char *node)
+{
+        const struct subnet *s = ctx->subnet;
+        struct finding *item;
+
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (!node || *node == '\0' || is_of(subnet_port_label(ctx->arena, s, i), node))
+                        return 0;
+        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
+                            "no host, switch or port of the fabric is called '%s'", node ?: "");
+        return item ? -EBADMSG : -ENOMEM;
+}
+
 static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,
                       struct violations_result *result)
 {
@@ -197,6 +211,8 @@ int command_violations_once(struct context *ctx)
         int r;
 
         r = poll && book ? prepare(ctx) : -ENOMEM;
+        if (r == 0)
+                r = check_node(ctx, result.node);
         if (r == 0)
                 r = poll_twice(ctx, poll, book, &result);
         if (r < 0)

@@ -107,7 +107,8 @@ static void check_options(struct context *ctx, const struct command *c)
         unsigned n = o->n_arguments - 1;
 
         if (n < c->min_arguments || n > c->max_arguments)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s %s", c->name, c->synopsis);
+                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s%s%s", c->name,
+                                   *c->synopsis ? " " : "", c->synopsis);
         if (o->topology && c->run != command_check && !converts)
                 (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
         if (o->opensm_config && !converts && c->run != command_doctor)

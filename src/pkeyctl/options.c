@@ -165,6 +165,8 @@ static void read_since(struct findings *findings, const char *text, struct optio
         if (!o->since)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL,
                                     "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
+        else if (o->since > now + USEC_PER_SEC)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
 }
 
 static void read_interval(struct findings *findings, const char *text, struct options *o)

@@ -103,6 +103,10 @@ static int add_row(struct table *t, const struct seen_violation *v)
 
         if (v->p_key)
                 (void) snprintf(key, sizeof(key), "0x%04x", (unsigned) v->p_key);
+        /* one that stood at its maximum at the first look: nobody knows since when, nor how many */
+        if (v->total == 0)
+                return table_row(t, NULL, "?", "?", v->node ?: "?", v->switch_name ?: "", v->source ?: "", key,
+                                 v->partition ?: "", "maximum");
         (void) snprintf(total, sizeof(total), "%s%" PRIu64, v->saturated ? ">=" : "", v->total);
         return table_row(t, NULL, format_time(v->first, first), format_time(v->last, last), v->node ?: "?",
                          v->switch_name ?: "", v->source ?: "", key, v->partition ?: "", total);

@@ -14,6 +14,7 @@
 #define BUS_INTERFACE "org.pkeyd1"
 
 #define ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
+#define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
 #define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
 #define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before a bus is looked for again */
@@ -334,6 +335,19 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
         return 0;
 }
 
+/* A name that is mistyped must not read as "no violations". Until there is a picture nobody knows. */
+static bool is_nobody(const struct daemon *d, struct arena *a, const char *node)
+{
+        const struct subnet *s = d->picture ? d->picture->subnet : NULL;
+
+        if (!s || *node == '\0')
+                return false;
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (label_is_of(subnet_port_label(a, s, i), node))
+                        return false;
+        return true;
+}
+
 static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
                              uint32_t all)
 {
@@ -366,6 +380,9 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         r = a ? collect(&b->daemon->violations, a, since, node, &items, &n, &all) : -ENOMEM;
         if (r < 0)
                 return r;
+        if (n == 0 && is_nobody(b->daemon, a, node))
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
+                                         "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = append_violations(reply, b->daemon->violations.since, items, n, all);

@@ -10,6 +10,7 @@
 #include "shell/file.h"
 
 #define EVERY (60 * USEC_PER_SEC)
+#define SOON  USEC_PER_SEC
 
 struct metrics_file {
         struct daemon *d;
@@ -199,6 +200,14 @@ void metrics_file_write(struct metrics_file *f)
         else if (r == 0 && f->trouble)
                 journal_event(&d->journal, EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
         f->trouble = r < 0;
+}
+
+void metrics_file_write_soon(struct metrics_file *f)
+{
+        uint64_t due, soon = clock_now() + SOON;
+
+        if (sd_event_source_get_time(f->due, &due) >= 0 && due > soon)
+                (void) sd_event_source_set_time(f->due, soon);
 }
 
 static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)

@@ -10,7 +10,7 @@
 /*
  * The file of metrics (setting metrics.textfile): what the daemon knows in numbers, for node_exporter. Gathers what passes
  * tell of themselves, and asks the rest of those who know it whenever the file is written: at the end of each pass, at
- * once when the files are refused, and otherwise once in a minute, so that an old file means a daemon that is not there.
+ * once when the files are refused, within a second when violations were counted, and otherwise once in a minute, so that an old file means a daemon that is not there.
  * Trouble with the file is logged once until it is over, and never stops anything.
  */
 /* Returns 0 or negative errno; *ret owned; borrows d and its event loop. */
@@ -31,5 +31,7 @@ void metrics_file_passed(struct metrics_file *f, enum pass_result result, bool f
 /* For daemon.c: this fabric, with its counters, is about to be freed. */
 void metrics_file_keep_counters(struct metrics_file *f, const struct fabric *fabric);
 
+/* Within a second: for what changes so often that a file each time would be too many. */
+void metrics_file_write_soon(struct metrics_file *f);
 /* Writes the file as things are now, if the settings want one; takes away one that they wanted before. */
 void metrics_file_write(struct metrics_file *f);

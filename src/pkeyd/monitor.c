@@ -28,6 +28,7 @@ struct monitor {
         sd_event_source *timer;               /* reports that are due */
         sd_event_source *local;               /* counters of this host's kernel */
         usec_t since;
+        uint64_t total;                       /* as the metrics know it, or will within a second */
 
         /* Borrowed while they are in force; NULL: there is none. */
         const struct picture *picture;
@@ -44,6 +45,11 @@ struct monitor {
         struct notices_sa sa;                 /* as the port last said; its sm_key is ours */
 };
 
+static bool clears_saturated(const struct settings *s)
+{
+        return s->violations_clear_saturated && s->mode == MODE_ENFORCE;
+}
+
 /* What is known now. Borrowed until monitor_look or monitor_forget. */
 static void monitor_context(const struct monitor *m, struct attribution_context *ret)
 {
@@ -54,6 +60,7 @@ static void monitor_context(const struct monitor *m, struct attribution_context 
                 .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
+                .clears_saturated = m->generation && clears_saturated(m->generation->settings),
         };
 }
 
@@ -66,11 +73,19 @@ static void arm(struct monitor *m)
                                                                                              : SD_EVENT_ONESHOT);
 }
 
+static uint64_t total_of(const struct monitor *m)
+{
+        uint64_t total = 0;
+
+        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
+                total += violations_total(m->book, s);
+        return total;
+}
+
 static void say_reports(struct monitor *m)
 {
         struct attribution_context context;
         struct violation_report report;
-
         bool any = false;
 
         monitor_context(m, &context);
@@ -80,6 +95,9 @@ static void say_reports(struct monitor *m)
         }
         if (any)
                 metrics_file_write(m->d->metrics);
+        else if (total_of(m) != m->total)
+                metrics_file_write_soon(m->d->metrics); /* not every violation is a line of its own */
+        m->total = total_of(m);
         arm(m);
 }
 
@@ -392,11 +410,18 @@ static int compare_last(const void *pa, const void *pb)
         return (a->last < b->last) - (a->last > b->last);
 }
 
-/* The records that counted something since then, the latest first. */
+/* It counted something in this time, or it stands at its maximum and nobody knows since when. What only stood there, and was
+ * cleared, tells of nothing any more. */
+static bool is_chosen(const struct violation_record *r, usec_t now, usec_t age)
+{
+        return r->total == 0 ? r->saturated : now - MIN(now, r->last) <= age;
+}
+
+/* The records that tell of something since then, the latest first. */
 static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
                           uint32_t *ret_n)
 {
-        usec_t age = clock_wall() - MIN(since, clock_wall()), now = clock_now();
+        usec_t wall = clock_wall(), age = wall - MIN(since, wall), now = clock_now();
         const struct violation_record *records, **chosen;
         uint32_t n, kept = 0;
 
@@ -405,7 +430,7 @@ static int choose_records(struct monitor *m, struct arena *a, usec_t since, cons
         if (!chosen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)
-                if (now - MIN(now, records[i].last) <= age)
+                if (is_chosen(&records[i], now, age))
                         chosen[kept++] = &records[i];
         if (kept > 0)
                 qsort(chosen, kept, sizeof(*chosen), compare_last);
@@ -442,12 +467,7 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
 
 static uint64_t list_total(void *userdata)
 {
-        struct monitor *m = userdata;
-        uint64_t total = 0;
-
-        for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
-                total += violations_total(m->book, s);
-        return total;
+        return total_of(userdata);
 }
 
 static const char *list_notices(void *userdata)

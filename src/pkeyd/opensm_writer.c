@@ -185,9 +185,15 @@ static int look_at_file(struct opensm_writer *w, struct arena *a, const char *pa
 
 static int write_file(struct opensm_writer *w, const char *path, struct file_bytes f)
 {
-        char *copy = malloc(MAX(f.n, (size_t) 1));
+        char *copy;
         int r;
 
+        if (f.n > PARTITIONS_CONF_MAX_SIZE) {
+                trouble(w, EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, more than pkeyd reads again (%u); nothing is written",
+                        path, f.n, PARTITIONS_CONF_MAX_SIZE);
+                return -EFBIG;
+        }
+        copy = malloc(MAX(f.n, (size_t) 1));
         if (!copy)
                 return -ENOMEM;
         r = file_write_shared(path, f.bytes, f.n);
@@ -528,6 +534,39 @@ int opensm_writer_judge(const struct generation *g, const struct reconciled *dec
         return findings->n_errors > n_errors ? -EBADMSG : 0;
 }
 
+/* Those that are down, by the names and places they had. A policy that says two things of one of them is refused when it is
+ * back; until then they keep what they have. */
+static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_way **ways, uint32_t *n)
+{
+        const struct subnet *subnet = w->d->picture->subnet;
+        _cleanup_findings_ struct findings ignored;
+        struct memberships *memberships;
+        struct opensm_way *absent, *all;
+        struct desired *desired;
+        struct subnet *larger;
+        uint32_t n_absent;
+        int r;
+
+        findings_init(&ignored, w->arena);
+        r = known_extend(w->arena, &w->d->state.known, subnet, &larger);
+        if (r == 0)
+                r = policy_resolve(w->arena, w->g->policy, larger, &ignored, &memberships);
+        if (r == 0)
+                r = desired_compute(w->arena, memberships, &desired);
+        if (r == 0 || r == -EBADMSG)
+                r = opensm_ways_of_absent(w->arena, r == 0 ? desired : NULL, subnet, in_place, &absent, &n_absent);
+        if (r < 0)
+                return r;
+        all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
+        if (!all)
+                return -ENOMEM;
+        memcpy(all, *ways, *n * sizeof(*all));
+        memcpy(all + *n, absent, n_absent * sizeof(*all));
+        *ways = all;
+        *n += n_absent;
+        return 0;
+}
+
 /* All files, from what is there to what was decided. */
 static int prepare(struct opensm_writer *w, const char *path, struct file_bytes *ret_in_place)
 {
@@ -542,7 +581,9 @@ static int prepare(struct opensm_writer *w, const char *path, struct file_bytes 
 
         findings_init(&findings, w->arena);
         r = read_conf(w->arena, w->g->settings, &findings, &conf);
-        if (r == 0)
+        if (r < 0)
+                say_findings(&w->d->journal, &findings);
+        else
                 r = look_at_file(w, w->arena, path, ret_in_place, &ours);
         if (r < 0)
                 return r;
@@ -553,6 +594,8 @@ static int prepare(struct opensm_writer *w, const char *path, struct file_bytes 
         }
         if (r == 0)
                 r = opensm_ways_of_plan(w->arena, w->decision->plan, w->d->picture->observed, in_place, &ways, &n_ways);
+        if (r == 0)
+                r = add_absent(w, in_place, &ways, &n_ways);
         if (r < 0)
                 return r;
         findings_done(&findings);

@@ -123,10 +123,10 @@ static int look(struct pass *p, bool judge, struct watch_report *ret)
         count_ports(d, ret, judge);
         if (judge)
                 d->watched_generation = p->generation->number;
-        if (judge && p->surveyed)
+        if (judge && p->kind == PASS_FULL) /* one moment of the whole fabric */
                 head_compare(d, p->generation, v);
         say_look(&d->journal, p->generation ? p->generation : d->generation, ret,
-                 p->generation && !head_may_write(d, p->generation));
+                 d->picture->subnet, p->generation && !head_may_write(d, p->generation));
         return 0;
 }
 
@@ -561,6 +561,7 @@ static int adopt_picture(struct pass *p)
         monitor_forget(d->monitor);
         picture_free(d->picture);
         d->picture = STEAL(p->new_picture);
+        state_learn_ports(&d->state, d->picture->subnet);
         monitor_look(d->monitor, d->generation, d->picture);
         return 0;
 }

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "watch/rewrites.h"
+
 #define EXAMPLES   4
 #define TEXT_SIZE  512
 #define MAX_P_KEYS 8
@@ -188,7 +190,55 @@ static const struct {
         { WATCH_MENDED, EVENT_DRIFT_MENDED, true, true, false },
 };
 
-void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report, bool standing_by)
+/* What another partition manager did to a switch: one thing, and what it is most likely. */
+static void say_rewrite(const struct journal *j, const struct generation *g, const struct subnet *subnet,
+                        const struct watch_rewrite *w)
+{
+        const struct subnet_node *node = &subnet->nodes[w->node];
+        struct journal_about about = { .generation = g->number, .switch_name = node->name[0] ? node->name : node->description };
+        struct line what = {};
+
+        add_p_keys(&what, "lost", w->lost, MIN(w->n_lost, (uint32_t) REWRITE_MAX_KEYS));
+        add_p_keys(&what, "gained", w->gained, MIN(w->n_gained, (uint32_t) REWRITE_MAX_KEYS));
+        if (w->n_lost > REWRITE_MAX_KEYS || w->n_gained > REWRITE_MAX_KEYS)
+                line_add(&what, " and others");
+        journal_event(j, EVENT_TABLES_REWRITTEN, &about,
+                      "%u ports on %s %s from one look to the next: another partition manager is at work, most likely OpenSM after "
+                      "a reboot on that leaf; see pkeyd(8), LIVING WITH AN SM", w->n_ports, about.switch_name, what.text);
+}
+
+/* Returns false if that is no matter here, and the ports are to be named one by one. */
+static bool say_rewrites(const struct journal *j, const struct generation *g, const struct subnet *subnet,
+                         const struct watch_report *report)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct watch_rewrite *rewrites;
+        const struct watch_event *events;
+        struct watch_event *rest;
+        uint32_t n_rewrites, n, n_rest = 0;
+        bool *told;
+
+        events = watch_report_events(report, WATCH_DRIFTED, &n);
+        if (!a || !g || g->settings->writer != WRITER_DIRECT ||
+            watch_find_rewrites(a, subnet, report, &rewrites, &n_rewrites, &told) < 0 || n_rewrites == 0)
+                return false;
+        rest = arena_new_array(a, struct watch_event, n);
+        if (!rest)
+                return false;
+        for (uint32_t i = 0; i < n; i++)
+                if (!told[i])
+                        rest[n_rest++] = events[i];
+        for (uint32_t i = 0; i < n_rewrites && i < SAY_MAX; i++)
+                say_rewrite(j, g, subnet, &rewrites[i]);
+        if (n_rewrites > SAY_MAX)
+                journal_event(j, EVENT_TABLES_REWRITTEN, &(struct journal_about) { .generation = g->number },
+                              "the same on %u more switches", n_rewrites - SAY_MAX);
+        say_kind(j, EVENT_DRIFT_FOUND, g, rest, n_rest);
+        return true;
+}
+
+void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report,
+              const struct subnet *subnet, bool standing_by)
 {
         bool audit = g && g->settings->mode == MODE_AUDIT;
         const struct watch_event *events;
@@ -197,6 +247,8 @@ void say_look(const struct journal *j, const struct generation *g, const struct 
         for (size_t i = 0; i < ELEMENTS(kinds_to_say); i++) {
                 if (!(audit ? kinds_to_say[i].audit : kinds_to_say[i].enforce) ||
                     (standing_by && !kinds_to_say[i].standing_by))
+                        continue;
+                if (kinds_to_say[i].kind == WATCH_DRIFTED && say_rewrites(j, g, subnet, report))
                         continue;
                 events = watch_report_events(report, kinds_to_say[i].kind, &n);
                 say_kind(j, kinds_to_say[i].event, g, events, n);

@@ -17,7 +17,8 @@ void say_plan_findings(const struct journal *j, struct generation *g, const stru
 /* What a look at the fabric found. In audit mode every table that differs is news, else only those that drifted: the
  * others are about to be written, and apply says what came of it. standing_by: only who is there and who answers; say_standby
  * has the rest. */
-void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report, bool standing_by);
+void say_look(const struct journal *j, const struct generation *g, const struct watch_report *report,
+              const struct subnet *subnet, bool standing_by);
 
 /* How the tables differ from the policy of one that stands by, summed up in one entry. `said` is the digest of what was said
  * last (0: nothing): the same again is not said again, and the end of it once. */

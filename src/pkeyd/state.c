@@ -64,6 +64,26 @@ static int load_memory(struct state *s)
         return 0;
 }
 
+/* Whoever is there is soon learned again. */
+static void load_known(struct state *s)
+{
+        int r = state_dir_load_known(s->dir, &s->known);
+
+        if (r < 0)
+                journal_event(s->journal, EVENT_STATE_DIR, NULL, "known.json: %s; which ports were seen before is forgotten",
+                              r == -EBADMSG ? "is damaged" : strerror(-r));
+}
+
+void state_learn_ports(struct state *s, const struct subnet *subnet)
+{
+        int r = known_learn(&s->known, subnet, clock_wall() / USEC_PER_SEC);
+
+        if (r > 0 && s->dir)
+                r = state_dir_save_known(s->dir, &s->known);
+        if (r < 0)
+                say_trouble(s, "known.json", r);
+}
+
 int state_open(struct state *s, const char *path, const struct journal *journal)
 {
         int r;
@@ -79,6 +99,7 @@ int state_open(struct state *s, const char *path, const struct journal *journal)
                 say_trouble(s, path, r);
                 return 0;
         }
+        load_known(s);
         return load_memory(s);
 }
 
@@ -86,6 +107,7 @@ void state_close(struct state *s)
 {
         state_unlock(s);
         index_memory_free(s->memory);
+        known_done(&s->known);
         state_dir_close(s->dir);
         free(s->indexes_path);
         *s = (struct state) {};

@@ -17,6 +17,7 @@ struct state {
         char *indexes_path;
         struct state_dir *dir;         /* NULL: could not be opened */
         struct index_memory *memory;   /* never NULL */
+        struct known known;            /* endports that were seen once */
         uint64_t saved;                /* digest of the memory as it is on disk */
         struct stat on_disk;           /* the file as we left it */
         bool locked, trouble;
@@ -30,6 +31,9 @@ void state_close(struct state *s);
  * pkeyctl (or another pkeyd) has it; its pid in *ret_pid, 0 if it is not known. */
 int state_lock(struct state *s, int *ret_pid);
 void state_unlock(struct state *s);
+
+/* The endports of a picture were seen. */
+void state_learn_ports(struct state *s, const struct subnet *subnet);
 
 /* Writes the index memory if it changed. */
 void state_save_memory(struct state *s);

@@ -32,9 +32,9 @@ struct violation_item {
 
 struct violation_list {
         void *userdata;
-        /* Records that counted something since `since` (CLOCK_REALTIME), the latest first, `max` at most: putting them
-         * into words takes time, and anybody may ask. Allocated from the arena. *ret_all: how many there are. Returns 0
-         * or -ENOMEM. */
+        /* Records that counted something since `since` (CLOCK_REALTIME), and those that stood at their maximum all the
+         * time, the latest first, `max` at most: putting them into words takes time, and anybody may ask. Allocated from
+         * the arena. *ret_all: how many there are. Returns 0 or -ENOMEM. */
         int (*records)(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
                        uint32_t *ret_n, uint32_t *ret_all);
         /* Of all sources and ports. */

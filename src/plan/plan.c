@@ -52,6 +52,7 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
                 .enforcement_overflow = s->enforcement_overflow,
                 .repair_index0 = s->repair_index0,
                 .writer = s->writer,
+                .opensm_order = s->writer == WRITER_DIRECT && s->opensm_mirror,
         };
 }
 

@@ -92,6 +92,8 @@ struct plan_options {
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
         enum settings_writer writer;
+        bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
+                              so that it finds nothing to move when it reads a file that says the same */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "plan/port_plan.h"
 
+#include <byteswap.h>
 #include <string.h>
 
 /* A port's level for a base. Adding or dropping entries that do not change it may be done in any phase. */
@@ -299,17 +300,48 @@ static uint32_t count_missing(const struct port_plan *pp)
         return n;
 }
 
+/* When this base's turn is. OpenSM keeps its partitions by P_Key in network byte order and compares these as numbers of the
+ * machine, which is a little endian one wherever it matters (found by trying: 0x0200, 0x0101, 0x0010). */
+static uint16_t turn_of(const struct port_plan *pp, struct p_key key)
+{
+        return pp->options->opensm_order ? bswap_16(p_key_base(key)) : p_key_base(key);
+}
+
+/* The next turn after this one; UINT32_MAX: there is none. */
+static uint32_t next_turn(const struct port_plan *pp, int64_t last)
+{
+        uint32_t next = UINT32_MAX;
+
+        for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
+                uint16_t turn = turn_of(pp, pp->want->wanted[i]);
+
+                if (turn > last && turn < next)
+                        next = turn;
+        }
+        return next;
+}
+
+static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
+{
+        for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
+                struct p_key key = pp->want->wanted[i];
+
+                if (turn_of(pp, key) == turn && belongs_at_index0(pp, key) == at_index0 &&
+                    find_entry(pp->b, pp->capacity, key) < 0)
+                        place(pp, key);
+        }
+}
+
 static void place_missing(struct port_plan *pp)
 {
-        uint32_t i;
         int pass;
 
+        if (count_missing(pp) == 0)
+                return; /* mostly */
         /* the partition that belongs at index 0 first: its place must not be looked for elsewhere */
         for (pass = 0; pass < 2; pass++)
-                for (i = 0; i < pp->want->n_wanted; i++)
-                        if (belongs_at_index0(pp, pp->want->wanted[i]) == (pass == 0) &&
-                            find_entry(pp->b, pp->capacity, pp->want->wanted[i]) < 0)
-                                place(pp, pp->want->wanted[i]);
+                for (uint32_t turn = next_turn(pp, -1); turn != UINT32_MAX; turn = next_turn(pp, turn))
+                        place_of_turn(pp, turn, pass == 0);
 }
 
 /* --- repair of index 0 ----------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #define GENERATION_MAX_SIZE 4096u
 
 struct state_dir {
-        char *indexes, *policy, *generation, *lock; /* paths */
+        char *indexes, *known, *policy, *generation, *lock; /* paths */
         int lock_fd;                                /* -1: not held */
 };
 
@@ -68,10 +68,11 @@ int state_dir_open(const char *path, struct state_dir **ret)
                 return -ENOMEM;
         s->lock_fd = -1;
         s->indexes = join(path, "indexes.json");
+        s->known = join(path, "known.json");
         s->policy = join(path, "policy.yaml");
         s->generation = join(path, "generation.json");
         s->lock = join(path, "lock");
-        if (!s->indexes || !s->policy || !s->generation || !s->lock)
+        if (!s->indexes || !s->known || !s->policy || !s->generation || !s->lock)
                 return -ENOMEM;
         *ret = STEAL(s);
         return 0;
@@ -83,6 +84,7 @@ struct state_dir *state_dir_close(struct state_dir *s)
                 return NULL;
         state_dir_unlock(s);
         free(s->indexes);
+        free(s->known);
         free(s->policy);
         free(s->generation);
         free(s->lock);
@@ -295,6 +297,81 @@ int state_dir_save_indexes(struct state_dir *s, const struct index_memory *m)
                 if (json_array_append_new(json_object_get(root, "ports"), write_port(items + i, n - i, &here)) < 0)
                         return -ENOMEM;
         return write_json(s->indexes, root);
+}
+
+/* --- ports that were seen once ------------------------------------------------------------------------------------ */
+
+static int read_known_port(const json_t *j, struct known *k)
+{
+        const char *description = json_string_value(json_object_get(j, "description"));
+        json_int_t type, number, switch_port, seen;
+        struct known_port port = {};
+        size_t n;
+
+        if (!get_hex(json_object_get(j, "node"), UINT64_MAX, &port.node_guid.v) ||
+            !get_hex(json_object_get(j, "port_guid"), UINT64_MAX, &port.port_guid.v) ||
+            !get_hex(json_object_get(j, "switch"), UINT64_MAX, &port.switch_guid.v) ||
+            !get_number(json_object_get(j, "type"), NODE_CA, NODE_ROUTER, &type) ||
+            !get_number(json_object_get(j, "port"), 0, UINT8_MAX, &number) ||
+            !get_number(json_object_get(j, "switch_port"), 0, UINT8_MAX, &switch_port) ||
+            !get_number(json_object_get(j, "seen"), 0, INT64_MAX, &seen) || !description || port.port_guid.v == 0)
+                return -EBADMSG;
+        n = strlen(description);
+        if (n >= sizeof(port.description))
+                return -EBADMSG;
+        memcpy(port.description, description, n);
+        port.type = (enum node_type) type;
+        port.number = (uint8_t) number;
+        port.switch_port = (uint8_t) switch_port;
+        port.seen = (uint64_t) seen;
+        return known_add(k, &port);
+}
+
+int state_dir_load_known(struct state_dir *s, struct known *ret)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_json_ json_t *root = NULL;
+        const json_t *ports;
+        json_int_t schema;
+        const char *bytes;
+        size_t n;
+        int r;
+
+        r = a ? file_read(a, s->known, INDEXES_MAX_SIZE, &bytes, &n) : -ENOMEM;
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL);
+        ports = json_object_get(root, "ports");
+        r = get_number(json_object_get(root, "schema"), SCHEMA, SCHEMA, &schema) && json_is_array(ports) ? 0 : -EBADMSG;
+        for (size_t i = 0; r == 0 && i < json_array_size(ports); i++)
+                r = read_known_port(json_array_get(ports, i), ret);
+        if (r < 0)
+                known_done(ret);
+        return r;
+}
+
+static json_t *write_known_port(const struct known_port *p)
+{
+        char node[32], port[32], leaf[32];
+
+        (void) snprintf(node, sizeof(node), "0x%016" PRIx64, p->node_guid.v);
+        (void) snprintf(port, sizeof(port), "0x%016" PRIx64, p->port_guid.v);
+        (void) snprintf(leaf, sizeof(leaf), "0x%016" PRIx64, p->switch_guid.v);
+        return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:i, s:I}", "node", node, "port", p->number, "port_guid", port, "type",
+                         (int) p->type, "description", p->description, "switch", leaf, "switch_port", p->switch_port, "seen",
+                         (json_int_t) p->seen);
+}
+
+int state_dir_save_known(struct state_dir *s, const struct known *k)
+{
+        _cleanup_json_ json_t *root = json_pack("{s:i, s:[]}", "schema", SCHEMA, "ports");
+
+        if (!root)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < k->n; i++)
+                if (json_array_append_new(json_object_get(root, "ports"), write_known_port(&k->ports[i])) < 0)
+                        return -ENOMEM;
+        return write_json(s->known, root);
 }
 
 /* --- the policy in force ------------------------------------------------------------------------------------------ */

@@ -4,6 +4,8 @@ libpkeyd_core_la_SOURCES += \
 	src/subnet/description.c \
 	src/subnet/flat.c \
 	src/subnet/flat.h \
+	src/subnet/known.c \
+	src/subnet/known.h \
 	src/subnet/observed.c \
 	src/subnet/observed.h \
 	src/subnet/stage.h \

@@ -330,7 +330,21 @@ static uint64_t maximum_of(const struct violation_record *r)
         return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
 }
 
-static void add_saturated(struct scene *s, struct words *w, uint64_t count, const struct headline *h)
+/* How to clear it: with the very words to type where the port is known. */
+static void add_clearing(struct scene *s, struct words *w)
+{
+        if (s->c->clears_saturated) {
+                words_add(w, " (pkeyd does it now)");
+                return;
+        }
+        words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
+        if (s->counted != SUBNET_NONE && s->c->subnet->ports[s->counted].lid.v != 0)
+                words_add(w, " %u %u", s->c->subnet->ports[s->counted].lid.v, s->record->port.number);
+        words_add(w, ")");
+}
+
+/* count: what nothing was told of before; since: as in the report */
+static void add_saturated(struct scene *s, struct words *w, uint64_t count, usec_t since, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);
 
@@ -342,12 +356,17 @@ static void add_saturated(struct scene *s, struct words *w, uint64_t count, cons
         }
         words_add(w, ": there may have been more, and no more are seen until it is cleared");
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
-                words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R)");
+                add_clearing(s, w);
         words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
-        if (count > 0) {
-                words_add(w, ", ");
-                words_add_number(w, count);
-                words_add(w, " more since pkeyd told of it last");
+        if (count == 0)
+                return;
+        words_add(w, ", ");
+        words_add_number(w, count);
+        if (s->record->episode > count)
+                words_add(w, " more");
+        if (since != 0 && elapsed(since, s->c->now) >= USEC_PER_SEC) {
+                words_add(w, " in the last ");
+                words_add_duration(w, elapsed(since, s->c->now));
         }
 }
 
@@ -373,7 +392,7 @@ static int explain_one(struct scene *s, const struct violation_report *report)
                 add_first(s, &w, report, &h);
                 break;
         case VIOLATION_SATURATED:
-                add_saturated(s, &w, report->count, &h);
+                add_saturated(s, &w, report->count, report->since, &h);
                 break;
         case VIOLATION_QUIET:
                 add_quiet(s, &w, report, &h);
@@ -560,7 +579,7 @@ int attribution_explain_record(struct arena *a, const struct violation_record *r
         if (r < 0)
                 return r;
         if (record->total == 0)
-                add_saturated(&s, &w, 0, &h);
+                add_saturated(&s, &w, 0, 0, &h);
         else
                 add_all(&s, &w, &h);
         add_reasons(&s, &w);

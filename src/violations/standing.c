@@ -6,6 +6,9 @@
 
 #define MAX_NAMES 4
 
+/* What is known for less time than that is too young to say how long. */
+#define WORTH_SAYING (60 * USEC_PER_SEC)
+
 /* Violations that began this long after a change are probably, or perhaps, its consequence. */
 #define PROBABLY (24 * 3600 * USEC_PER_SEC)
 #define PERHAPS  (7 * PROBABLY)
@@ -236,7 +239,7 @@ bool standing_add_last_change(struct words *w, const struct attribution_context 
                 add_consequence(w, change, part, began);
                 return true;
         }
-        if (known_since == USEC_INFINITY || since(c->now, known_since) < USEC_PER_SEC)
+        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING)
                 return false;
         words_add(w, "; the partitions of %s did not change in the ", p->name);
         words_add_duration(w, since(c->now, known_since));
@@ -263,7 +266,7 @@ void standing_add_never(struct words *w, const struct attribution_context *c, co
 {
         usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
 
-        if (known_since == USEC_INFINITY || since(c->now, known_since) < USEC_PER_SEC) {
+        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING) {
                 words_add(w, "; %s is no member of %s", p->name, what);
                 return;
         }

@@ -1,6 +1,8 @@
 # watch/: what changed from one look to the next
 libpkeyd_core_la_SOURCES += \
 	src/watch/backoff.h \
+	src/watch/rewrites.c \
+	src/watch/rewrites.h \
 	src/watch/role.c \
 	src/watch/role.h \
 	src/watch/watch.c \

@@ -14,7 +14,7 @@
 #include "fabric.h"
 #include "mad_engine/mad_engine.h"
 #include "prng.h"
-#include "violations/poll.h"
+#include "violations/intake.h"
 
 #define SWITCHES      3
 #define HOSTS         9
@@ -250,17 +250,9 @@ static void compare(struct world *w)
 
 static void fetch(struct world *w)
 {
-        struct violation_sample s;
         struct violation_report report;
-        bool any;
 
-        do {
-                for (any = false; violation_poll_next_sample(w->poll, &s); any = true)
-                        if (violations_see_counter(w->book, w->now, s.port, s.source, s.bits, s.value) == 1)
-                                violation_poll_clear(w->poll, s.port, s.source);
-                for (; violation_poll_next_cleared(w->poll, &s.port, &s.source); any = true)
-                        violations_counter_cleared(w->book, s.port, s.source);
-        } while (any);
+        violations_take_samples(w->book, w->now, w->poll);
         while (violations_next_report(w->book, w->now, &report))
                 if (report.kind != VIOLATION_QUIET && report.kind != VIOLATION_ALL_QUIET)
                         w->told += report.count;

@@ -15,6 +15,7 @@ SYSTEM_TESTS = \
 	tests/system/test_output.py \
 	tests/system/test_pair.py \
 	tests/system/test_promises.py \
+	tests/system/test_reboots.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
 	tests/system/test_violations.py \
@@ -23,6 +24,7 @@ SYSTEM_TESTS = \
 SYSTEM_MODULES = \
 	tests/system/harness.py \
 	tests/system/netfile.py \
+	tests/system/private_bus.py \
 	tests/system/madtrace.py \
 	tests/system/oracle.py
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Violations: counters that ibsim's console moves become lines of the journal that name the host, once, with the right number."""
 
+import os
 import re
 import time
 
-from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
+from harness import Daemon, Fabric, check, check_equal, main, read_file, two_level, wait_for
 from oracle import Policy
+from private_bus import Bus, require, signals
 
 SETTINGS = "sweep_interval: 2s\ntimeout: 200ms\nviolations: {interval: 2s%s}\n"
 
@@ -42,6 +44,120 @@ def baseline(daemon):
     """Two rounds of the poll: what is there now is the baseline."""
     time.sleep(5)
     return len(violations(daemon))
+
+
+SOURCES = {"dropped": "port_rcv_constraint_errors", "held back": "port_xmit_constraint_errors",
+           "PortRcvConstraintErrors": "port_rcv_constraint_errors", "PortXmitConstraintErrors": "port_xmit_constraint_errors"}
+
+
+def in_journal(daemon):
+    """{(switch port, source): all that the lines told of}; quiet lines only say it once more."""
+    sums = {}
+    for line in violations(daemon):
+        match = re.search(r"warning: switch port (\S+) (dropped|held back) ([\d,]+) ", line)
+        if match:
+            key, n = (match.group(1), SOURCES[match.group(2)]), match.group(3)
+        else:
+            match = re.search(r"warning: (\S+) of switch port (\S+) is at its maximum, 255: .*?, ([\d,]+)(?: more)?"
+                              r"(?: in the last [^;]+)?; raw packets", line)
+            if not match:
+                check("quiet again" in line, "an unknown line:", line)
+                continue
+            key, n = (match.group(2), SOURCES[match.group(1)]), match.group(3)
+        sums[key] = sums.get(key, 0) + int(n.replace(",", ""))
+    return sums
+
+
+def in_pkeyctl(fabric, bus):
+    data = fabric.pkeyctl("violations", "--json", **bus.environment()).expect(0, 2).json()
+    return {(v["switch"], v["source"]): v["total"] for v in data["violations"]}
+
+
+def on_bus(bus):
+    _, _, items = bus.call("Violations", "ts", "0", "")
+    return {(v["Switch"]["data"], v["Source"]["data"]): v["Total"]["data"] for v in items}
+
+
+def in_signals(monitor):
+    """What the signals told of, and the last total of each."""
+    sums, totals = {}, {}
+    for (v,) in signals(monitor, "Violation"):
+        key = v["Switch"]["data"], v["Source"]["data"]
+        totals[key] = v["Total"]["data"]
+        if v["Kind"]["data"] != "quiet":
+            sums[key] = sums.get(key, 0) + v["Count"]["data"]
+    return sums, totals
+
+
+def in_metrics(fabric):
+    """By port, and the sum that is there beside it."""
+    text, found = read_file(fabric.path("metrics/pkeyd.prom")), {}
+    for labels, n in re.findall(r"^pkeyd_violations_total\{(.*)\} (\d+)$", text, re.M):
+        label = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        found["%s/%s" % (label["switch"], label["switch_port"]), label["source"]] = int(n)
+    return found, sum(int(n) for n in re.findall(r"^pkeyd_fabric_violations_total\{.*\} (\d+)$", text, re.M))
+
+
+def test_one_number():
+    """Journal, signals, bus, pkeyctl and metrics say the same, while it goes on and when it is over."""
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        bus = Bus(fabric)
+        os.mkdir(fabric.path("metrics"))
+        fabric.settings(SETTINGS % "" + "metrics: {textfile: %s}\n" % fabric.path("metrics/pkeyd.prom"))
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", policy().yaml()), environment=bus.environment())
+        bus.wait_name()
+        monitor = bus.monitor()
+        baseline(daemon)
+        wanted = {}
+
+        def count(port, counter, value, n):
+            move(fabric, *port, counter, value)
+            key = "%s/%d" % port, SOURCES[counter]
+            wanted[key] = wanted.get(key, 0) + n
+
+        def all_agree():
+            """Whatever is there at this moment; the metrics a second later."""
+            wait_for(lambda: in_pkeyctl(fabric, bus) == wanted, "pkeyctl violations to show %r" % wanted)
+            check_equal(on_bus(bus), wanted, "Violations() of the bus")
+            total = sum(wanted.values())
+            check_equal(bus.property("ViolationsTotal"), total, "ViolationsTotal")
+            status = fabric.pkeyctl("status", "--json", **bus.environment()).expect(0, 2, 3).json()
+            check_equal(status["violations_total"], total, "pkeyctl status")
+            wait_for(lambda: in_metrics(fabric) == (wanted, total), "the metrics to show %r, not %r" % (
+                wanted, in_metrics(fabric)), 5)
+            wait_for(lambda: in_journal(daemon) == wanted, "the journal to tell of %r, not %r" % (
+                wanted, in_journal(daemon)))
+            wait_for(lambda: in_signals(monitor)[0] == wanted, "signals to tell of %r" % wanted)
+            totals = in_signals(monitor)[1]
+            check(all(totals[k] <= wanted[k] for k in totals), "totals in signals:", totals, wanted)
+
+        first, second, third = leaf_port("node0005"), leaf_port("node0002"), leaf_port("node0007")
+        count(first, "PortRcvConstraintErrors", 7, 7)
+        count(second, "PortXmitConstraintErrors", 255, 255)   # comes to its end
+        all_agree()
+        count(first, "PortRcvConstraintErrors", 19, 12)
+        count(third, "PortRcvConstraintErrors", 1, 1)
+        all_agree()
+        fabric.write("partitions.yaml", Policy().add("lustre", 0x0010, {"node[0001-0004]": "full"}).yaml())
+        daemon.reload()
+        count(second, "PortXmitConstraintErrors", 4, 4)       # somebody cleared it
+        count(first, "PortRcvConstraintErrors", 30, 11)
+        all_agree()
+        line = violations(daemon)[-1]
+        wait_for(lambda: daemon.text().count("quiet again") >= 3, "it to be quiet again")
+        all_agree()
+        check("taken out of lustre (0x0010)" in daemon.text(), "no line tells of the change:", line)
+
+        # a name that nobody has is not "no violations"
+        r = fabric.pkeyctl("violations", "--node", "node9999", **bus.environment()).expect(1)
+        check("called 'node9999'" in r.err, r)
+        fabric.pkeyctl("violations", "--node", "node0001", **bus.environment()).expect(0)
+        # nor is what has not come yet everything
+        fabric.pkeyctl("violations", "--since", "2099-01-01", **bus.environment()).expect(1)
+        check_equal(bus.call("Violations", "ts", str(2 ** 62), "")[2], [], "records since the far future")
+        fabric.pkeyctl("violations", "--node", "node0005", **bus.environment()).expect(2)
+        stop(daemon)
 
 
 def test_names_the_host():
@@ -97,6 +213,25 @@ def test_clear_saturated():
         n = len(violations(daemon))
         time.sleep(5)
         check_equal(len(violations(daemon)), n, "lines after the counter was cleared:\n" + daemon.text())
+        check(all("perfquery" not in v for v in violations(daemon)), "told to clear what is cleared:", daemon.text())
+        stop(daemon)
+
+
+def test_cleared_before_anything_was_counted():
+    """A counter that stood at its maximum tells so; when it is cleared there is nothing left to show."""
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        bus = Bus(fabric)
+        leaf, port = leaf_port("node0003")
+        move(fabric, leaf, port, "PortRcvConstraintErrors", 255)
+        fabric.settings(SETTINGS % "")
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", policy().yaml()), environment=bus.environment())
+        wait_for(lambda: violations(daemon), "the counter at its maximum to be told")
+        shown = fabric.pkeyctl("violations", **bus.environment()).expect(2)
+        check(re.search(r"node0003 mlx5_0/1 .* maximum$", shown.out, re.M), shown)
+        move(fabric, leaf, port, "PortRcvConstraintErrors", 0)
+        wait_for(lambda: not in_pkeyctl(fabric, bus), "pkeyctl violations to show nothing")
+        check_equal(bus.property("ViolationsTotal"), 0, "violations")
         stop(daemon)
 
 

@@ -258,14 +258,59 @@ def test_opensm_killed():
         a, b, c = hosts(site, 1, 2, 3)
         d = site.start(simple(p={a: "full", b: "limited"}))
         policy = simple(p={a: "limited", c: "full"})
-        site.policy(policy)
-        site.fabric.opensm.send_signal(signal.SIGSTOP)
-        d.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        begun(site, policy)
         site.kill_opensm()
-        d.wait_text("OpenSM ended before it had carried out its partition file")
+        d.wait_text("pkeyd: error: OpenSM ")  # it ended, or (if that was at once) could not be told
         site.start_opensm()
         site.wait_right(policy, "after OpenSM came back")
+
+
+def begun(site, policy):
+    """OpenSM hangs, and pkeyd has given it the first phase of this policy."""
+    site.policy(policy)
+    site.fabric.opensm.send_signal(signal.SIGSTOP)
+    site.daemon.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+
+
+def test_opensm_hangs():
+    """The file of the last phase that was carried out is put back, and that is loud."""
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        good = read_file(site.conf)
+        policy = simple(p={a: "limited", c: "full"})
+        begun(site, policy)
+        d.wait_text("critical: OpenSM did not carry out its partition file (revoke)")
+        check_equal(read_file(site.conf), good, "the file that was put back")
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.wait_right(policy, "after OpenSM woke up")
+
+
+def test_another_policy_on_the_way():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        begun(site, simple(p={a: "limited", c: "full"}))
+        policy = simple(p={b: "full", c: "limited"}, q={a: "full"})
+        site.policy(policy)
+        d.process.send_signal(signal.SIGHUP)
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.wait_right(policy, "the second one")
+        check_equal(site.alarms(), [], "alarms")
+
+
+def test_sigterm_on_the_way():
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        policy = simple(p={a: "limited", c: "full"})
+        begun(site, policy)
+        check_equal(d.stop(), 0, "pkeyd's exit status")
+        check(" phase revoke " in read_file(site.conf), read_file(site.conf)[:200])
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        site.start(policy)
+        check_equal(site.differ(policy), [], "tables")
 
 
 def test_pkeyd_killed():
@@ -274,10 +319,7 @@ def test_pkeyd_killed():
         d = site.start(simple(p={a: "full", b: "limited"}))
         before, n_mads = site.fabric.tables(), len(site.trace())
         policy = simple(p={a: "limited", c: "full"})
-        site.policy(policy)
-        site.fabric.opensm.send_signal(signal.SIGSTOP)
-        d.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: " phase " in read_file(site.conf), "the first phase")
+        begun(site, policy)
         d.process.kill()
         d.process.wait()
         site.fabric.opensm.send_signal(signal.SIGCONT)
@@ -316,6 +358,44 @@ def test_mirror():
         site.fabric.write("partitions.conf", foreign)
         d.wait_text("was not written by pkeyd")
         check_equal(read_file(site.conf), foreign, "the foreign file")
+
+
+def test_hosts_that_are_down():
+    """Unplugged while the policy changes; back when no pkeyd is there: what OpenSM's file gives them is what they get."""
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        policy = simple(p={a: "full", b: "full", c: "limited"}, q={b: "limited", a: "full"})
+        site.fabric.console('Unlink "%s"' % b)
+        d.wait_text("is gone from the fabric")
+        site.policy(policy)
+        d.reload()
+        check_equal(d.stop(), 0, "pkeyd's exit status")
+        site.fabric.console('ReLink "%s"' % b)
+        site.fabric.heavy_sweep()
+        wait_for(lambda: not site.differ(policy), "the host to have its entries again")
+        check_equal(site.alarms(), [], "alarms")
+
+
+def test_rewritten_tables():
+    """Without a mirror, what another partition manager does to a leaf is told once, as what it is."""
+    with Site() as site:
+        site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
+        names = [h[0] for h in site.fabric.topology.hosts]
+        policy = simple(p={n: "full" for n in names})
+        d = site.start(policy)
+        leaf = next(p for p in site.tables.values() if p.name == names[1]).switch
+        ports = [p for p in site.fabric.tables().values() if p.switch == leaf and p.name in names]
+        check(len(ports) >= 3, ports)
+        d.process.send_signal(signal.SIGSTOP)
+        for p in ports:
+            site.fabric.set_p_key(p, **{"i%d" % p.table.index(0x8010): 0})
+        d.process.send_signal(signal.SIGCONT)
+        d.wait_text("another partition manager is at work")
+        site.wait_right(policy, "after the rewrite")
+        line = next(x for x in d.text().splitlines() if "another partition manager" in x)
+        check("%d ports on " % len(ports) in line and "lost 0x8010 from one look to the next" in line, line)
+        check("was changed by somebody else" not in d.text(), "and each port, too:\n" + d.text())
 
 
 def test_stale_pidfile():

@@ -232,14 +232,14 @@ static const struct situation situations[] = {
         { VIOLATION_SATURATED, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 10, 60 * SECOND, 0, 0, {}, 8,
           "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum, 255: there may have been more, and no "
           "more are seen until it is cleared (pkeyd does it with violations: clear_saturated: true; by hand: "
-          "perfquery -R); it counts packets that node0042 mlx5_0/1 sent with a P_Key that its switch port leaf07/12 "
-          "does not let in, 10 more since pkeyd told of it last; node0042 was taken out of tenant-a (0x0101) 3 "
+          "perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key that its switch port leaf07/12 "
+          "does not let in, 10 in the last 60 seconds; node0042 was taken out of tenant-a (0x0101) 3 "
           "minutes ago by generation 42: probably its jobs still use the old key; it is a limited member of default "
           "and lustre" },
         { VIOLATION_SATURATED, VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, 0, 60 * SECOND, 5, 0, {}, 0,
           "PortXmitConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, and no more "
           "are seen until it is cleared (pkeyd does it with violations: clear_saturated: true; by hand: perfquery "
-          "-R); it counts packets that switch port leaf07/12 held back for node0042 mlx5_0/1 with a P_Key that it "
+          "-R 70 12); it counts packets that switch port leaf07/12 held back for node0042 mlx5_0/1 with a P_Key that it "
           "does not let out; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably "
           "other members still send to it; it is a limited member of default and lustre; the counter does not say who "
           "sent them: look for an entry of the same time that names a sender (notice 257 or 259, or "
@@ -247,8 +247,8 @@ static const struct situation situations[] = {
         { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 0,
           "PortInfo:P_KeyViolations of node0050 mlx5_0/1 is at its maximum, 65,535: there may have been more, and no "
           "more are seen until it is cleared; it counts "
-          "packets that node0050 mlx5_0/1 received with a P_Key that matches none of its own, 1 more since pkeyd told "
-          "of it last; the partitions of node0050 did not change in the 5 days that pkeyd remembers; it is a full "
+          "packets that node0050 mlx5_0/1 received with a P_Key that matches none of its own, 1 in the last 60 "
+          "seconds; the partitions of node0050 did not change in the 5 days that pkeyd remembers; it is a full "
           "member of tenant-b, a limited member of default and lustre; the counter does not say who sent them: look "
           "for an entry of the same time that names a sender (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_BAD_PKEY_CNTR, OSS01, 1, 0, 60 * SECOND, 0, 0, {}, 0,
@@ -704,9 +704,12 @@ START_TEST(test_record)
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
         ck_assert_str_eq(a.text, "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, "
                                  "and no more are seen until it is cleared (pkeyd does it with violations: clear_saturated: "
-                                 "true; by hand: perfquery -R); it counts packets that node0042 mlx5_0/1 sent with a P_Key that "
-                                 "its switch port leaf07/12 does not let in; node0042 was taken out of tenant-a (0x0101) 3 "
+                                 "true; by hand: perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key "
+                                 "that its switch port leaf07/12 does not let in; node0042 was taken out of tenant-a (0x0101) 3 "
                                  "minutes ago by generation 42; it is a limited member of default and lustre");
+        c.clears_saturated = true;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, "no more are seen until it is cleared (pkeyd does it now); it counts");
 }
 END_TEST
 

@@ -396,6 +396,42 @@ START_TEST(test_not_read)
 }
 END_TEST
 
+/* Who is down goes from what the file gave it to what the policy gives it; or stays, if nobody knows what that is. */
+START_TEST(test_absent)
+{
+        static const char file[] = "p=0x10:\n 0x7=full,\n 0x100=limited;\n";
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct subnet_node node = { .guid = { 6 }, .type = NODE_CA, .description = "n7", .name = "n7", .device = "" };
+        struct subnet_port port = { .number = 1, .guid = { 7 }, .neighbour = SUBNET_NONE, .role = PORT_ENDPORT };
+        uint32_t by_guid[PORTS] = { 0, 1, 2 }, n;
+        const struct desired_port wanted = { &(const struct p_key) { 0x8011 }, 1 };
+        struct subnet larger = { .nodes = &node, .n_nodes = 1, .ports = &port, .n_ports = 1 }, now;
+        const struct desired desired = { .subnet = &larger, .ports = (struct desired_port *) &wanted };
+        struct partitions_conf *conf;
+        struct opensm_tables t;
+        struct opensm_phases p;
+        struct opensm_way *ways;
+        struct observed *o;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
+        (void) phases_between(&a, &a, false, &t, &o);
+        now = *o->subnet;
+        now.by_port_guid = by_guid;
+        now.n_by_port_guid = PORTS;
+        ck_assert_int_eq(opensm_ways_of_absent(arena, &desired, &now, &t, &ways, &n), 0);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_ADOPT, 0, "8010");
+        expect_keys(&p, OPENSM_REVOKE, 0, "");
+        expect_keys(&p, OPENSM_GRANT, 0, "8011");
+        ck_assert_int_eq(opensm_ways_of_absent(arena, NULL, &now, &t, &ways, &n), 0);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_GRANT, 0, "8010");
+}
+END_TEST
+
 START_TEST(test_fell_back)
 {
         struct fabric open = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 2, 0, 0 }, { 2, 0, 0 } });
@@ -439,6 +475,7 @@ int main(void)
         tcase_add_test(c, test_raise_with_both);
         tcase_add_test(c, test_file_in_place);
         tcase_add_test(c, test_not_read);
+        tcase_add_test(c, test_absent);
         tcase_add_test(c, test_fell_back);
         tcase_add_test(c, test_does_not_fit);
         suite_add_tcase(suite, c);

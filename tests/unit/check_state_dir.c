@@ -31,7 +31,7 @@ static void remove_file(const char *name)
 
 static void teardown(void)
 {
-        static const char *const names[] = { "indexes.json", "policy.yaml", "generation.json", "lock" };
+        static const char *const names[] = { "indexes.json", "known.json", "policy.yaml", "generation.json", "lock" };
 
         dir = state_dir_close(dir);
         arena_free(arena);
@@ -356,6 +356,47 @@ START_TEST(lock_is_let_go)
 }
 END_TEST
 
+START_TEST(known_ports_come_back)
+{
+        struct known k = {}, again = {};
+        struct known_port port = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6 };
+
+        ck_assert_int_eq(state_dir_load_known(dir, &again), 0);
+        ck_assert_uint_eq(again.n, 0);
+        ck_assert_int_eq(known_add(&k, &port), 0);
+        port.port_guid.v = 1;
+        port.type = NODE_ROUTER;
+        ck_assert_int_eq(known_add(&k, &port), 0);
+        ck_assert_int_eq(known_add(&k, &port), 0);
+        ck_assert_int_eq(state_dir_save_known(dir, &k), 0);
+        ck_assert_int_eq(state_dir_load_known(dir, &again), 0);
+        ck_assert_uint_eq(again.n, 2);
+        ck_assert_mem_eq(again.ports, k.ports, 2 * sizeof(port));
+        known_done(&again);
+        known_done(&k);
+}
+END_TEST
+
+START_TEST(known_ports_damaged)
+{
+        static const char *const bad[] = { "", "{", "[]", "{\"schema\": 2, \"ports\": []}", "{\"schema\": 1, \"ports\": [1]}",
+                                           "{\"schema\": 1, \"ports\": [{\"node\": \"0x1\"}]}" };
+        char file[256];
+
+        snprintf(file, sizeof(file), "%s/known.json", path);
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                FILE *f = fopen(file, "we");
+                struct known k = {};
+
+                ck_assert_ptr_nonnull(f);
+                ck_assert_int_ge(fputs(bad[i], f), 0);
+                ck_assert_int_eq(fclose(f), 0);
+                ck_assert_int_eq(state_dir_load_known(dir, &k), -EBADMSG);
+                ck_assert_uint_eq(k.n, 0);
+        }
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("state_dir");
@@ -377,6 +418,8 @@ int main(void)
         tcase_add_test(t, policy_without_generation);
         tcase_add_test(t, lock_is_held_by_another);
         tcase_add_test(t, lock_is_let_go);
+        tcase_add_test(t, known_ports_come_back);
+        tcase_add_test(t, known_ports_damaged);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

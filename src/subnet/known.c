@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "subnet/known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DAY 86400u
+
+void known_done(struct known *k)
+{
+        free(k->ports);
+        *k = (struct known) {};
+}
+
+/* Where this GUID stands, or would stand. */
+static uint32_t place_of(const struct known *k, struct guid guid)
+{
+        uint32_t low = 0, high = k->n;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (k->ports[middle].port_guid.v < guid.v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static int grow(struct known *k)
+{
+        uint32_t n = MAX(2 * k->allocated, 64u);
+        struct known_port *larger;
+
+        if (k->n < k->allocated)
+                return 0;
+        larger = realloc(k->ports, n * sizeof(*larger));
+        if (!larger)
+                return -ENOMEM;
+        k->ports = larger;
+        k->allocated = n;
+        return 0;
+}
+
+int known_add(struct known *k, const struct known_port *port)
+{
+        uint32_t at = place_of(k, port->port_guid);
+
+        if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v) {
+                if (k->n == KNOWN_MAX)
+                        return -ENOSPC;
+                if (grow(k) < 0)
+                        return -ENOMEM;
+                memmove(&k->ports[at + 1], &k->ports[at], (k->n - at) * sizeof(*port));
+                k->n++;
+        }
+        k->ports[at] = *port;
+        return 0;
+}
+
+static void describe(const struct subnet *s, const struct subnet_port *p, uint64_t now, struct known_port *ret)
+{
+        const struct subnet_node *node = subnet_port_node(s, p);
+
+        *ret = (struct known_port) {
+                .node_guid = node->guid, .port_guid = p->guid, .type = node->type, .number = p->number, .seen = now,
+        };
+        (void) snprintf(ret->description, sizeof(ret->description), "%s", node->description);
+        if (p->neighbour != SUBNET_NONE) {
+                ret->switch_guid = subnet_port_node(s, &s->ports[p->neighbour])->guid;
+                ret->switch_port = s->ports[p->neighbour].number;
+        }
+}
+
+/* Is this news beside what is known? */
+static bool is_news(const struct known *k, const struct known_port *port)
+{
+        uint32_t at = place_of(k, port->port_guid);
+        const struct known_port *old = &k->ports[at];
+
+        if (at == k->n || old->port_guid.v != port->port_guid.v)
+                return true;
+        return old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
+               old->switch_guid.v != port->switch_guid.v || old->switch_port != port->switch_port ||
+               strcmp(old->description, port->description) != 0 || port->seen > old->seen + DAY;
+}
+
+/* A clock that was set back must not make everybody young for ever. */
+static bool forget(struct known *k, uint64_t now)
+{
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < k->n; i++)
+                if (k->ports[i].seen <= now + DAY && k->ports[i].seen + KNOWN_DAYS * DAY >= now)
+                        k->ports[kept++] = k->ports[i];
+        if (kept == k->n)
+                return false;
+        k->n = kept;
+        return true;
+}
+
+int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
+{
+        bool news = forget(k, now);
+
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                struct known_port port;
+                int r;
+
+                if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0)
+                        continue;
+                describe(subnet, &subnet->ports[i], now, &port);
+                if (!is_news(k, &port))
+                        continue; /* `seen` stays as the file has it, until it is a day old */
+                r = known_add(k, &port);
+                if (r == -ENOMEM)
+                        return r;
+                news = news || r == 0;
+        }
+        return news;
+}
+
+/* ---- the larger picture ---------------------------------------------------------------------------------------- */
+
+static int copy_picture(struct subnet_builder *b, const struct subnet *s)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < s->n_nodes; i++)
+                r = subnet_builder_add_node(b, &s->nodes[i], s->nodes[i].description,
+                                            MIN(strlen(s->nodes[i].description), (size_t) NODE_DESCRIPTION_SIZE));
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
+                r = subnet_builder_add_port(b, subnet_port_node(s, &s->ports[i])->guid, &s->ports[i]);
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
+                const struct subnet_port *p = &s->ports[i], *q;
+
+                if (p->role != PORT_ENDPORT || p->neighbour == SUBNET_NONE)
+                        continue;
+                q = &s->ports[p->neighbour];
+                r = subnet_builder_add_link(b, subnet_port_node(s, p)->guid, p->number, subnet_port_node(s, q)->guid, q->number);
+        }
+        return r;
+}
+
+/* The switch port it was plugged into, if nobody else is there now. */
+static int plug_in(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
+{
+        uint32_t node = k->switch_guid.v ? subnet_find_node(s, k->switch_guid) : SUBNET_NONE;
+        struct subnet_port port = { .number = k->switch_port };
+        int r;
+
+        if (node == SUBNET_NONE || s->nodes[node].type != NODE_SWITCH || k->switch_port == 0 ||
+            subnet_find_port(s, node, k->switch_port) != SUBNET_NONE)
+                return 0;
+        r = subnet_builder_add_port(b, k->switch_guid, &port);
+        if (r < 0)
+                return r == -EEXIST ? 0 : r;
+        return subnet_builder_add_link(b, k->node_guid, k->number, k->switch_guid, k->switch_port);
+}
+
+static int add_absent(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
+{
+        struct subnet_node node = { .guid = k->node_guid, .type = k->type };
+        struct subnet_port port = { .number = k->number, .guid = k->port_guid };
+        int r;
+
+        if (subnet_find_endport(s, k->port_guid) != SUBNET_NONE)
+                return 0;
+        r = subnet_builder_add_node(b, &node, k->description, MIN(strlen(k->description), (size_t) NODE_DESCRIPTION_SIZE));
+        if (r == 0 || r == -EEXIST)
+                r = subnet_builder_add_port(b, k->node_guid, &port);
+        if (r == 0)
+                r = plug_in(b, s, k);
+        /* what contradicts the picture was true once */
+        return r == -ENOMEM ? r : 0;
+}
+
+int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)
+{
+        const struct subnet *s = subnet;
+        struct guid self = {}, sm = {};
+        struct subnet_builder *b;
+        int r;
+
+        r = subnet_builder_new(a, &b);
+        if (r == 0)
+                r = copy_picture(b, s);
+        for (uint32_t i = 0; r == 0 && i < k->n; i++)
+                r = add_absent(b, s, &k->ports[i]);
+        if (r < 0)
+                return -ENOMEM;
+        if (s->self != SUBNET_NONE)
+                self = subnet_port_node(s, &s->ports[s->self])->guid;
+        if (s->sm != SUBNET_NONE)
+                sm = subnet_port_node(s, &s->ports[s->sm])->guid;
+        return subnet_builder_finish(b, self, s->self != SUBNET_NONE ? s->ports[s->self].number : 0, sm,
+                                     s->sm != SUBNET_NONE ? s->ports[s->sm].number : 0, ret);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "watch/rewrites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A drifted port and the switch it belongs to. */
+struct drifted {
+        uint32_t node, event;
+        bool endport;
+};
+
+static int compare_drifted(const void *left, const void *right)
+{
+        const struct drifted *a = left, *b = right;
+
+        if (a->node != b->node)
+                return a->node < b->node ? -1 : 1;
+        return (a->event > b->event) - (a->event < b->event);
+}
+
+static struct drifted place(const struct subnet *s, const struct watch_event *e, uint32_t event)
+{
+        uint32_t node = subnet_find_node(s, e->node_guid);
+        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, e->number);
+        struct drifted d = { SUBNET_NONE, event, true };
+
+        if (port == SUBNET_NONE)
+                return d;
+        d.endport = s->ports[port].role == PORT_ENDPORT;
+        if (!d.endport)
+                d.node = s->ports[port].node;
+        else if (s->ports[port].neighbour != SUBNET_NONE)
+                d.node = s->ports[s->ports[port].neighbour].node;
+        return d;
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+        struct p_key a = *(const struct p_key *) left, b = *(const struct p_key *) right;
+
+        if (p_key_base(a) != p_key_base(b))
+                return p_key_base(a) < p_key_base(b) ? -1 : 1;
+        return (a.v > b.v) - (a.v < b.v);
+}
+
+/* Counts each key once, keeps those that there is room for. */
+static void keep_keys(struct p_key *keys, uint32_t n, struct p_key ret[REWRITE_MAX_KEYS], uint32_t *ret_n)
+{
+        *ret_n = 0;
+        if (n > 0)
+                qsort(keys, n, sizeof(*keys), compare_keys);
+        for (uint32_t i = 0; i < n; i++) {
+                if (i > 0 && keys[i].v == keys[i - 1].v)
+                        continue;
+                if (*ret_n < REWRITE_MAX_KEYS)
+                        ret[*ret_n] = keys[i];
+                (*ret_n)++;
+        }
+}
+
+/* All keys of one kind of the endports d[0..n). */
+static int gather(const struct watch_event *events, const struct drifted *d, uint32_t n, bool missing,
+                  struct p_key ret[REWRITE_MAX_KEYS], uint32_t *ret_n)
+{
+        _cleanup_free_ struct p_key *keys = NULL;
+        uint32_t n_keys = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                n_keys += missing ? events[d[i].event].differs->n_missing : events[d[i].event].differs->n_unexpected;
+        keys = calloc(MAX(n_keys, 1u), sizeof(*keys));
+        if (!keys)
+                return -ENOMEM;
+        n_keys = 0;
+        for (uint32_t i = 0; i < n; i++) {
+                const struct discrepancy *differs = events[d[i].event].differs;
+                const struct p_key *from = missing ? differs->missing : differs->unexpected;
+                uint32_t n_from = missing ? differs->n_missing : differs->n_unexpected;
+
+                if (d[i].endport && n_from > 0) {
+                        memcpy(keys + n_keys, from, n_from * sizeof(*keys));
+                        n_keys += n_from;
+                }
+        }
+        keep_keys(keys, n_keys, ret, ret_n);
+        return 0;
+}
+
+static int add_switch(const struct watch_event *events, const struct drifted *d, uint32_t n, struct watch_rewrite *ret,
+                      uint32_t *n_ret, bool *told)
+{
+        struct watch_rewrite w = { .node = d[0].node };
+        int r;
+
+        for (uint32_t i = 0; i < n; i++)
+                w.n_ports += d[i].endport;
+        if (w.node == SUBNET_NONE || w.n_ports < REWRITE_MIN_PORTS)
+                return 0;
+        r = gather(events, d, n, true, w.lost, &w.n_lost);
+        if (r == 0)
+                r = gather(events, d, n, false, w.gained, &w.n_gained);
+        if (r < 0 || w.n_lost + w.n_gained == 0)
+                return r;
+        for (uint32_t i = 0; i < n; i++)
+                told[d[i].event] = true;
+        ret[(*n_ret)++] = w;
+        return 0;
+}
+
+int watch_find_rewrites(struct arena *a, const struct subnet *subnet, const struct watch_report *report,
+                        struct watch_rewrite **ret, uint32_t *ret_n, bool **ret_told)
+{
+        uint32_t n, n_ret = 0, end;
+        const struct watch_event *events = watch_report_events(report, WATCH_DRIFTED, &n);
+        _cleanup_free_ struct drifted *d = calloc(MAX(n, 1u), sizeof(*d));
+        struct watch_rewrite *rewrites = arena_new_array(a, struct watch_rewrite, n);
+        bool *told = arena_new_array(a, bool, n);
+        int r = 0;
+
+        if (!d || !rewrites || !told)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                d[i] = place(subnet, &events[i], i);
+        qsort(d, n, sizeof(*d), compare_drifted);
+        for (uint32_t i = 0; r == 0 && i < n; i = end) {
+                for (end = i; end < n && d[end].node == d[i].node; end++)
+                        ;
+                r = add_switch(events, d + i, end - i, rewrites, &n_ret, told);
+        }
+        *ret = rewrites;
+        *ret_n = n_ret;
+        *ret_told = told;
+        return r;
+}

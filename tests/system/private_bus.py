@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bus of a scenario's own, on which the daemon is as on the system bus."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from harness import PATIENCE, SOURCE, Skip, check_equal, end, read_file, wait_for
+
+# As strict as a system bus is: what no policy allows is refused.
+CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Introspectable"/>
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Properties"/>
+  </policy>
+  <policy user="root">
+    <allow send_destination="org.freedesktop.DBus" send_interface="org.freedesktop.DBus.Monitoring"/>
+  </policy>
+  %s
+</busconfig>
+"""
+
+
+class Bus:
+    """A bus of our own in the fabric's directory."""
+
+    def __init__(self, fabric, policy=None):
+        self.fabric, self.process = fabric, None
+        self.address = "unix:path=" + fabric.path("bus")
+        os.chmod(fabric.dir, 0o755)  # others may come as far as the socket
+        shipped = "<include>%s</include>" % os.path.join(SOURCE, "systemd", "org.pkeyd1.conf")
+        self.config = fabric.write("bus.conf", CONFIG % (fabric.path("bus"), policy or shipped))
+        os.chmod(self.config, 0o644)
+        self.start()
+
+    def start(self):
+        if os.path.exists(self.fabric.path("bus")):
+            os.unlink(self.fabric.path("bus"))
+        self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
+                                        stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
+        self.fabric.children.append(self.process)
+        wait_for(lambda: os.path.exists(self.fabric.path("bus")), "dbus-daemon to listen: " +
+                 read_file(self.fabric.path("bus.err")))
+
+    def stop(self):
+        end(self.process)
+
+    def environment(self):
+        return {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
+
+    def busctl(self, *arguments, user=None):
+        """One run of libsystemd's own client."""
+        as_user = ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
+        r = subprocess.run([*as_user, "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        return r
+
+    def call(self, member, *arguments, **how):
+        r = self.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member,
+                        *arguments, **how)
+        check_equal(r.returncode, 0, "busctl call %s: %s" % (member, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def start_call(self, member):
+        return subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "--timeout=%d" % PATIENCE, "call",
+                                 "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", member], text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def property(self, name, **how):
+        r = self.busctl("--json=short", "get-property", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", name, **how)
+        check_equal(r.returncode, 0, "get-property %s: %s" % (name, r.stderr))
+        return json.loads(r.stdout)["data"]
+
+    def wait_name(self):
+        wait_for(lambda: "org.pkeyd1" in self.busctl("list", "--acquired", "--no-legend").stdout, "pkeyd to come on the bus")
+
+    def monitor(self):
+        """A file in which everything that pkeyd sends comes, one JSON object per line."""
+        path = self.fabric.path("monitor-%d.json" % len(self.fabric.children))
+        child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
+                                 stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))
+        self.fabric.children.append(child)
+        wait_for(lambda: "Monitoring" in read_file(path + ".err"), "busctl monitor")
+        return path
+
+
+def signals(path, member):
+    found = []
+    for line in read_file(path).splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue  # half a line so far
+        if message.get("type") == "signal" and message.get("member") == member:
+            found.append(message["payload"]["data"])
+    return found
+
+
+def require():
+    for tool in ("dbus-daemon", "busctl", "setpriv"):
+        if not shutil.which(tool):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+    if os.geteuid() != 0:
+        raise Skip("a bus policy for root needs root")

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "subnet/known.h"
+
+#define DAY 86400u
+
+static const char both[] = "vendid=0x0\ndevid=0x0\nsysimgguid=0x10\nswitchguid=0x10(10)\n"
+                           "Switch 4 \"S-0000000000000010\" # \"leaf01\" base port 0 lid 9 lmc 0\n"
+                           "[1] \"H-0000000000000020\"[1](21) # \"node1 mlx5_0\" lid 1\n"
+                           "[2] \"H-0000000000000030\"[1](31) # \"node2 mlx5_0\" lid 2\n\n"
+                           "vendid=0x0\ndevid=0x0\nsysimgguid=0x20\ncaguid=0x20\n"
+                           "Ca 1 \"H-0000000000000020\" # \"node1 mlx5_0\"\n"
+                           "[1](21) \"S-0000000000000010\"[1] # lid 1 lmc 0 \"leaf01\" lid 9\n\n"
+                           "vendid=0x0\ndevid=0x0\nsysimgguid=0x30\ncaguid=0x30\n"
+                           "Ca 1 \"H-0000000000000030\" # \"node2 mlx5_0\"\n"
+                           "[1](31) \"S-0000000000000010\"[2] # lid 2 lmc 0 \"leaf01\" lid 9\n";
+static const char one[] = "vendid=0x0\ndevid=0x0\nsysimgguid=0x10\nswitchguid=0x10(10)\n"
+                          "Switch 4 \"S-0000000000000010\" # \"leaf01\" base port 0 lid 9 lmc 0\n"
+                          "[1] \"H-0000000000000020\"[1](21) # \"node1 mlx5_0\" lid 1\n\n"
+                          "vendid=0x0\ndevid=0x0\nsysimgguid=0x20\ncaguid=0x20\n"
+                          "Ca 1 \"H-0000000000000020\" # \"node1 mlx5_0\"\n"
+                          "[1](21) \"S-0000000000000010\"[1] # lid 1 lmc 0 \"leaf01\" lid 9\n";
+
+static struct arena *arena;
+static struct findings findings;
+static struct known k;
+
+static void setup(void)
+{
+        arena = arena_new();
+        findings_init(&findings, arena);
+        k = (struct known) {};
+}
+
+static void teardown(void)
+{
+        known_done(&k);
+        findings_done(&findings);
+        arena_free(arena);
+}
+
+static struct subnet *picture(const char *text)
+{
+        struct subnet *s = NULL;
+
+        ck_assert_int_eq(subnet_parse_topology(arena, "t", text, strlen(text), &findings, &s), 0);
+        return s;
+}
+
+START_TEST(test_absent_ports_stand_where_they_were)
+{
+        struct subnet *s, *now = picture(one);
+        uint32_t port;
+
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_uint_eq(k.n, 3);
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + 60), 0);
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        port = subnet_find_endport(s, (struct guid) { 0x31 });
+        ck_assert_uint_ne(port, SUBNET_NONE);
+        ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->name, "node2");
+        ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->device, "mlx5_0");
+        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+        /* nothing is lost of those that are there */
+        port = subnet_find_endport(s, (struct guid) { 0x21 });
+        ck_assert_uint_ne(port, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 1);
+        ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
+}
+END_TEST
+
+START_TEST(test_a_place_that_was_taken)
+{
+        struct subnet *s, *now = picture(both);
+        struct known_port port = { { 0x40 }, { 0x41 }, NODE_CA, 1, "node3 mlx5_0", { 0x10 }, 2, 1000 * DAY };
+        uint32_t at;
+
+        ck_assert_int_eq(known_add(&k, &port), 0);
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        at = subnet_find_endport(s, port.port_guid);
+        ck_assert_uint_ne(at, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[at].neighbour, SUBNET_NONE);
+        at = subnet_find_endport(s, (struct guid) { 0x31 });
+        ck_assert_uint_ne(s->ports[at].neighbour, SUBNET_NONE);
+}
+END_TEST
+
+START_TEST(test_forgetting)
+{
+        struct subnet *now = picture(one);
+
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY), 0);
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY + 1), 1); /* the file is to say so */
+        ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY), 1);
+        ck_assert_uint_eq(k.n, 3);
+        ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY + 1), 1);
+        ck_assert_uint_eq(k.n, 2);
+        ck_assert_int_eq(known_learn(&k, now, 10 * DAY), 1); /* the clock was set back: all are learned again */
+        ck_assert_uint_eq(k.n, 2);
+        ck_assert_uint_eq(k.ports[0].seen, 10 * DAY);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("known");
+        TCase *c = tcase_create("known");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_test(c, test_absent_ports_stand_where_they_were);
+        tcase_add_test(c, test_a_place_that_was_taken);
+        tcase_add_test(c, test_forgetting);
+        suite_add_tcase(suite, c);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
