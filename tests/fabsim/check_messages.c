@@ -127,6 +127,12 @@ static const char *label(struct world *w, unsigned end)
         return arena_printf(w->arena, "node%02u mlx5_0/%u", end / w->per_node, 1 + end % w->per_node);
 }
 
+/* Where it is told what it is a member of: the ports of a host have each their own. */
+static const char *member_name(struct world *w, unsigned end)
+{
+        return w->per_node == 1 ? host_name(w, end) : label(w, end);
+}
+
 static const char *leaf_label(struct world *w, unsigned end)
 {
         return arena_printf(w->arena, "leaf%02u/%u", leaf_place(end).node + 1, leaf_place(end).port);
@@ -514,7 +520,7 @@ static void judge_headline(struct world *w, const struct message *m, const struc
 static void judge_outsider(struct world *w, const struct message *m, unsigned end, unsigned k)
 {
         const struct given *g = &w->given[end];
-        const char *host = host_name(w, end);
+        const char *host = member_name(w, end);
 
         if (g->changed[k]) {
                 has(m, arena_printf(w->arena, "; %s was taken out of %s (0x%04x) ", host, names[k], bases[k]));
@@ -575,7 +581,7 @@ static void judge_counter(struct world *w, const struct message *m, const struct
                         has(m, names[k]);
         }
         if (lost) {
-                has(m, arena_printf(w->arena, "; %s was ", host_name(w, end)));
+                has(m, arena_printf(w->arena, "; %s was ", member_name(w, end)));
                 has(m, arena_printf(w->arena, " ago by generation %" PRIu64, lost));
         } else {
                 has_not(m, "taken out of");
