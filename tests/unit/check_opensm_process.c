@@ -31,6 +31,7 @@ static pid_t start(const char *name)
         ck_assert_int_eq(system(command), 0);
         pid = fork();
         if (pid == 0) {
+                (void) signal(SIGHUP, SIG_DFL); /* whoever runs this may have it ignored, as nohup does */
                 (void) execl(path_of(name), name, "600", (char *) NULL);
                 _exit(127);
         }
