@@ -530,15 +530,14 @@ static int desired_in_force(struct pass *p, const struct picture *picture, struc
 
 /* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. Memory
  * being out loses a hint, not correctness. */
-static void learn(struct pass *p, const struct desired *desired)
+static void learn(struct pass *p, const struct observed *now, const struct desired *desired)
 {
         struct daemon *d = p->d;
-        bool other_sm = d->picture->subnet->sm_lid.v != p->new_picture->subnet->sm_lid.v;
+        bool other_sm = d->picture->subnet->sm_lid.v != now->subnet->sm_lid.v;
         bool by_other_pkeyd = d->generation && d->generation->settings->role == ROLE_FOLLOW_SM &&
                               (other_sm || !head_may_write(d, d->generation));
 
-        (void) index_memory_learn_written(d->state.memory, d->picture->observed, p->new_picture->observed,
-                                          by_other_pkeyd ? desired : NULL);
+        (void) index_memory_learn_written(d->state.memory, d->picture->observed, now, by_other_pkeyd ? desired : NULL);
 }
 
 static int adopt_picture(struct pass *p)
@@ -553,7 +552,7 @@ static int adopt_picture(struct pass *p)
                 return r;
         if (d->picture) {
                 observed_assume_from(p->new_picture->observed, d->picture->observed);
-                learn(p, desired);
+                learn(p, p->new_picture->observed, desired);
         }
         /* ports that nobody could read so far are taken to hold what the generation in force gave them */
         if (desired)
@@ -566,14 +565,27 @@ static int adopt_picture(struct pass *p)
         return 0;
 }
 
+/* A part of the known picture was read again. What went there is to be put back where it was, so that must be learned, too:
+ * after this nobody sees the difference. */
+static int adopt_seen(struct pass *p)
+{
+        struct daemon *d = p->d;
+        struct desired *desired = NULL;
+        int r = head_follows(d) ? desired_in_force(p, d->picture, &desired) : 0;
+
+        if (r < 0)
+                return r;
+        learn(p, p->seen, desired);
+        picture_merge(d->picture, p->seen);
+        return 0;
+}
+
 static void on_surveyed(int r, void *userdata)
 {
         struct pass *p = userdata;
 
-        if (r == 0 && p->new_picture)
-                r = adopt_picture(p);
-        else if (r == 0)
-                picture_merge(p->d->picture, p->seen);
+        if (r == 0)
+                r = p->new_picture ? adopt_picture(p) : adopt_seen(p);
         if (r < 0) {
                 pass_fail(p, "the P_Key tables could not be read", r);
                 return;

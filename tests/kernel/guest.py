@@ -748,6 +748,14 @@ def behind_its_back():
         in_force(FIRST_KEYS, 5)
         check(seen - written < 1, "it took %.3f s" % (seen - written))
         time.sleep(2)
+    # what is taken away comes back to where it was, though other indexes were never used
+    before = kernel_keys("lab1")
+    index = max(i for i, key in before.items() if key & 0x7FFF and i < 9)
+    moment = time.monotonic()
+    set_key("lab1", index, 0)
+    wait_entry("DRIFT_MENDED", moment, 10)
+    in_force(FIRST_KEYS, 5)
+    check(kernel_keys("lab1") == before, "index %d of lab1:" % index, before, kernel_keys("lab1"))
 
 
 # --- (c), (d), (f) ----------------------------------------------------------------------------------------------------
