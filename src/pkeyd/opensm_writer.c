@@ -154,6 +154,15 @@ static int refuse_file(struct opensm_writer *w, const char *path, bool edited)
         return -EEXIST;
 }
 
+/* Of a file that this daemon wrote before. */
+static void tell_damage(struct opensm_writer *w, const char *path, const char *what)
+{
+        if (w->last)
+                trouble(w, EVENT_OPENSM_FILE_BROKEN,
+                        "%s, which pkeyd wrote, %s: from its next heavy sweep on OpenSM would not make of the fabric what the "
+                        "policy says; pkeyd writes it again", path, what);
+}
+
 /* What stands there, if it may be replaced; *ret_ours: it is intact and ours. bytes NULL: nothing that counts. */
 static int look_at_file(struct opensm_writer *w, struct arena *a, const char *path, struct file_bytes *ret, bool *ret_ours)
 {
@@ -164,8 +173,10 @@ static int look_at_file(struct opensm_writer *w, struct arena *a, const char *pa
         *ret = f;
         *ret_ours = false;
         r = file_read(a, path, PARTITIONS_CONF_MAX_SIZE, &f.bytes, &f.n);
-        if (r == -ENOENT || (r == 0 && f.n == 0))
+        if (r == -ENOENT || (r == 0 && f.n == 0)) {
+                tell_damage(w, path, r == -ENOENT ? "is gone" : "is empty");
                 return 0;
+        }
         if (r < 0) {
                 trouble(w, EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; nothing is written", path, strerror(-r));
                 return r;
@@ -176,6 +187,8 @@ static int look_at_file(struct opensm_writer *w, struct arena *a, const char *pa
                 *ret_ours = true;
                 return 0;
         }
+        if (was_cut_short(w, f))
+                tell_damage(w, path, "was cut short");
         if (was_cut_short(w, f) || was_given(a, path, f))
                 return 0;
         if (owner == PARTITIONS_FILE_EDITED && opens_the_fabric(a, path, f))

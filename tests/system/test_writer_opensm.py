@@ -244,11 +244,12 @@ def test_truncated_file():
     with Site() as site:
         a, b = hosts(site, 1, 2)
         policy = simple(p={a: "full", b: "limited"})
-        site.start(policy)
+        d = site.start(policy)
         good = read_file(site.conf)
-        for how in ("cut", "empty"):
+        for how, words in (("cut", "was cut short"), ("empty", "is empty"), ("gone", "is gone")):
             break_file(site, how)
             wait_for(lambda: read_file(site.conf) == good, "the good file to be back")
+            d.wait_text("which pkeyd wrote, %s" % words)
         site.fabric.heavy_sweep()
         check_equal(site.differ(policy), [], "tables")
 
