@@ -236,13 +236,7 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
 /* The index of the default partition, which is what the SA hears. */
 static void choose_p_key_index(struct context *ctx)
 {
-        const struct observed_table *t = &ctx->observed->tables[ctx->subnet->self];
-
-        for (unsigned i = 0; t->source == TABLE_READ && i < t->capacity; i++)
-                if (p_key_base(t->entries[i]) == P_KEY_DEFAULT_BASE) {
-                        fabric_set_p_key_index(ctx->fabric, i);
-                        return;
-                }
+        fabric_set_p_key_index(ctx->fabric, (unsigned) MAX(observed_default_index(ctx->observed, ctx->subnet->self), 0));
 }
 
 static int probe(struct context *ctx, struct doctor_facts *facts)

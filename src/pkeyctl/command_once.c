@@ -18,22 +18,15 @@
 /* The index of the default partition in the port's own table: MADs to QP 1 go out with it. */
 static int choose_p_key(struct context *ctx)
 {
-        const struct observed_table *t;
         uint32_t self = ctx->subnet->self;
         int r;
 
         if (self == SUBNET_NONE)
                 return 0;
         r = pipeline_survey(ctx, &self, 1);
-        if (r < 0)
-                return r;
-        t = &ctx->observed->tables[self];
-        for (unsigned i = 0; t->source == TABLE_READ && i < t->capacity; i++)
-                if (p_key_base(t->entries[i]) == P_KEY_DEFAULT_BASE) {
-                        fabric_set_p_key_index(ctx->fabric, i);
-                        break;
-                }
-        return 0;
+        if (r >= 0)
+                fabric_set_p_key_index(ctx->fabric, (unsigned) MAX(observed_default_index(ctx->observed, self), 0));
+        return MIN(r, 0);
 }
 
 static int prepare(struct context *ctx)
@@ -83,11 +76,6 @@ static void wait_between(const struct context *ctx, usec_t interval)
 
 /* --- what is shown ---------------------------------------------------------------------------------------------------- */
 
-static usec_t to_wall(usec_t when)
-{
-        return when ? clock_wall() - (clock_now() - when) : 0;
-}
-
 /* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". */
 static bool is_of(const char *label, const char *node)
 {
@@ -110,7 +98,7 @@ static int describe(struct context *ctx, const struct violation_record *record, 
                 .source = violation_source_to_string(record->source),
                 .node = who.node, .port_guid = who.port_guid.v, .lid = who.lid.v, .port = who.port,
                 .switch_name = who.switch_name, .partition = who.partition, .p_key = who.p_key.v,
-                .total = record->total, .first = to_wall(record->first), .last = to_wall(record->last),
+                .total = record->total, .first = clock_to_wall(record->first), .last = clock_to_wall(record->last),
                 .names_sender = who.names_sender, .saturated = record->saturated, .text = who.text,
         };
         return 0;

@@ -276,22 +276,10 @@ void monitor_resubscribe(struct monitor *m)
 /* A packet to QP 1 needs the default partition: what is at another index is refused by whoever gets it. */
 static void set_p_key_index(struct monitor *m)
 {
-        const struct observed *o = m->picture->observed;
         uint32_t self = m->picture->subnet->self;
-        unsigned index = 0;
-        bool found = false;
 
-        if (self == SUBNET_NONE || !o->tables[self].entries)
-                return;
-        for (unsigned i = 0; i < o->tables[self].capacity; i++) {
-                struct p_key k = o->tables[self].entries[i];
-
-                if (p_key_base(k) == P_KEY_DEFAULT_BASE && (!found || p_key_is_full(k))) {
-                        index = i;
-                        found = true;
-                }
-        }
-        fabric_set_p_key_index(m->d->fabric, index);
+        if (self != SUBNET_NONE)
+                fabric_set_p_key_index(m->d->fabric, (unsigned) MAX(observed_default_index(m->picture->observed, self), 0));
 }
 
 /* --- picture and generation --------------------------------------------------------------------------------------- */

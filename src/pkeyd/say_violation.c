@@ -6,23 +6,6 @@
 
 #include "pkeyd/bus.h"
 
-static bool is_notice(enum violation_source s)
-{
-        switch (s) {
-        case VIOLATION_NOTICE_257:
-        case VIOLATION_NOTICE_258:
-        case VIOLATION_NOTICE_259:
-                return true;
-        case VIOLATION_P_KEY_VIOLATIONS:
-        case VIOLATION_RCV_CONSTRAINT:
-        case VIOLATION_XMIT_CONSTRAINT:
-        case VIOLATION_BAD_PKEY_CNTR:
-        case VIOLATION_N_SOURCES:
-                break;
-        }
-        return false;
-}
-
 static bool is_of_many(const struct violation_report *report)
 {
         return report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET;
@@ -43,15 +26,7 @@ static enum journal_event event_of(const struct violation_report *report)
         case VIOLATION_ALL_QUIET:
                 return EVENT_VIOLATION_QUIET;
         }
-        return is_notice(report->record.source) ? EVENT_VIOLATION_NOTICE : EVENT_VIOLATION;
-}
-
-/* The same moment as people's clocks have it; 0 stays 0. */
-static usec_t wall(usec_t monotonic)
-{
-        usec_t now = clock_now();
-
-        return monotonic == 0 ? 0 : clock_wall() - (now - MIN(monotonic, now));
+        return violation_source_is_notice(report->record.source) ? EVENT_VIOLATION_NOTICE : EVENT_VIOLATION;
 }
 
 static void fill_item(const struct attribution *words, const struct violation_record *record, struct violation_item *ret)
@@ -66,8 +41,8 @@ static void fill_item(const struct attribution *words, const struct violation_re
                 .partition = words->partition,
                 .p_key = words->p_key,
                 .total = record->total,
-                .first = wall(record->first),
-                .last = wall(record->last),
+                .first = clock_to_wall(record->first),
+                .last = clock_to_wall(record->last),
                 .names_sender = words->names_sender,
                 .saturated = record->saturated,
                 .text = words->text,

@@ -20,3 +20,10 @@ usec_t clock_wall(void)
 {
         return clock_read(CLOCK_REALTIME);
 }
+
+usec_t clock_to_wall(usec_t monotonic)
+{
+        usec_t now = clock_now();
+
+        return monotonic == 0 ? 0 : clock_wall() - (now - (monotonic < now ? monotonic : now));
+}

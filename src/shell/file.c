@@ -188,39 +188,34 @@ static int put_in_place(const char *beside, const char *path, int r)
         return r;
 }
 
-int file_write_atomic(const char *path, const void *bytes, size_t n)
+/* A whole file in the place of another: for everybody to read, or with the mode 0600 it was made with; `lasting`: on the disk,
+ * name and all, before it returns. */
+static int replace(const char *path, const void *bytes, size_t n, bool readable, bool lasting)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_(close_p) int fd = -1;
-        int r;
+        int r = 0;
 
         fd = write_beside(path, bytes, n, &beside);
         if (fd < 0)
                 return fd;
-        r = put_in_place(beside, path, fsync(fd) < 0 ? -errno : 0);
-        return r < 0 ? r : sync_directory_of(path);
+        if ((readable && fchmod(fd, 0644) < 0) || (lasting && fsync(fd) < 0))
+                r = -errno;
+        r = put_in_place(beside, path, r);
+        return r < 0 || !lasting ? r : sync_directory_of(path);
+}
+
+int file_write_atomic(const char *path, const void *bytes, size_t n)
+{
+        return replace(path, bytes, n, false, true);
 }
 
 int file_write_public(const char *path, const void *bytes, size_t n)
 {
-        _cleanup_free_ char *beside = NULL;
-        _cleanup_(close_p) int fd = -1;
-
-        fd = write_beside(path, bytes, n, &beside);
-        if (fd < 0)
-                return fd;
-        return put_in_place(beside, path, fchmod(fd, 0644) < 0 ? -errno : 0);
+        return replace(path, bytes, n, true, false);
 }
 
 int file_write_shared(const char *path, const void *bytes, size_t n)
 {
-        _cleanup_free_ char *beside = NULL;
-        _cleanup_(close_p) int fd = -1;
-        int r;
-
-        fd = write_beside(path, bytes, n, &beside);
-        if (fd < 0)
-                return fd;
-        r = put_in_place(beside, path, fchmod(fd, 0644) < 0 || fsync(fd) < 0 ? -errno : 0);
-        return r < 0 ? r : sync_directory_of(path);
+        return replace(path, bytes, n, true, true);
 }

@@ -27,3 +27,5 @@
 usec_t clock_now(void);
 /* CLOCK_REALTIME, for people and other programs. */
 usec_t clock_wall(void);
+/* A moment of clock_now() as clock_wall() has it; 0 stays 0. */
+usec_t clock_to_wall(usec_t monotonic);

@@ -106,3 +106,19 @@ void observed_assume_from(struct observed *to, const struct observed *from)
         for (uint32_t i = 0, j = 0; observed_next_common(to, from, &i, &j); i++, j++)
                 assume_table(&to->tables[i], &from->tables[j]);
 }
+
+int observed_default_index(const struct observed *o, uint32_t port)
+{
+        const struct observed_table *t = &o->tables[port];
+        int index = -1;
+
+        for (unsigned i = 0; t->entries && i < t->capacity; i++) {
+                if (p_key_base(t->entries[i]) != P_KEY_DEFAULT_BASE)
+                        continue;
+                if (p_key_is_full(t->entries[i]))
+                        return (int) i;
+                if (index < 0)
+                        index = (int) i;
+        }
+        return index;
+}

@@ -48,6 +48,10 @@ void observed_table_get_block(const struct observed_table *t, uint16_t block, st
 void observed_table_set_block(struct observed_table *t, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
+/* At which index of this port's table the default partition is, as a full member where there is such an entry; -1: nowhere that
+ * is known. */
+int observed_default_index(const struct observed *o, uint32_t port);
+
 /* Two pictures side by side: moves *i (of x) and *j (of y) on to the next port that both have, by node GUID and port number,
  * beginning with where they stand. False: there is none. The caller steps over a pair with i++, j++. */
 bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j);

@@ -8,11 +8,6 @@
 /* Changes so far back are looked at for what the worst of a storm have in common. */
 #define STORM_LOOKS_BACK (3600 * USEC_PER_SEC)
 
-static bool is_notice(enum violation_source source)
-{
-        return source == VIOLATION_NOTICE_257 || source == VIOLATION_NOTICE_258 || source == VIOLATION_NOTICE_259;
-}
-
 /* The names that the standard, or the kernel, has for them. */
 static const char *counter_name(enum violation_source source)
 {
@@ -137,7 +132,7 @@ static int scene_open(struct scene *s)
                 s->began = USEC_INFINITY;
         if (r >= 0)
                 r = fill_fields(s);
-        if (r >= 0 && is_notice(s->record->source))
+        if (r >= 0 && violation_source_is_notice(s->record->source))
                 r = notice_open(s);
         return r;
 }
@@ -193,7 +188,7 @@ static int switch_headline(struct scene *s, struct headline *ret)
 
 static int make_headline(struct scene *s, struct headline *ret)
 {
-        if (is_notice(s->record->source))
+        if (violation_source_is_notice(s->record->source))
                 return notice_headline(s, ret);
         ret->source = counter_name(s->record->source);
         if (s->is_switch_port &&
@@ -260,7 +255,7 @@ static void add_counter_reasons(struct scene *s, struct words *w)
 
 static void add_reasons(struct scene *s, struct words *w)
 {
-        if (is_notice(s->record->source))
+        if (violation_source_is_notice(s->record->source))
                 notice_add_reasons(s, w);
         else if (s->counted != SUBNET_NONE)
                 add_counter_reasons(s, w);
@@ -284,7 +279,7 @@ static usec_t elapsed(usec_t from, usec_t to)
 /* Each notice is about one packet, but not every packet leads to a notice. */
 static void add_packets(struct scene *s, struct words *w, uint64_t n, bool more)
 {
-        if (is_notice(s->record->source) && n > 1)
+        if (violation_source_is_notice(s->record->source) && n > 1)
                 words_add(w, "at least ");
         words_add_count(w, n, more ? "more packet" : "packet", more ? "more packets" : "packets");
 }

@@ -55,6 +55,11 @@ enum violation_source {
         VIOLATION_N_SOURCES,
 };
 
+static inline bool violation_source_is_notice(enum violation_source s)
+{
+        return s >= VIOLATION_N_COUNTERS && s < VIOLATION_N_SOURCES;
+}
+
 /* "p_key_violations", "port_rcv_constraint_errors", ..., "trap_257"; a static string: PKEYD_SOURCE, labels of metrics. */
 const char *violation_source_to_string(enum violation_source s);
 
