@@ -4,7 +4,7 @@
 /*
  * apply/: carries a plan out.
  *
- * A stage (subnet/stage.h) over the plan's phases. Each write is: read the block; if it is not what the plan rests on,
+ * A stage (mad_engine/stage.h) over the plan's phases. Each write is: read the block; if it is not what the plan rests on,
  * do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again: the
  * block is read, and what is there decides. Before that the port's M_KeyViolations are read: a port that answers reads, and
  * counts what it does not carry out, was sent the wrong M_Key. The next phase begins when every write of this one has
@@ -19,8 +19,8 @@
  */
 
 #include "ib/m_keys.h"
+#include "mad_engine/stage.h"
 #include "plan/plan.h"
-#include "subnet/stage.h"
 
 struct apply;
 

@@ -13,7 +13,7 @@
 
 #include "ib/m_keys.h"
 #include "ib/smp.h"
-#include "subnet/stage.h"
+#include "mad_engine/stage.h"
 #include "subnet/subnet.h"
 
 /* How a question ended. */

@@ -2,6 +2,7 @@
 libpkeyd_core_la_SOURCES += \
 	src/mad_engine/mad_engine.c \
 	src/mad_engine/mad_engine.h \
+	src/mad_engine/stage.h \
 	src/mad_engine/table.c \
 	src/mad_engine/table.h \
 	src/mad_engine/window.c \

@@ -19,7 +19,7 @@
  * every ten minutes anyway; what the SA refuses or does not answer is tried again with growing patience. One request
  * is under way at a time. Nothing is taken back at the end: an SA that finds no listener gives up by itself.
  *
- * Sans I/O: the subscription is a side stage (subnet/stage.h), `now` is an argument, what is to be told comes out as
+ * Sans I/O: the subscription is a side stage (mad_engine/stage.h), `now` is an argument, what is to be told comes out as
  * data.
  *
  * Reports are hostile input: only those from the very LID that is asked are taken (a channel adapter writes the LID of
@@ -31,7 +31,7 @@
  */
 
 #include "ib/sa.h"
-#include "subnet/stage.h"
+#include "mad_engine/stage.h"
 #include "util/cleanup.h"
 
 #define NOTICES_MAX_QUEUED 256

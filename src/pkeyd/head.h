@@ -2,9 +2,9 @@
 #pragma once
 
 #include "desired/desired.h"
+#include "mad_engine/stage.h"
 #include "pkeyd/generation.h"
 #include "pkeyd/own_port.h"
-#include "subnet/stage.h"
 #include "verify/verify.h"
 #include "watch/role.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ib/smp.h"
-#include "subnet/stage.h"
+#include "mad_engine/stage.h"
 
 /*
  * A stage of one question: what does the port that pkeyd works through say of itself? sysfs knows most of it too, but the

@@ -9,10 +9,10 @@
 #include <systemd/sd-event.h>
 
 #include "mad_engine/mad_engine.h"
+#include "mad_engine/stage.h"
 #include "settings/settings.h"
 #include "shell/discovery.h"
 #include "shell/umad_port.h"
-#include "subnet/stage.h"
 
 struct fabric;
 
@@ -46,7 +46,7 @@ void fabric_discover_apart(struct fabric *f);
 /* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
 int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata);
 
-/* Side stages (see subnet/stage.h and pump.h): they go on while no job runs, from now on and whenever the port is open. Borrows
+/* Side stages (see mad_engine/stage.h and pump.h): they go on while no job runs, from now on and whenever the port is open. Borrows
  * them until others are set; n 0 ends them. The port is opened for them, and stays open over discoveries that run apart.
  * -EOPNOTSUPP without fabric_discover_apart: a discovery in this process needs the port for itself. */
 int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n);

@@ -12,8 +12,8 @@
 #include <systemd/sd-event.h>
 
 #include "mad_engine/mad_engine.h"
+#include "mad_engine/stage.h"
 #include "shell/umad_port.h"
-#include "subnet/stage.h"
 
 struct pump;
 

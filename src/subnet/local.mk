@@ -8,7 +8,6 @@ libpkeyd_core_la_SOURCES += \
 	src/subnet/known.h \
 	src/subnet/observed.c \
 	src/subnet/observed.h \
-	src/subnet/stage.h \
 	src/subnet/subnet.c \
 	src/subnet/subnet.h \
 	src/subnet/survey.c \

@@ -12,8 +12,8 @@
  */
 
 #include "ib/m_keys.h"
+#include "mad_engine/stage.h"
 #include "subnet/observed.h"
-#include "subnet/stage.h"
 
 struct survey;
 

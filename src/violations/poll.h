@@ -24,7 +24,7 @@
  */
 
 #include "ib/m_keys.h"
-#include "subnet/stage.h"
+#include "mad_engine/stage.h"
 #include "violations/violations.h"
 
 struct violation_poll;

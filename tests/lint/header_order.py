@@ -7,7 +7,8 @@ import re
 from lint import SOURCE, files, finish, numbered_lines, problem
 
 FLOW = {"util": set(), "ib": {"util"}}
-FLOW["subnet"] = {"util", "ib"}
+FLOW["mad_engine"] = {"util", "ib"}
+FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["policy"] = FLOW["settings"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["settings"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
@@ -17,9 +18,8 @@ FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["verify"] | {"verify"}
 FLOW["watch"] = FLOW["verify"] | {"verify"}
-FLOW["mad_engine"] = {"util", "ib"}
-FLOW["notices"] = {"util", "ib", "subnet"}
-FLOW["violations"] = {"util", "ib", "subnet", "policy"}
+FLOW["notices"] = {"util", "ib", "mad_engine", "subnet"}
+FLOW["violations"] = {"util", "ib", "mad_engine", "subnet", "policy"}
 FLOW["metrics"] = {"util", "ib", "subnet", "policy", "notices", "violations", "mad_engine"}
 FLOW[""] = FLOW["verify"] | {"verify"}  # reconcile
 CORE = set(FLOW)
