@@ -601,11 +601,12 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
         return false;
 }
 
-static bool apply_next(void *state, struct mad_request *ret)
+static bool apply_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct apply *ap = state;
         const struct touched *t;
 
+        (void) now;
         advance(ap);
         if (ap->phase < PLAN_N_PHASES && next_of_phase(ap, ret))
                 return true;
@@ -717,11 +718,12 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         }
 }
 
-static void apply_result(void *state, const struct mad_result *result)
+static void apply_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct apply *ap = state;
         uint32_t i = (uint32_t) result->cookie;
 
+        (void) now;
         if (result->cookie >> 32 == COOKIE_READ_BACK)
                 read_back_result(ap, i, result);
         else

@@ -184,12 +184,13 @@ static void make_sa_request(const struct probe *p, uint32_t key, struct mad_requ
         p_key_record_request(&which, p->sa, p->sa_sl, key == PROBE_SA_KEY_DEFAULT ? 1 : 0, ret);
 }
 
-static bool probe_next(void *state, struct mad_request *ret)
+static bool probe_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct probe *p = state;
         struct conversation *c;
         uint32_t subject;
 
+        (void) now;
         if (p->ring_n == 0)
                 return false;
         c = &p->conversations[ring_pop(p)];
@@ -323,12 +324,13 @@ static struct conversation *find_conversation(struct probe *p, uint64_t cookie)
         return c->waiting && cookie == make_cookie(c, subject_of(p, c)) ? c : NULL;
 }
 
-static void probe_take(void *state, const struct mad_result *result)
+static void probe_take(void *state, usec_t now, const struct mad_result *result)
 {
         struct probe *p = state;
         struct conversation *c = find_conversation(p, result->cookie);
         bool more = false;
 
+        (void) now;
         if (!c)
                 return;
         c->waiting = false;

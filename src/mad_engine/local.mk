@@ -1,5 +1,7 @@
 # mad_engine/
 libpkeyd_core_la_SOURCES += \
+	src/mad_engine/dispatcher.c \
+	src/mad_engine/dispatcher.h \
 	src/mad_engine/mad_engine.c \
 	src/mad_engine/mad_engine.h \
 	src/mad_engine/stage.h \

@@ -378,9 +378,9 @@ bool notices_next(struct notices *n, struct notice *ret)
         return true;
 }
 
-struct mad_side_stage notices_stage(struct notices *n)
+struct mad_background_task notices_task(struct notices *n)
 {
-        return (struct mad_side_stage) {
+        return (struct mad_background_task) {
                 .state = n,
                 .next = next,
                 .result = result,

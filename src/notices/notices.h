@@ -19,7 +19,7 @@
  * every ten minutes anyway; what the SA refuses or does not answer is tried again with growing patience. One request
  * is under way at a time. Nothing is taken back at the end: an SA that finds no listener gives up by itself.
  *
- * Sans I/O: the subscription is a side stage (mad_engine/stage.h), `now` is an argument, what is to be told comes out as
+ * Sans I/O: the subscription is a background task (mad_engine/stage.h), `now` is an argument, what is to be told comes out as
  * data.
  *
  * Reports are hostile input: only those from the very LID that is asked are taken (a channel adapter writes the LID of
@@ -80,7 +80,7 @@ DEFINE_CLEANUP(struct notices *, notices_free)
 void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, bool again);
 
 /* Borrows n. */
-struct mad_side_stage notices_stage(struct notices *n);
+struct mad_background_task notices_task(struct notices *n);
 
 /* The next notice that came; false: none. At most NOTICES_MAX_QUEUED wait. */
 bool notices_next(struct notices *n, struct notice *ret);

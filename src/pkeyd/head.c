@@ -127,35 +127,34 @@ void head_compare(struct daemon *d, const struct generation *g, const struct ver
 
 /* --- the guard ------------------------------------------------------------------------------------------------------ */
 
-static bool guard_next(void *state, struct mad_request *ret)
+static bool guard_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct head_guard *g = state;
-        usec_t now = clock_now();
 
         /* after a long wait for a port that does not answer, too, nothing is sent before it is known */
         if (g->asking)
                 return false;
         if (now < g->asked_at + ROLE_ASK || g->inner.done(g->inner.state))
-                return g->inner.next(g->inner.state, ret);
+                return g->inner.next(g->inner.state, now, ret);
         g->ask = own_port_stage(&g->question, g->m_key);
         g->asking = true;
         g->asked_at = now;
-        (void) g->ask.next(g->ask.state, ret);
+        (void) g->ask.next(g->ask.state, now, ret);
         ret->cookie = GUARD_COOKIE;
         return true;
 }
 
-static void guard_result(void *state, const struct mad_result *result)
+static void guard_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct head_guard *g = state;
         struct role_view view;
 
         if (result->cookie != GUARD_COOKIE) {
-                g->inner.result(g->inner.state, result);
+                g->inner.result(g->inner.state, now, result);
                 return;
         }
         g->asking = false;
-        g->ask.result(g->ask.state, result);
+        g->ask.result(g->ask.state, now, result);
         if (g->question.outcome == MAD_ANSWERED) {
                 make_view(g->d, &g->question.info, &view);
                 if (role_sm_is_here(&view))

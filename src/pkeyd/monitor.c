@@ -11,20 +11,13 @@
 #include "pkeyd/say_violation.h"
 #include "violations/intake.h"
 
-enum monitor_side {
-        SIDE_POLL,
-        SIDE_NOTICES,
-        N_SIDES,
-};
-
 struct monitor {
         struct daemon *d;
         struct violations *book;
         struct violation_poll *poll;
         struct notices *notices;
         struct membership_history *history;
-        struct mad_side_stage inner[N_SIDES]; /* the two stages themselves */
-        struct mad_side_stage sides[N_SIDES]; /* the same, with what they found taken from them at once */
+        struct mad_background_task tasks[2];  /* poll and notices */
         sd_event_source *timer;               /* reports that are due */
         sd_event_source *local;               /* counters of this host's kernel */
         usec_t since;
@@ -121,98 +114,16 @@ static void say_subscription(struct monitor *m)
         m->said = s.state;
 }
 
-static void took(struct monitor *m, usec_t now)
+/* At the end of each turn of the dispatcher. */
+static void on_turn_ended(void *userdata)
 {
+        struct monitor *m = userdata;
+        usec_t now = clock_now();
+
         violations_take_samples(m->book, now, m->poll);
         take_notices(m, now);
         say_subscription(m);
         say_reports(m);
-}
-
-/* --- the side stages ---------------------------------------------------------------------------------------------- */
-
-static void poll_result(void *state, usec_t now, const struct mad_result *result)
-{
-        struct monitor *m = state;
-
-        m->inner[SIDE_POLL].result(m->inner[SIDE_POLL].state, now, result);
-        took(m, now);
-}
-
-static void notices_result(void *state, usec_t now, const struct mad_result *result)
-{
-        struct monitor *m = state;
-
-        m->inner[SIDE_NOTICES].result(m->inner[SIDE_NOTICES].state, now, result);
-        took(m, now);
-}
-
-static bool poll_next(void *state, usec_t now, struct mad_request *ret)
-{
-        struct monitor *m = state;
-
-        return m->inner[SIDE_POLL].next(m->inner[SIDE_POLL].state, now, ret);
-}
-
-static bool notices_next_request(void *state, usec_t now, struct mad_request *ret)
-{
-        struct monitor *m = state;
-
-        return m->inner[SIDE_NOTICES].next(m->inner[SIDE_NOTICES].state, now, ret);
-}
-
-static usec_t poll_due(const void *state)
-{
-        const struct monitor *m = state;
-
-        return m->inner[SIDE_POLL].due(m->inner[SIDE_POLL].state);
-}
-
-static usec_t notices_due(const void *state)
-{
-        const struct monitor *m = state;
-
-        return m->inner[SIDE_NOTICES].due(m->inner[SIDE_NOTICES].state);
-}
-
-static bool notices_report(void *state, usec_t now, const struct mad_frame *frame)
-{
-        struct monitor *m = state;
-        bool taken = m->inner[SIDE_NOTICES].report(m->inner[SIDE_NOTICES].state, now, frame);
-
-        took(m, now);
-        return taken;
-}
-
-static void poll_reset(void *state, usec_t now)
-{
-        struct monitor *m = state;
-
-        m->inner[SIDE_POLL].reset(m->inner[SIDE_POLL].state, now);
-}
-
-static void notices_reset(void *state, usec_t now)
-{
-        struct monitor *m = state;
-
-        m->inner[SIDE_NOTICES].reset(m->inner[SIDE_NOTICES].state, now);
-}
-
-static void make_sides(struct monitor *m)
-{
-        m->inner[SIDE_POLL] = violation_poll_side(m->poll);
-        m->inner[SIDE_NOTICES] = notices_stage(m->notices);
-        m->sides[SIDE_POLL] = (struct mad_side_stage) {
-                .state = m, .next = poll_next, .result = poll_result, .due = poll_due, .reset = poll_reset,
-        };
-        m->sides[SIDE_NOTICES] = (struct mad_side_stage) {
-                .state = m,
-                .next = notices_next_request,
-                .result = notices_result,
-                .due = notices_due,
-                .report = notices_report,
-                .reset = notices_reset,
-        };
 }
 
 /* --- the port ----------------------------------------------------------------------------------------------------- */
@@ -226,7 +137,7 @@ static void tell_sa(struct monitor *m)
         notices_set_sa(m->notices, clock_now(), &sa, m->resubscribe);
         m->resubscribe = false;
         if (m->d->fabric)
-                fabric_wake_sides(m->d->fabric);
+                fabric_wake_tasks(m->d->fabric);
 }
 
 /* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done.
@@ -244,7 +155,7 @@ static void attach(struct monitor *m)
                 m->said_sa_error = 0;
         m->listening = r == 0 && sa == 0;
         if (r == 0 && !m->attached)
-                r = fabric_set_sides(m->d->fabric, m->sides, N_SIDES);
+                r = fabric_set_tasks(m->d->fabric, m->tasks, ELEMENTS(m->tasks), on_turn_ended, m);
         m->attached = r == 0;
         tell_sa(m);
 }
@@ -253,11 +164,7 @@ void monitor_detach(struct monitor *m)
 {
         if (!m)
                 return;
-        if (m->attached && m->d->fabric)
-                (void) fabric_set_sides(m->d->fabric, NULL, 0);
         m->attached = false;
-        poll_reset(m, clock_now());
-        notices_reset(m, clock_now());
 }
 
 void monitor_port(struct monitor *m, const struct port_info *info)
@@ -348,7 +255,7 @@ void monitor_look(struct monitor *m, const struct generation *g, const struct pi
         attach(m);
         if (m->d->fabric) {
                 set_p_key_index(m);
-                fabric_wake_sides(m->d->fabric);
+                fabric_wake_tasks(m->d->fabric);
         }
 }
 
@@ -493,7 +400,8 @@ int monitor_new(struct daemon *d, struct monitor **ret)
                 return r;
         }
         (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
-        make_sides(m);
+        m->tasks[0] = violation_poll_task(m->poll);
+        m->tasks[1] = notices_task(m->notices);
         d->violations = (struct violation_list) {
                 .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = clock_wall(),
         };

@@ -10,7 +10,7 @@
  * Who tries to cross a partition boundary: counters that are polled and notices that come go into the book, what the book
  * says goes into the journal.
  *
- * Poll and subscription are side stages on the daemon's fabric: they go on between passes, a few MADs at a time. Every number
+ * Poll and subscription are background tasks on the daemon's fabric: they go on between passes, a few MADs at a time. Every number
  * that is shown anywhere is the book's (see violations/violations.h). The monitor outlives pictures and generations, and
  * borrows those in force: it must be told before one of them goes away.
  */

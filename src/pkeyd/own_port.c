@@ -4,10 +4,11 @@
 #define MAX_RETRIES 2
 
 /* A directed route without a hop ends where it begins; modifier 0 is the port that the question comes in through. */
-static bool own_port_next(void *state, struct mad_request *ret)
+static bool own_port_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct own_port *p = state;
 
+        (void) now;
         if (p->asked)
                 return false;
         p->asked = true;
@@ -18,10 +19,11 @@ static bool own_port_next(void *state, struct mad_request *ret)
         return true;
 }
 
-static void own_port_result(void *state, const struct mad_result *result)
+static void own_port_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct own_port *p = state;
 
+        (void) now;
         p->outcome = result->outcome;
         if (p->outcome == MAD_ANSWERED)
                 port_info_decode(result->data, &p->info);

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 #include "shell/discovery_process.h"
-#include "shell/pump.h"
+#include "shell/port_session.h"
 #include "shell/thread.h"
 
 #define DISCOVERY_MAX_SMPS 64 /* the window of libibnetdisc does not adapt: modest; more gains little */
@@ -41,14 +41,16 @@ struct fabric {
         usec_t timeout;
         uint64_t m_key;     /* of discoveries */
         struct local_port lp;
-        struct mad_engine *engine;
-        struct mad_port *port; /* open from the first stage after a discovery on */
-        struct pump *pump;
+        struct settings settings;
+        struct port_session *session; /* open from the first stage after a discovery on */
+        struct mad_engine_counters closed; /* of sessions before this one */
         unsigned p_key_index;
         bool use_gsi, listen;
         int sa_error, pma_error; /* of the last registration */
-        const struct mad_side_stage *sides;
-        size_t n_sides;
+        const struct mad_background_task *tasks;
+        size_t n_tasks;
+        void (*turn_ended)(void *userdata);
+        void *tasks_userdata;
 
         enum fabric_job job;
         fabric_done_t done;
@@ -89,16 +91,6 @@ static int on_discovered(sd_event_source *s, int fd, uint32_t revents, void *use
         return 0;
 }
 
-static int new_engine(const struct settings *settings, struct mad_engine **ret)
-{
-        struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout };
-
-        /* Any start will do if there is no randomness yet: it only keeps two runs apart. */
-        if (getrandom(&config.first_tid, sizeof(config.first_tid), GRND_NONBLOCK) < 0)
-                config.first_tid = (uint32_t) clock_now();
-        return mad_engine_new(&config, ret);
-}
-
 int fabric_new(sd_event *event, const struct settings *settings, struct fabric **ret)
 {
         _cleanup_(fabric_free_p) struct fabric *f = calloc(1, sizeof(*f));
@@ -110,6 +102,7 @@ int fabric_new(sd_event *event, const struct settings *settings, struct fabric *
         f->event = event;
         f->port_number = settings->port;
         f->timeout = settings->timeout;
+        f->settings = *settings;
         f->max_smps = MIN(settings->window, (unsigned) DISCOVERY_MAX_SMPS);
         f->discovery.event_fd = -1;
         if (settings->ca) {
@@ -120,10 +113,6 @@ int fabric_new(sd_event *event, const struct settings *settings, struct fabric *
         r = local_port_find(f->ca, f->port_number, &f->lp);
         if (r < 0)
                 return r;
-        r = new_engine(settings, &f->engine);
-        if (r < 0)
-                return r;
-
         f->discovery.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (f->discovery.event_fd < 0)
                 return -errno;
@@ -136,8 +125,9 @@ int fabric_new(sd_event *event, const struct settings *settings, struct fabric *
 
 static void close_port(struct fabric *f)
 {
-        f->pump = pump_free(f->pump);
-        f->port = umad_port_close(f->port);
+        if (f->session)
+                fabric_get_counters(f, &f->closed);
+        f->session = port_session_close(f->session);
 }
 
 struct fabric *fabric_free(struct fabric *f)
@@ -147,15 +137,12 @@ struct fabric *fabric_free(struct fabric *f)
         if (f->job == JOB_DISCOVERY)
                 (void) pthread_join(f->thread, NULL);
         close_port(f);
-        for (size_t i = 0; i < f->n_sides; i++)
-                f->sides[i].reset(f->sides[i].state, clock_now());
         if (f->discovered) {
                 (void) sd_event_source_set_enabled(f->discovered, SD_EVENT_OFF);
                 (void) sd_event_source_unref(f->discovered);
         }
         if (f->discovery.event_fd >= 0)
                 (void) close(f->discovery.event_fd);
-        (void) mad_engine_free(f->engine);
         free(f->ca);
         explicit_bzero(f, sizeof(*f)); /* M_Keys */
         free(f);
@@ -235,41 +222,47 @@ int fabric_discover(struct fabric *f, struct arena *arena, struct subnet **ret_s
         return 0;
 }
 
-static void on_stage_done(int r, void *userdata)
+static void on_stage_ended(int r, void *userdata)
 {
         finish_job(userdata, r);
 }
 
+static void on_turn_ended(void *userdata)
+{
+        struct fabric *f = userdata;
+
+        if (f->turn_ended)
+                f->turn_ended(f->tasks_userdata);
+}
+
 static void register_gsi(struct fabric *f)
 {
-        umad_port_set_p_key_index(f->port, f->p_key_index);
-        if (!f->use_gsi)
-                return;
-        f->pma_error = umad_port_use_pma(f->port);
-        f->sa_error = umad_port_use_sa(f->port, f->listen);
+        port_session_set_p_key_index(f->session, f->p_key_index);
+        if (f->use_gsi)
+                f->pma_error = port_session_use_gsi(f->session, f->listen, &f->sa_error);
 }
 
 static int open_port(struct fabric *f)
 {
+        const struct port_session_handlers handlers = {
+                .turn_ended = on_turn_ended, .stage_ended = on_stage_ended, .userdata = f,
+        };
         int r;
 
-        if (f->port)
+        if (f->session)
                 return 0;
-        r = umad_port_open(&f->lp, &f->port);
+        r = port_session_open(f->event, &f->lp, &f->settings, &handlers, &f->session);
         if (r < 0)
                 return r;
         register_gsi(f);
-        r = pump_new(f->event, f->port, f->engine, &f->pump);
-        if (r == 0 && f->n_sides > 0)
-                r = pump_set_sides(f->pump, f->sides, f->n_sides);
-        if (r < 0)
-                close_port(f);
-        return r;
+        if (f->n_tasks > 0)
+                port_session_set_tasks(f->session, f->tasks, f->n_tasks);
+        return 0;
 }
 
 int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa)
 {
-        bool is_open = f->port;
+        bool is_open = f->session;
         int r;
 
         f->use_gsi = true;
@@ -286,25 +279,29 @@ int fabric_use_gsi(struct fabric *f, bool listen, int *ret_sa)
 void fabric_set_p_key_index(struct fabric *f, unsigned index)
 {
         f->p_key_index = index;
-        if (f->port)
-                umad_port_set_p_key_index(f->port, index);
+        if (f->session)
+                port_session_set_p_key_index(f->session, index);
 }
 
-int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n)
+int fabric_set_tasks(struct fabric *f, const struct mad_background_task *tasks, size_t n,
+                     void (*turn_ended)(void *userdata), void *userdata)
 {
-        if (n > 0 && !f->discovery.apart)
+        if (!f->discovery.apart)
                 return -EOPNOTSUPP;
-        f->sides = sides;
-        f->n_sides = n;
-        if (f->pump)
-                return pump_set_sides(f->pump, sides, n);
-        return n > 0 ? open_port(f) : 0;
+        f->tasks = tasks;
+        f->n_tasks = n;
+        f->turn_ended = turn_ended;
+        f->tasks_userdata = userdata;
+        if (!f->session)
+                return open_port(f);
+        port_session_set_tasks(f->session, tasks, n);
+        return 0;
 }
 
-void fabric_wake_sides(struct fabric *f)
+void fabric_wake_tasks(struct fabric *f)
 {
-        if (f->pump)
-                pump_wake(f->pump);
+        if (f->session)
+                port_session_wake(f->session);
 }
 
 int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata)
@@ -316,9 +313,7 @@ int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t do
         r = open_port(f);
         if (r < 0)
                 return r;
-        r = pump_start(f->pump, stage, on_stage_done, f);
-        if (r < 0)
-                return r;
+        port_session_run(f->session, stage);
         f->stage = *stage;
         f->done = done;
         f->userdata = userdata;
@@ -364,5 +359,15 @@ int fabric_wait(struct fabric *f, fabric_progress_t progress, void *userdata)
 
 void fabric_get_counters(const struct fabric *f, struct mad_engine_counters *ret)
 {
-        mad_engine_get_counters(f->engine, ret);
+        struct mad_engine_counters c = {};
+
+        if (f->session)
+                port_session_get_counters(f->session, &c);
+        c.sent += f->closed.sent;
+        c.retried += f->closed.retried;
+        c.timed_out += f->closed.timed_out;
+        c.answered += f->closed.answered;
+        c.busy += f->closed.busy;
+        c.malformed += f->closed.malformed;
+        *ret = c;
 }

@@ -46,12 +46,14 @@ void fabric_discover_apart(struct fabric *f);
 /* Runs a stage to its end. Opens the port if it is not open. -EBUSY if a job runs. */
 int fabric_run(struct fabric *f, const struct mad_stage *stage, fabric_done_t done, void *userdata);
 
-/* Side stages (see mad_engine/stage.h and pump.h): they go on while no job runs, from now on and whenever the port is open. Borrows
- * them until others are set; n 0 ends them. The port is opened for them, and stays open over discoveries that run apart.
- * -EOPNOTSUPP without fabric_discover_apart: a discovery in this process needs the port for itself. */
-int fabric_set_sides(struct fabric *f, const struct mad_side_stage *sides, size_t n);
-/* A side stage has something new to send. */
-void fabric_wake_sides(struct fabric *f);
+/* Background tasks (see mad_engine/stage.h): they go on while no job runs, from now on and whenever the port is open.
+ * turn_ended is called at the end of each turn of the dispatcher. Borrows the tasks. The port is opened for them, and stays
+ * open over discoveries that run apart. Call it once. -EOPNOTSUPP without fabric_discover_apart: a discovery in this process
+ * needs the port for itself. */
+int fabric_set_tasks(struct fabric *f, const struct mad_background_task *tasks, size_t n,
+                     void (*turn_ended)(void *userdata), void *userdata);
+/* A background task has something new to send. */
+void fabric_wake_tasks(struct fabric *f);
 
 /* From now on the port is registered for performance management and subnet administration too, whenever it is open; with
  * `listen` Reports come to it. It is opened now if it is not. *ret_sa is 0, or why there is no subnet administration or no

@@ -10,8 +10,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/file.c \
 	src/shell/file.h \
 	src/shell/local_port.c \
-	src/shell/pump.c \
-	src/shell/pump.h \
+	src/shell/port_session.c \
+	src/shell/port_session.h \
 	src/shell/shell.h \
 	src/shell/state_dir.c \
 	src/shell/state_dir.h \

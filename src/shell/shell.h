@@ -10,7 +10,7 @@
  *     secret       files and credentials that nobody else may read
  *     state_dir    what pkeyd remembers between runs: index memory, the last policy in force
  *     umad_port    one InfiniBand port through libibumad: send, and a thread that receives
- *     pump         carries requests of a stage to the MAD engine, frames to the wire, results back (sd-event)
+ *     port_session an open port and its dispatcher on an sd_event loop
  *     discovery    libibnetdisc -> struct subnet (in a thread, for it blocks)
  *     fabric       all of it together: discover, survey, apply on one port, one at a time, on an sd_event loop
  *     opensm_process  OpenSM as a process: told to read its file again

@@ -164,13 +164,14 @@ static uint64_t make_cookie(uint32_t port, uint16_t block)
         return (uint64_t) port << 16 | block;
 }
 
-static bool survey_next(void *state, struct mad_request *ret)
+static bool survey_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct survey *s = state;
         const struct subnet_port *p;
         struct conversation *c;
         uint32_t port;
 
+        (void) now;
         if (s->ring_n == 0)
                 return false;
         c = &s->conversations[ring_pop(s)];
@@ -237,12 +238,13 @@ static uint32_t find_conversation(const struct survey *s, uint64_t cookie)
         return i;
 }
 
-static void survey_result(void *state, const struct mad_result *result)
+static void survey_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct survey *s = state;
         uint32_t i = find_conversation(s, result->cookie);
         struct conversation *c;
 
+        (void) now;
         if (i == SUBNET_NONE)
                 return;
         c = &s->conversations[i];

@@ -8,7 +8,7 @@
 #include "violations/list.h"
 #include "violations/poll_targets.h"
 
-#define MAX_FLIGHTS   256 /* a side stage has a handful */
+#define MAX_FLIGHTS   256 /* a background task has a handful */
 #define MAX_EVENTS    262144
 #define ONCE_RETRIES  2
 /* What is late by less is made up for; the rest makes the round longer. */
@@ -568,9 +568,9 @@ static void poll_reset(void *state, usec_t now)
                         p->t.agents[i].state = AGENT_UNKNOWN;
 }
 
-struct mad_side_stage violation_poll_side(struct violation_poll *p)
+struct mad_background_task violation_poll_task(struct violation_poll *p)
 {
-        return (struct mad_side_stage) {
+        return (struct mad_background_task) {
                 .state = p,
                 .next = poll_next,
                 .result = poll_result,
@@ -581,10 +581,11 @@ struct mad_side_stage violation_poll_side(struct violation_poll *p)
 
 /* --- once ------------------------------------------------------------------------------------------------------------ */
 
-static bool once_next(void *state, struct mad_request *ret)
+static bool once_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct violation_poll *p = state;
 
+        (void) now;
         if (p->n_flights == MAX_FLIGHTS)
                 return false;
         p->retries = ONCE_RETRIES;
@@ -596,8 +597,9 @@ static bool once_next(void *state, struct mad_request *ret)
         return false;
 }
 
-static void once_result(void *state, const struct mad_result *result)
+static void once_result(void *state, usec_t now, const struct mad_result *result)
 {
+        (void) now;
         take_result(state, result);
 }
 

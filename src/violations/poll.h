@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The poll: asks for the counters that violations move, spread over the interval, as a side stage; or once, all of them, as
+ * The poll: asks for the counters that violations move, spread over the interval, as a background task; or once, all of them, as
  * fast as the engine likes, as a stage (pkeyctl violations --once).
  *
  * What is asked of whom (design, section 9): PortInfo of every managed endport (P_KeyViolations, 16 bits); PortCounters of
@@ -53,7 +53,7 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
  * stays; the round goes on where it is. 0 or -ENOMEM (then the old targets stay). */
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet);
 
-struct mad_side_stage violation_poll_side(struct violation_poll *p);
+struct mad_background_task violation_poll_task(struct violation_poll *p);
 /* One round from its beginning, all at once, with a few retries; done when every port answered or was given up. */
 struct mad_stage violation_poll_once(struct violation_poll *p);
 

@@ -115,10 +115,10 @@ static void run(const struct mad_stage *stage)
         struct mad_result result;
 
         while (!stage->done(stage->state)) {
-                ck_assert(stage->next(stage->state, &request));
+                ck_assert(stage->next(stage->state, 0, &request));
                 ck_assert_int_eq(request.method, MAD_GET);
                 answer(&request, &result);
-                stage->result(stage->state, &result);
+                stage->result(stage->state, 0, &result);
         }
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "events.h"
-#include "mad_engine/mad_engine.h"
+#include "mad_engine/dispatcher.h"
 #include "notices/notices.h"
 #include "prng.h"
 
@@ -28,9 +28,9 @@ struct setup {
         struct prng rng;
         unsigned loss; /* of a thousand frames, each way */
         usec_t now;
-        struct mad_engine *engine;
+        struct mad_dispatcher *dispatcher;
         struct notices *notices;
-        struct mad_side_stage side;
+        struct mad_background_task task;
 };
 
 static void put_keys(struct fabsim_port *p, const uint16_t *keys, unsigned n)
@@ -59,28 +59,42 @@ static void setup_fabric(struct setup *s)
         s->f.sa.key = SA_KEY;
 }
 
+static void open_port(struct setup *s)
+{
+        struct mad_engine_config config = { .window = 16, .timeout = 500 * USEC_PER_MSEC,
+                                            .first_tid = (uint32_t) prng_next(&s->rng) };
+
+        ck_assert_int_eq(mad_dispatcher_new(&config, &s->dispatcher), 0);
+        mad_dispatcher_set_tasks(s->dispatcher, &s->task, 1);
+}
+
+/* As a session does it: requests under way get no result. */
+static void close_port(struct setup *s)
+{
+        s->dispatcher = mad_dispatcher_free(s->dispatcher);
+        s->task.reset(s->task.state, s->now);
+}
+
 static void setup_init(struct setup *s, uint64_t seed)
 {
-        struct mad_engine_config config = { .window = 16, .timeout = 500 * USEC_PER_MSEC, .first_tid = 1 };
-
         memset(s, 0, sizeof(*s));
         setup_fabric(s);
         s->rng.state = seed;
         s->now = USEC_PER_SEC;
-        ck_assert_int_eq(mad_engine_new(&config, &s->engine), 0);
         s->notices = notices_new();
         ck_assert_ptr_nonnull(s->notices);
-        s->side = notices_stage(s->notices);
+        s->task = notices_task(s->notices);
+        open_port(s);
 }
 
 static void setup_done(struct setup *s)
 {
-        (void) mad_engine_free(s->engine);
+        close_port(s);
         (void) notices_free(s->notices);
         events_done(&s->events);
 }
 
-/* --- a small pump ---------------------------------------------------------------------------------------------------- */
+/* --- the wire --------------------------------------------------------------------------------------------------------- */
 
 static void on_the_way(struct setup *s, enum event_kind kind, const struct mad_frame *frame)
 {
@@ -88,43 +102,15 @@ static void on_the_way(struct setup *s, enum event_kind kind, const struct mad_f
                 events_add(&s->events, s->now + 5 + prng_below(&s->rng, 50), kind)->frame = *frame;
 }
 
-static bool give_results(struct setup *s)
-{
-        struct mad_result result;
-        bool any = false;
-
-        for (; mad_engine_next_result(s->engine, &result); any = true)
-                s->side.result(s->side.state, s->now, &result);
-        return any;
-}
-
 /* All that can be done now. */
-static void pump(struct setup *s)
+static void turn(struct setup *s)
 {
-        struct mad_request request;
         struct mad_frame frame;
 
-        (void) give_results(s);
-        do {
-                while (s->side.next(s->side.state, s->now, &request))
-                        ck_assert_int_eq(mad_engine_submit(s->engine, &request), 0);
-                while (mad_engine_next_send(s->engine, s->now, &frame))
-                        on_the_way(s, EVENT_ARRIVE, &frame);
-        } while (give_results(s));
+        while (mad_dispatcher_next_send(s->dispatcher, s->now, &frame))
+                on_the_way(s, EVENT_ARRIVE, &frame);
         while (fabsim_sa_next_report(&s->f, s->now, &frame))
                 on_the_way(s, EVENT_DELIVER, &frame);
-}
-
-static void deliver(struct setup *s, const struct mad_frame *frame)
-{
-        struct mad_frame response;
-
-        if (!mad_frame_is_report(frame)) {
-                (void) mad_engine_receive(s->engine, s->now, frame);
-        } else if (s->side.report(s->side.state, s->now, frame)) {
-                mad_frame_make_report_response(frame, &response);
-                on_the_way(s, EVENT_ARRIVE, &response);
-        }
 }
 
 static void carry_out(struct setup *s, const struct event *e)
@@ -134,16 +120,16 @@ static void carry_out(struct setup *s, const struct event *e)
         unsigned hops;
 
         if (e->kind == EVENT_DELIVER)
-                deliver(s, &e->frame);
+                mad_dispatcher_receive(s->dispatcher, s->now, &e->frame);
         else if (fabsim_route(&s->f, &e->frame, &at, &hops) && fabsim_answer(&s->f, s->now, at, &e->frame, &answer))
                 on_the_way(s, EVENT_DELIVER, &answer);
 }
 
 static usec_t next_at(const struct setup *s)
 {
-        usec_t at = MIN(events_next_at(&s->events), mad_engine_deadline(s->engine));
+        usec_t at = MIN(events_next_at(&s->events), mad_dispatcher_due(s->dispatcher));
 
-        return MIN(at, MIN(s->side.due(s->side.state), fabsim_sa_due(&s->f)));
+        return MIN(at, fabsim_sa_due(&s->f));
 }
 
 /* Lets so much time pass. */
@@ -153,7 +139,7 @@ static void run(struct setup *s, usec_t duration)
         struct event *e;
 
         for (;;) {
-                pump(s);
+                turn(s);
                 if (next_at(s) > until)
                         break;
                 s->now = MAX(s->now, next_at(s));
@@ -417,8 +403,10 @@ START_TEST(after_trouble)
 
                 if (prng_permille(&s.rng, 200))
                         fabsim_sa_restart(&s.f);
-                if (prng_permille(&s.rng, 200))
-                        s.side.reset(s.side.state, s.now);
+                if (prng_permille(&s.rng, 200)) {
+                        close_port(&s);
+                        open_port(&s);
+                }
                 subscribe_at(&s, 1, key, prng_permille(&s.rng, 300));
                 run(&s, prng_below(&s.rng, 900) * USEC_PER_SEC);
         }

@@ -49,7 +49,7 @@ static const char *const names[PARTITIONS] = { "default", "tenant-a", "tenant-b"
 /* One side stage and its own engine. */
 struct side {
         struct mad_engine *engine;
-        struct mad_side_stage stage;
+        struct mad_background_task stage;
         unsigned n_under_way;
 };
 
@@ -824,7 +824,7 @@ static void judge_all(struct world *w)
 
 /* --- worlds ---------------------------------------------------------------------------------------------------------- */
 
-static void side_init(struct side *side, struct mad_side_stage stage)
+static void side_init(struct side *side, struct mad_background_task stage)
 {
         struct mad_engine_config config = { .window = 32, .timeout = 200 * USEC_PER_MSEC, .first_tid = 1 };
 
@@ -852,8 +852,8 @@ static void world_init(struct world *w, uint64_t seed, unsigned n_ends, unsigned
         w->notices = notices_new();
         w->book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
         w->history = membership_history_new();
-        side_init(&w->poll_side, violation_poll_side(w->poll));
-        side_init(&w->notices_side, notices_stage(w->notices));
+        side_init(&w->poll_side, violation_poll_task(w->poll));
+        side_init(&w->notices_side, notices_task(w->notices));
         make_fabric(w);
         for (unsigned e = 0; e < n_ends; e++)
                 give(w, e, 0, MEMBERSHIP_FULL);

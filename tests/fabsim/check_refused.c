@@ -40,7 +40,7 @@ struct world {
         struct arena *arena;
         struct mad_engine *engine;
         struct violation_poll *poll;
-        struct mad_side_stage side;
+        struct mad_background_task side;
         unsigned n_under_way;
         struct violations *book;
         struct register_seen registers[NODES][FABSIM_MAX_PORTS + 1][VIOLATION_N_COUNTERS];
@@ -285,7 +285,7 @@ static bool give_results(struct world *w)
         return any;
 }
 
-/* As the pump does it. */
+/* As the dispatcher does it. */
 static void turn(struct world *w)
 {
         struct mad_request request;
@@ -389,7 +389,7 @@ static void world_init(struct world *w, unsigned seed)
         make_fabric(w);
         ck_assert_int_eq(mad_engine_new(&engine, &w->engine), 0);
         w->poll = violation_poll_new(&config);
-        w->side = violation_poll_side(w->poll);
+        w->side = violation_poll_task(w->poll);
         w->book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
         take_picture(w);
 }

@@ -136,7 +136,7 @@ static void carry_out(struct trial *t, struct arena *a, const struct plan *plan,
         REQUIRE(apply_new(a, plan, observed, NULL, &options, &apply) == 0);
         stage = apply_stage(apply);
         while (!stage.done(stage.state)) {
-                while (n < MAX_PENDING && stage.next(stage.state, &pending[n]))
+                while (n < MAX_PENDING && stage.next(stage.state, 0, &pending[n]))
                         n++;
                 if (n == 0)
                         break;
@@ -146,7 +146,7 @@ static void carry_out(struct trial *t, struct arena *a, const struct plan *plan,
                 n--;
                 answer(t, &request, &result);
                 result.cookie = request.cookie;
-                stage.result(stage.state, &result);
+                stage.result(stage.state, 0, &result);
         }
         REQUIRE(stage.done(stage.state));
 }

@@ -137,7 +137,7 @@ void daemon_stop(struct sim *s)
                 d->disk = index_memory_free(disk);
 }
 
-/* --- the pump -------------------------------------------------------------------------------------------------------- */
+/* --- the dispatcher -------------------------------------------------------------------------------------------------------- */
 
 static bool give_results(struct sim *s, const struct mad_stage *stage)
 {
@@ -145,7 +145,7 @@ static bool give_results(struct sim *s, const struct mad_stage *stage)
         bool any = false;
 
         while (mad_engine_next_result(s->daemon.engine, &result)) {
-                stage->result(stage->state, &result);
+                stage->result(stage->state, s->now, &result);
                 any = true;
         }
         return any;
@@ -157,7 +157,7 @@ static void take_and_send(struct sim *s, const struct mad_stage *stage)
         struct mad_request request;
         struct mad_frame frame;
 
-        for (unsigned n = mad_engine_wants(e); n > 0 && stage->next(stage->state, &request); n--)
+        for (unsigned n = mad_engine_wants(e); n > 0 && stage->next(stage->state, s->now, &request); n--)
                 (void) mad_engine_submit(e, &request);
         while (!s->daemon.killed && mad_engine_next_send(e, s->now, &frame)) {
                 if (!s->quiet && prng_permille(&s->rng, 1))
@@ -167,7 +167,7 @@ static void take_and_send(struct sim *s, const struct mad_stage *stage)
         }
 }
 
-/* As shell/pump.c does it. 0, -EINTR: pkeyd was killed, -ECANCELED: a promise is broken. */
+/* As mad_engine/dispatcher.c does it. 0, -EINTR: pkeyd was killed, -ECANCELED: a promise is broken. */
 static int run_stage(struct sim *s, const struct mad_stage *stage)
 {
         for (;;) {

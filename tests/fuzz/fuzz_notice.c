@@ -44,7 +44,7 @@ static uint64_t take_all(struct notices *notices)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
         struct notices *notices = notices_new();
-        struct mad_side_stage stage = notices_stage(notices);
+        struct mad_background_task stage = notices_task(notices);
         struct notices_status s;
         uint64_t answered = 0, foreign = 0, taken = 0;
         usec_t now = 1;

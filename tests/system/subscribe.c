@@ -21,10 +21,11 @@ struct question {
         bool asked, answered;
 };
 
-static bool question_next(void *state, struct mad_request *ret)
+static bool question_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct question *q = state;
 
+        (void) now;
         if (q->asked)
                 return false;
         q->asked = true;
@@ -32,10 +33,11 @@ static bool question_next(void *state, struct mad_request *ret)
         return true;
 }
 
-static void question_result(void *state, const struct mad_result *result)
+static void question_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct question *q = state;
 
+        (void) now;
         q->result = *result;
         q->answered = true;
 }
@@ -93,7 +95,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 static int subscribe(sd_event *event, struct fabric *fabric, struct notices *notices, const struct notices_sa *sa)
 {
-        struct mad_side_stage side = notices_stage(notices);
+        struct mad_background_task task = notices_task(notices);
         struct notices_status s;
         uint64_t now;
         int r;
@@ -102,10 +104,9 @@ static int subscribe(sd_event *event, struct fabric *fabric, struct notices *not
         if (r < 0)
                 return r;
         notices_set_sa(notices, now, sa, false);
-        r = fabric_set_sides(fabric, &side, 1);
+        r = fabric_set_tasks(fabric, &task, 1, NULL, NULL);
         r = r < 0 ? r : sd_event_add_time(event, NULL, CLOCK_MONOTONIC, now, 0, on_time, notices);
         r = r < 0 ? r : sd_event_loop(event);
-        (void) fabric_set_sides(fabric, NULL, 0);
         if (r < 0)
                 return r;
         notices_get_status(notices, &s);

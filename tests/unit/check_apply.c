@@ -68,7 +68,7 @@ static void answer(struct run *r, const struct mad_stage *stage, const struct ma
         result.cookie = request->cookie;
         if (request->method == MAD_SET && r->watch)
                 r->watch(r);
-        stage->result(stage->state, &result);
+        stage->result(stage->state, 0, &result);
 }
 
 /* Runs the stage to its end, answering in an order that the seed chooses. */
@@ -82,7 +82,7 @@ static void run_apply(struct run *r)
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
         stage = apply_stage(r->apply);
         while (!stage.done(stage.state)) {
-                while (n < MAX_PENDING && stage.next(stage.state, &pending[n]))
+                while (n < MAX_PENDING && stage.next(stage.state, 0, &pending[n]))
                         n++;
                 if (n == 0) {
                         REQUIRE(stage.done(stage.state));

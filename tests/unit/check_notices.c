@@ -13,7 +13,7 @@ static const struct notices_sa with_key = { .lid.v = 7, .sl = 2, .sm_key = 0x77 
 
 struct fixture {
         struct notices *n;
-        struct mad_side_stage stage;
+        struct mad_background_task stage;
         usec_t now;
         struct mad_request request; /* the last one */
 };
@@ -22,7 +22,7 @@ static void init(struct fixture *f)
 {
         *f = (struct fixture) { .n = notices_new(), .now = 1000 };
         ck_assert_ptr_nonnull(f->n);
-        f->stage = notices_stage(f->n);
+        f->stage = notices_task(f->n);
 }
 
 static struct notices_status status(const struct fixture *f)

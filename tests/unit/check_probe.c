@@ -132,7 +132,7 @@ static void run(const struct probe_options *options)
         while (!stage.done(stage.state)) {
                 unsigned n = 0;
 
-                while (stage.next(stage.state, &now[n])) {
+                while (stage.next(stage.state, 0, &now[n])) {
                         ck_assert_uint_lt(fabric.n_asked, MAX_ASKED);
                         for (unsigned i = 0; i < n; i++)
                                 ck_assert_uint_ne(now[i].destination, now[n].destination);
@@ -144,11 +144,11 @@ static void run(const struct probe_options *options)
                         struct mad_result r;
 
                         answer(&now[n], &r);
-                        stage.result(stage.state, &r);
-                        stage.result(stage.state, &r);
+                        stage.result(stage.state, 0, &r);
+                        stage.result(stage.state, 0, &r);
                 }
         }
-        ck_assert(!stage.next(stage.state, &now[0]));
+        ck_assert(!stage.next(stage.state, 0, &now[0]));
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_le(done, total);
 }

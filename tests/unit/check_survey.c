@@ -126,7 +126,7 @@ static unsigned run(struct survey *survey)
                 struct mad_result result;
                 unsigned n = 0;
 
-                while (stage.next(stage.state, &requests[n])) {
+                while (stage.next(stage.state, 0, &requests[n])) {
                         ck_assert(!fabric.outstanding[requests[n].destination]);
                         fabric.outstanding[requests[n].destination] = true;
                         ck_assert_uint_lt(++n, MAX_PORTS);
@@ -135,11 +135,11 @@ static unsigned run(struct survey *survey)
                 while (n-- > 0) {
                         fabric.outstanding[requests[n].destination] = false;
                         answer(&requests[n], &result);
-                        stage.result(stage.state, &result);
+                        stage.result(stage.state, 0, &result);
                 }
                 rounds++;
         }
-        ck_assert(!stage.next(stage.state, &requests[0]));
+        ck_assert(!stage.next(stage.state, 0, &requests[0]));
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_eq(done, total);
         return rounds;
@@ -200,11 +200,11 @@ START_TEST(reads_all)
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_eq(done, 0);
         ck_assert_uint_eq(total, 27);
-        ck_assert(stage.next(stage.state, &request));
+        ck_assert(stage.next(stage.state, 0, &request));
         ck_assert_uint_ne(request.key, 0);
         ck_assert_uint_eq(request.retries, 3);
         answer(&request, &result);
-        stage.result(stage.state, &result);
+        stage.result(stage.state, 0, &result);
         /* the switch has five ports of three blocks, one request at a time */
         ck_assert_uint_le(run(s), 15);
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
@@ -222,7 +222,7 @@ START_TEST(keeps_all_smas_busy)
         struct mad_request request;
         unsigned n = 0;
 
-        while (stage.next(stage.state, &request))
+        while (stage.next(stage.state, 0, &request))
                 n++;
         ck_assert_uint_eq(n, 5); /* the switch and four hosts */
         ck_assert(!stage.done(stage.state));
@@ -329,19 +329,19 @@ START_TEST(strange_results_are_ignored)
         struct mad_request request;
 
         /* nobody asked yet; no such port; another block; a port that waits its turn */
-        stage.result(stage.state, &stray);
-        ck_assert(stage.next(stage.state, &request));
+        stage.result(stage.state, 0, &stray);
+        ck_assert(stage.next(stage.state, 0, &request));
         stray.cookie = UINT64_MAX;
-        stage.result(stage.state, &stray);
+        stage.result(stage.state, 0, &stray);
         stray.cookie = request.cookie + 1;
-        stage.result(stage.state, &stray);
+        stage.result(stage.state, 0, &stray);
         stray.cookie = request.cookie + (1 << 16);
-        stage.result(stage.state, &stray);
+        stage.result(stage.state, 0, &stray);
         ck_assert_uint_eq(survey_n_unreachable(s), 0);
 
         answer(&request, &stray);
-        stage.result(stage.state, &stray);
-        stage.result(stage.state, &stray); /* twice */
+        stage.result(stage.state, 0, &stray);
+        stage.result(stage.state, 0, &stray); /* twice */
         run(s);
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 assert_read(i);

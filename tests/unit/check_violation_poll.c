@@ -41,7 +41,7 @@ struct asked {
 static struct arena *arena;
 static struct subnet *subnet;
 static struct violation_poll *poll;
-static struct mad_side_stage side;
+static struct mad_background_task side;
 static struct fake_node nodes[HOSTS + 1]; /* [0]: the switch */
 static struct asked asked[MAX_ASKED];
 static unsigned n_asked;
@@ -109,7 +109,7 @@ static void setup(void)
         poll = violation_poll_new(&config);
         ck_assert_ptr_nonnull(poll);
         ck_assert_int_eq(violation_poll_set_subnet(poll, START, subnet), 0);
-        side = violation_poll_side(poll);
+        side = violation_poll_task(poll);
 }
 
 static void teardown(void)
@@ -625,11 +625,11 @@ START_TEST(no_fabric_at_all)
         ck_assert_uint_eq(n_samples, 3);
         violation_poll_free(poll);
         poll = violation_poll_new(&(struct violation_poll_config) { .interval = INTERVAL });
-        side = violation_poll_side(poll);
+        side = violation_poll_task(poll);
         ck_assert(!side.next(side.state, START, &q));
         ck_assert_uint_eq(side.due(side.state), USEC_INFINITY);
         once = violation_poll_once(poll);
-        ck_assert(!once.next(once.state, &q));
+        ck_assert(!once.next(once.state, 0, &q));
         ck_assert(once.done(once.state));
 }
 END_TEST
@@ -644,12 +644,12 @@ static void run_once(struct mad_stage *once)
         while (!once->done(once->state)) {
                 unsigned n = 0;
 
-                while (once->next(once->state, &requests[n]))
+                while (once->next(once->state, 0, &requests[n]))
                         ck_assert_uint_lt(++n, 64);
                 ck_assert_uint_gt(n, 0);
                 while (n-- > 0) {
                         answer(&requests[n], &result);
-                        once->result(once->state, &result);
+                        once->result(once->state, 0, &result);
                 }
                 fetch();
         }

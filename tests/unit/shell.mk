@@ -8,14 +8,14 @@ check_discovery_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 
-# the pump and the fabric against ibsim (skipped without it)
+# the port session and the fabric against ibsim (skipped without it)
 check_PROGRAMS += smp_rate fabric_again
 smp_rate_SOURCES = tests/unit/smp_rate.c
 smp_rate_LDADD = libpkeyd-shell.la
 fabric_again_SOURCES = tests/unit/fabric_again.c
 fabric_again_LDADD = libpkeyd-shell.la
-TESTS += tests/unit/check_pump.sh
-EXTRA_DIST += tests/unit/check_pump.sh
+TESTS += tests/unit/check_port_session.sh
+EXTRA_DIST += tests/unit/check_port_session.sh
 
 check_PROGRAMS += check_opensm_process
 TESTS += check_opensm_process

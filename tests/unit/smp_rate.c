@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * smp_rate (pump|bare) WINDOW N LEAVES HOSTS
+ * smp_rate (session|bare) WINDOW N LEAVES HOSTS
  *
- * Asks the hosts of the fabric that check_pump.sh lays out for the first block of their P_Key tables, N times in all, and
- * prints how long that took. `pump` takes the way that pkeyd takes: a stage, the MAD engine, the port with its thread, an
+ * Asks the hosts of the fabric that check_port_session.sh lays out for the first block of their P_Key tables, N times in all,
+ * and prints how long that took. `session` takes the way that pkeyd takes: a stage, the MAD engine, the port with its thread, an
  * event loop. `bare` is the least that any program could do: umad_send and umad_recv in one loop with the same window.
  * Exit status 0 if every answer came and was the expected one.
  */
@@ -12,7 +12,7 @@
 #include <infiniband/umad.h>
 #include <string.h>
 
-#include "shell/pump.h"
+#include "shell/port_session.h"
 
 struct fabric_of_leaves {
         unsigned n, leaves, hosts;
@@ -52,20 +52,22 @@ static bool is_as_expected(const uint8_t data[SMP_DATA_SIZE])
         return keys[0].v == 0xffff;
 }
 
-static bool next(void *state, struct mad_request *ret)
+static bool next(void *state, usec_t now, struct mad_request *ret)
 {
         struct fabric_of_leaves *f = state;
 
+        (void) now;
         if (f->asked == f->n)
                 return false;
         *ret = question(f, f->asked++);
         return true;
 }
 
-static void take_result(void *state, const struct mad_result *result)
+static void take_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct fabric_of_leaves *f = state;
 
+        (void) now;
         f->answered++;
         if (result->outcome != MAD_ANSWERED || !is_as_expected(result->data))
                 f->wrong++;
@@ -91,29 +93,29 @@ static void on_done(int r, void *userdata)
         (void) sd_event_exit(userdata, r < 0 ? 1 : 0);
 }
 
-static int run_pump(struct fabric_of_leaves *f, const struct local_port *lp, unsigned window)
+static int run_session(struct fabric_of_leaves *f, const struct local_port *lp, unsigned window)
 {
         struct mad_stage stage = { .state = f, .next = next, .result = take_result, .done = is_done, .progress = progress };
-        struct mad_engine_config config = { .window = window, .timeout = USEC_PER_SEC / 2, .first_tid = 1 };
-        _cleanup_(mad_engine_free_p) struct mad_engine *engine = NULL;
-        _cleanup_(umad_port_close_p) struct mad_port *port = NULL;
-        _cleanup_(pump_free_p) struct pump *pump = NULL;
+        const struct settings settings = { .window = window, .timeout = USEC_PER_SEC / 2 };
+        struct port_session_handlers handlers = { .stage_ended = on_done };
+        struct port_session *session = NULL;
         struct mad_engine_counters c;
         sd_event *event = NULL;
         int r;
 
         r = sd_event_new(&event);
-        r = r < 0 ? r : mad_engine_new(&config, &engine);
-        r = r < 0 ? r : umad_port_open(lp, &port);
-        r = r < 0 ? r : pump_new(event, port, engine, &pump);
-        r = r < 0 ? r : pump_start(pump, &stage, on_done, event);
-        r = r < 0 ? r : sd_event_loop(event);
+        handlers.userdata = event;
+        r = r < 0 ? r : port_session_open(event, lp, &settings, &handlers, &session);
         if (r == 0) {
-                mad_engine_get_counters(engine, &c);
+                port_session_run(session, &stage);
+                r = sd_event_loop(event);
+        }
+        if (r == 0) {
+                port_session_get_counters(session, &c);
                 printf("sent %" PRIu64 ", retried %" PRIu64 ", stray %" PRIu64 ", malformed %" PRIu64 ", window %u\n",
                        c.sent, c.retried, c.stray, c.malformed, c.window);
         }
-        pump = pump_free(pump);
+        (void) port_session_close(session);
         (void) sd_event_unref(event);
         return r;
 }
@@ -129,7 +131,7 @@ static int run_bare(struct fabric_of_leaves *f, const struct local_port *lp, uns
         if (agent < 0 || !umad)
                 return -EIO;
         while (f->answered < f->n && r >= 0) {
-                while (f->asked - f->answered < window && next(f, &q)) {
+                while (f->asked - f->answered < window && next(f, 0, &q)) {
                         mad_request_encode(&q, f->asked, &frame);
                         (void) umad_set_addr(umad, 0xffff, 0, 0, 0);
                         memcpy(umad_get_mad(umad), frame.mad, MAD_SIZE);
@@ -156,7 +158,7 @@ int main(int argc, char **argv)
         int r;
 
         if (argc != 6) {
-                fprintf(stderr, "usage: smp_rate pump|bare WINDOW N LEAVES HOSTS\n");
+                fprintf(stderr, "usage: smp_rate session|bare WINDOW N LEAVES HOSTS\n");
                 return 1;
         }
         f.n = (unsigned) atoi(argv[3]);
@@ -168,7 +170,7 @@ int main(int argc, char **argv)
                 return 1;
         }
         start = clock_now();
-        r = (strcmp(argv[1], "bare") == 0 ? run_bare : run_pump)(&f, &lp, (unsigned) atoi(argv[2]));
+        r = (strcmp(argv[1], "bare") == 0 ? run_bare : run_session)(&f, &lp, (unsigned) atoi(argv[2]));
         printf("%s: r %d, asked %u, answered %u, wrong %u, %" PRIu64 " us\n", argv[1], r, f.asked, f.answered, f.wrong,
                clock_now() - start);
         return r == 0 && f.answered == f.n && f.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

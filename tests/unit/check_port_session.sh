@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The whole way of an SMP (stage, MAD engine, pump, port, thread) against ibsim, with every answer looked at.
+# The whole way of an SMP (stage, dispatcher, MAD engine, port, thread) against ibsim, with every answer looked at.
 # With BENCH=1 it prints the time that it takes beside that of a bare umad loop.
 set -eu
 
@@ -17,11 +17,11 @@ if ! command -v ibsim >/dev/null || [ -z "$preload" ]; then
         exit 77
 fi
 # Its sockets have fixed names: a network of our own.
-if [ -z "${CHECK_PUMP_INSIDE:-}" ]; then
+if [ -z "${CHECK_PORT_SESSION_INSIDE:-}" ]; then
         if unshare -n true 2>/dev/null; then
-                CHECK_PUMP_INSIDE=1 exec unshare -n "$me" "$@"
+                CHECK_PORT_SESSION_INSIDE=1 exec unshare -n "$me" "$@"
         elif unshare -rn true 2>/dev/null; then
-                CHECK_PUMP_INSIDE=1 exec unshare -rn "$me" "$@"
+                CHECK_PORT_SESSION_INSIDE=1 exec unshare -rn "$me" "$@"
         fi
         echo "skipped: no network namespaces here"
         exit 77
@@ -85,13 +85,13 @@ rate() {
         on_ibsim "$programs/smp_rate" "$@" "$leaves" "$hosts"
 }
 
-rate pump 128 20000
-rate pump 1 200
+rate session 128 20000
+rate session 1 200
 # More rounds than the preload library has room for agents that are not given back.
 on_ibsim "$programs/fabric_again" 40 $((leaves * hosts + leaves + 1))
 if [ -n "${BENCH:-}" ]; then
         for _ in 1 2 3; do
                 rate bare 128 300000
-                rate pump 128 300000
+                rate session 128 300000
         done
 fi

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib/sa.h"
+#include "ib/smp.h"
+#include "mad_engine/dispatcher.h"
+
+#define START   (7 * USEC_PER_SEC)
+#define TIMEOUT (500 * USEC_PER_MSEC)
+#define PACE    (10 * USEC_PER_MSEC)
+#define FRAMES  4096
+
+/* A stage or a background task that has `wanted` requests to make, each to a destination of its own. */
+struct asker {
+        unsigned wanted, asked, results, unsent;
+        bool never_done;
+        unsigned reports, resets;
+        bool takes_reports;
+        usec_t due;
+};
+
+static bool next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct asker *a = state;
+
+        if (a->asked == a->wanted || now < a->due)
+                return false;
+        *ret = (struct mad_request) {
+                .route.lid.v = (uint16_t) (1 + a->asked), .destination = a->asked, .cookie = a->asked, .method = MAD_GET,
+                .attribute = SMP_ATTR_PORT_INFO,
+        };
+        a->asked++;
+        return true;
+}
+
+static void take_result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct asker *a = state;
+
+        (void) now;
+        a->results++;
+        a->unsent += result->outcome == MAD_UNSENT;
+}
+
+static bool is_done(const void *state)
+{
+        const struct asker *a = state;
+
+        return a->results == a->wanted && !a->never_done;
+}
+
+static void progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct asker *a = state;
+
+        *ret_done = a->results;
+        *ret_total = a->wanted;
+}
+
+static usec_t due(const void *state)
+{
+        const struct asker *a = state;
+
+        return a->asked == a->wanted ? USEC_INFINITY : a->due;
+}
+
+static bool report(void *state, usec_t now, const struct mad_frame *frame)
+{
+        struct asker *a = state;
+
+        (void) now;
+        (void) frame;
+        a->reports++;
+        return a->takes_reports;
+}
+
+static struct mad_stage stage_of(struct asker *a)
+{
+        return (struct mad_stage) { .state = a, .next = next, .result = take_result, .done = is_done, .progress = progress };
+}
+
+static struct mad_background_task task_of(struct asker *a)
+{
+        return (struct mad_background_task) { .state = a, .next = next, .result = take_result, .due = due, .report = report };
+}
+
+static struct mad_dispatcher *new_dispatcher(unsigned window)
+{
+        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .first_tid = 1 };
+        struct mad_dispatcher *d = NULL;
+
+        ck_assert_int_eq(mad_dispatcher_new(&config, &d), 0);
+        return d;
+}
+
+static unsigned send_all(struct mad_dispatcher *d, usec_t now, struct mad_frame *frames)
+{
+        unsigned n = 0;
+
+        while (mad_dispatcher_next_send(d, now, &frames[n]))
+                ck_assert_uint_lt(++n, FRAMES);
+        return n;
+}
+
+static void answer(struct mad_dispatcher *d, usec_t now, const struct mad_frame *frame)
+{
+        struct mad_frame a = *frame;
+
+        a.mad[3] = MAD_GET_RESP;
+        mad_dispatcher_receive(d, now, &a);
+}
+
+static struct mad_frame frames[FRAMES];
+
+START_TEST(a_stage_runs_to_its_end)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker a = { .wanted = 10 };
+        struct mad_stage stage = stage_of(&a);
+        uint64_t done, total;
+        int r = 1;
+
+        ck_assert(!mad_dispatcher_is_running(d));
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 4);
+        mad_dispatcher_progress(d, &done, &total);
+        ck_assert_uint_eq(done, 0);
+        ck_assert_uint_eq(total, 10);
+        for (unsigned i = 0; i < 10; i++) {
+                struct mad_frame first = frames[0];
+
+                ck_assert(mad_dispatcher_is_running(d));
+                ck_assert(!mad_dispatcher_take_end(d, &r));
+                memmove(frames, frames + 1, 3 * sizeof(*frames));
+                answer(d, START, &first);
+                (void) send_all(d, START, frames + MIN(3u, 9 - i));
+        }
+        ck_assert(!mad_dispatcher_is_running(d));
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        ck_assert_uint_eq(a.results, 10);
+        mad_dispatcher_progress(d, &done, &total);
+        ck_assert_uint_eq(total, 0);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(a_stage_without_requests_ends_at_once)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker a = {};
+        struct mad_stage stage = stage_of(&a);
+        int r = 1;
+
+        mad_dispatcher_start(d, &stage);
+        ck_assert(!mad_dispatcher_take_end(d, &r)); /* not before a turn: never from within start */
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(a_stage_that_waits_for_nothing)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker a = { .wanted = 1, .never_done = true };
+        struct mad_stage stage = stage_of(&a);
+        int r = 1;
+
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 1);
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        answer(d, START, &frames[0]);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, -EDEADLK);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(lost_answers_end_a_stage_too)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker a = { .wanted = 2 };
+        struct mad_stage stage = stage_of(&a);
+        int r = 1;
+
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 2);
+        ck_assert_uint_eq(mad_dispatcher_due(d), START + TIMEOUT);
+        ck_assert_uint_eq(send_all(d, START + TIMEOUT - 1, frames), 0);
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        ck_assert_uint_eq(send_all(d, START + TIMEOUT, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        ck_assert_uint_eq(a.results, 2);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(background_tasks_are_paced)
+{
+        struct mad_dispatcher *d = new_dispatcher(64);
+        struct asker a = { .wanted = 20, .due = START + 3 };
+        struct mad_background_task task = task_of(&a);
+
+        mad_dispatcher_set_tasks(d, &task, 1);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert_uint_eq(mad_dispatcher_due(d), (START + 3 + PACE - 1) / PACE * PACE);
+        /* eight at a time, however many are due */
+        ck_assert_uint_eq(send_all(d, START + PACE, frames), 8);
+        ck_assert_uint_eq(mad_dispatcher_due(d), START + PACE + TIMEOUT);
+        answer(d, START + PACE, &frames[3]);
+        ck_assert_uint_eq(send_all(d, START + PACE, frames), 1);
+        ck_assert_uint_eq(a.results, 1);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(a_stage_goes_before_background_tasks)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker background = { .wanted = 100 }, a = { .wanted = 1 };
+        struct mad_background_task task = task_of(&background);
+        struct mad_stage stage = stage_of(&a);
+        struct mad_frame more[FRAMES / 64];
+        int r = 1;
+
+        mad_dispatcher_set_tasks(d, &task, 1);
+        ck_assert_uint_eq(send_all(d, START, frames), 8);
+        /* the window is full of the task's requests: the stage waits, and is not taken for one that has nothing to do */
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, more), 0);
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        for (unsigned i = 0; i < 8; i++)
+                answer(d, START, &frames[i]);
+        ck_assert_uint_eq(send_all(d, START, more), 1);
+        ck_assert_uint_eq(background.results, 8);
+        ck_assert_uint_eq(background.asked, 8);
+        /* while a stage runs nothing wakes up for the task */
+        ck_assert_uint_eq(mad_dispatcher_due(d), START + TIMEOUT);
+        answer(d, START, &more[0]);
+        (void) send_all(d, START, frames);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_uint_eq(send_all(d, START, frames), 8);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+static struct mad_frame make_report(uint8_t tid)
+{
+        struct mad_frame f;
+        struct inform_info inform = { .subscribe = true };
+        struct mad_request q;
+
+        inform_info_request(&inform, (struct lid) { 5 }, 0, 0, &q);
+        mad_request_encode(&q, tid, &f);
+        f.mad[3] = MAD_REPORT;
+        f.mad[16] = 0;
+        f.mad[17] = SA_ATTR_NOTICE;
+        return f;
+}
+
+START_TEST(reports_go_to_who_takes_them)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker deaf = {}, listener = { .takes_reports = true }, third = { .takes_reports = true };
+        struct mad_background_task tasks[] = { task_of(&deaf), task_of(&listener), task_of(&third) };
+        struct mad_frame f;
+
+        tasks[0].report = NULL;
+        mad_dispatcher_set_tasks(d, tasks, 3);
+        f = make_report(9);
+        ck_assert(mad_frame_is_report(&f));
+        mad_dispatcher_receive(d, START, &f);
+        ck_assert_uint_eq(listener.reports, 1);
+        ck_assert_uint_eq(third.reports, 0);
+        ck_assert_uint_eq(send_all(d, START, frames), 1);
+        ck_assert_uint_eq(frames[0].mad[3], MAD_REPORT_RESP);
+        ck_assert_uint_eq(mad_frame_tid(&frames[0]), 9);
+        ck_assert_uint_eq(frames[0].lid.v, 5);
+
+        /* what nobody takes is not answered */
+        listener.takes_reports = third.takes_reports = false;
+        mad_dispatcher_receive(d, START, &f);
+        ck_assert_uint_eq(third.reports, 1);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+
+        /* nor is more than there is room for: the SA sends it again */
+        listener.takes_reports = true;
+        for (uint8_t i = 0; i < 100; i++) {
+                f = make_report(i);
+                mad_dispatcher_receive(d, START, &f);
+        }
+        ck_assert_uint_eq(send_all(d, START, frames), 16);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(two_tasks_get_their_own_results)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker one = { .wanted = 1 }, two = { .wanted = 2 };
+        struct mad_background_task tasks[] = { task_of(&one), task_of(&two) };
+        unsigned n;
+
+        mad_dispatcher_set_tasks(d, tasks, 2);
+        /* destination 0 is asked by both: one after the other */
+        n = send_all(d, START, frames);
+        ck_assert_uint_eq(n, 2);
+        answer(d, START, &frames[0]);
+        ck_assert_uint_eq(send_all(d, START, frames + n), 1);
+        answer(d, START, &frames[1]);
+        answer(d, START, &frames[2]);
+        (void) send_all(d, START, frames);
+        ck_assert_uint_eq(one.results, 1);
+        ck_assert_uint_eq(two.results, 2);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+START_TEST(a_host_that_cannot_send)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker a = { .wanted = 1 };
+        struct mad_stage stage = stage_of(&a);
+        struct mad_engine_counters c;
+        int r = 1;
+
+        mad_dispatcher_start(d, &stage);
+        ck_assert(mad_dispatcher_next_send(d, START, &frames[0]));
+        mad_dispatcher_send_failed(d, START, &frames[0], ENODEV);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_uint_eq(a.unsent, 1);
+        mad_dispatcher_get_counters(d, &c);
+        ck_assert_uint_eq(c.sent, 0);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *suite = suite_create("dispatcher");
+        TCase *t = tcase_create("dispatcher");
+        SRunner *sr = srunner_create(suite);
+        int failed;
+
+        tcase_add_test(t, a_stage_runs_to_its_end);
+        tcase_add_test(t, a_stage_without_requests_ends_at_once);
+        tcase_add_test(t, a_stage_that_waits_for_nothing);
+        tcase_add_test(t, lost_answers_end_a_stage_too);
+        tcase_add_test(t, background_tasks_are_paced);
+        tcase_add_test(t, a_stage_goes_before_background_tasks);
+        tcase_add_test(t, reports_go_to_who_takes_them);
+        tcase_add_test(t, two_tasks_get_their_own_results);
+        tcase_add_test(t, a_host_that_cannot_send);
+        suite_add_tcase(suite, t);
+        srunner_run_all(sr, CK_ENV);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
