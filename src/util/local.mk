@@ -1,8 +1,10 @@
-# util/: arenas, findings
+# util/: arenas, findings, a hash index
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
 	src/util/cleanup.h \
 	src/util/finding-codes.def \
 	src/util/findings.c \
-	src/util/findings.h
+	src/util/findings.h \
+	src/util/hash_index.c \
+	src/util/hash_index.h

@@ -49,7 +49,7 @@ struct violations {
         struct violation_record *sorted; /* room for as many as there are entries, so that a list of all never fails */
         struct violation_port *ports;    /* likewise, to count ports of a storm */
         uint32_t n, allocated;
-        struct violation_index index;
+        struct hash_index index;
         struct record_list lives[LIFE_N], tells[TELL_N];
         bool is_sorted;
 

@@ -3,7 +3,9 @@
 
 /* Double chains through items 0, 1, 2, ...: an item is in at most one list of those that share an array of links. */
 
-#include "violations/index.h"
+#include "util/hash_index.h"
+
+#define VIOLATION_NONE HASH_INDEX_NONE
 
 struct violation_link {
         uint32_t before, after;

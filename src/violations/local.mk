@@ -9,8 +9,6 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/counter.h \
 	src/violations/history.c \
 	src/violations/history.h \
-	src/violations/index.c \
-	src/violations/index.h \
 	src/violations/intake.c \
 	src/violations/intake.h \
 	src/violations/lids.c \

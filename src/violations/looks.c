@@ -7,7 +7,7 @@
 
 static uint64_t hash_of(struct violation_port port)
 {
-        return violation_hash(violation_hash(0, port.node_guid.v), port.number);
+        return hash_mix(hash_mix(0, port.node_guid.v), port.number);
 }
 
 void violation_looks_init(struct violation_looks *l)
@@ -20,15 +20,15 @@ void violation_looks_done(struct violation_looks *l)
 {
         free(l->ports);
         free(l->links);
-        violation_index_done(&l->index);
+        hash_index_done(&l->index);
 }
 
 static uint32_t find(const struct violation_looks *l, struct violation_port port)
 {
-        uint32_t i = violation_index_first(&l->index, hash_of(port));
+        uint32_t i = hash_index_first(&l->index, hash_of(port));
 
         while (i != VIOLATION_NONE && !violation_port_equal(l->ports[i].port, port))
-                i = violation_index_next(&l->index, i);
+                i = hash_index_next(&l->index, i);
         return i;
 }
 
@@ -53,7 +53,7 @@ static int grow(struct violation_looks *l)
         if (!links)
                 return -ENOMEM;
         l->links = links;
-        if (violation_index_reserve(&l->index, n) < 0)
+        if (hash_index_reserve(&l->index, n) < 0)
                 return -ENOMEM;
         l->allocated = n;
         return 0;
@@ -66,7 +66,7 @@ static uint32_t make_room(struct violation_looks *l)
 
         if (l->n == VIOLATION_MAX_PORTS) {
                 i = l->by_age.first;
-                violation_index_remove(&l->index, i);
+                hash_index_remove(&l->index, i);
                 record_list_remove(&l->by_age, l->links, i);
                 return i;
         }
@@ -86,7 +86,7 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
                 if (i == VIOLATION_NONE)
                         return NULL;
                 l->ports[i] = (struct violation_port_looks) { .port = port };
-                violation_index_add(&l->index, i, hash_of(port));
+                hash_index_add(&l->index, i, hash_of(port));
         }
         record_list_append(&l->by_age, l->links, i);
         return &l->ports[i];

@@ -19,7 +19,7 @@ struct violation_looks {
         struct violation_port_looks *ports;
         struct violation_link *links;
         uint32_t n, allocated;
-        struct violation_index index;
+        struct hash_index index;
         struct record_list by_age;
 };
 

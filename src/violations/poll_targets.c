@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "violations/index.h"
+#include "util/hash_index.h"
 
 static int compare_ports(struct violation_port a, struct violation_port b)
 {
@@ -92,12 +92,12 @@ static void add_agent(struct poll_targets *t, enum node_type type, const struct 
 static void add_items(struct poll_targets *t)
 {
         const struct poll_target *target = &t->targets[t->n_targets - 1];
-        uint64_t hash = violation_hash(violation_hash(0, target->port.node_guid.v), target->port.number);
+        uint64_t hash = hash_mix(hash_mix(0, target->port.node_guid.v), target->port.number);
 
         for (unsigned b = 0; b < N_BLOCKS; b++)
                 if (target->has[b])
                         t->items[t->n_items++] = (struct poll_item) {
-                                .hash = violation_hash(hash, b),
+                                .hash = hash_mix(hash, b),
                                 .target = t->n_targets - 1,
                                 .block = (enum poll_block) b,
                         };

@@ -21,7 +21,7 @@ void book_done(struct violations *v)
         free(v->tell_links);
         free(v->sorted);
         free(v->ports);
-        violation_index_done(&v->index);
+        hash_index_done(&v->index);
         violation_looks_done(&v->looks);
 }
 
@@ -64,13 +64,13 @@ int book_compare_records(const void *a, const void *b)
 static uint64_t hash_of(const struct violation_record *r)
 {
         const struct notice *n = &r->notice;
-        uint64_t h = violation_hash(0, r->port.node_guid.v);
+        uint64_t h = hash_mix(0, r->port.node_guid.v);
 
-        h = violation_hash(h, (uint64_t) r->source << 8 | r->port.number);
+        h = hash_mix(h, (uint64_t) r->source << 8 | r->port.number);
         if (r->source < VIOLATION_N_COUNTERS)
                 return h;
-        h = violation_hash(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);
-        return violation_hash(violation_hash(h, n->gid1.id), n->gid2.id);
+        h = hash_mix(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);
+        return hash_mix(hash_mix(h, n->gid1.id), n->gid2.id);
 }
 
 static struct violation_record identity(struct violation_port port, enum violation_source source,
@@ -85,10 +85,10 @@ static struct violation_record identity(struct violation_port port, enum violati
 
 static uint32_t find(const struct violations *v, const struct violation_record *who)
 {
-        uint32_t i = violation_index_first(&v->index, hash_of(who));
+        uint32_t i = hash_index_first(&v->index, hash_of(who));
 
         while (i != VIOLATION_NONE && book_compare_records(&v->entries[i].record, who) != 0)
-                i = violation_index_next(&v->index, i);
+                i = hash_index_next(&v->index, i);
         return i;
 }
 
@@ -140,7 +140,7 @@ static int grow(struct violations *v)
             grow_array(&v->life_links, sizeof(*v->life_links), n) < 0 ||
             grow_array(&v->tell_links, sizeof(*v->tell_links), n) < 0 ||
             grow_array(&v->sorted, sizeof(*v->sorted), n) < 0 || grow_array(&v->ports, sizeof(*v->ports), n) < 0 ||
-            violation_index_reserve(&v->index, n) < 0)
+            hash_index_reserve(&v->index, n) < 0)
                 return -ENOMEM;
         v->allocated = n;
         return 0;
@@ -157,7 +157,7 @@ static uint32_t evict(struct violations *v)
                 i = v->lives[LIFE_ACTIVE].first;
         book_set_tell(v, i, TELL_NONE);
         record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
-        violation_index_remove(&v->index, i);
+        hash_index_remove(&v->index, i);
         return i;
 }
 
@@ -176,7 +176,7 @@ uint32_t book_take(struct violations *v, struct violation_port port, enum violat
         else
                 i = v->n++;
         v->entries[i] = (struct book_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
-        violation_index_add(&v->index, i, hash_of(&who));
+        hash_index_add(&v->index, i, hash_of(&who));
         record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
         v->is_sorted = false;
         return i;

@@ -1,1 +1,5 @@
 # unit tests of src/util
+check_PROGRAMS += check_hash_index
+TESTS += check_hash_index
+check_hash_index_SOURCES = tests/unit/check_hash_index.c
+check_hash_index_LDADD = $(TEST_LIBS)
