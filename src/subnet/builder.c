@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "subnet/subnet.h"
+#include "util/hash_index.h"
 
 /*
- * Until finish, ports name their node by the order in which nodes were added. A hash over node GUIDs answers who is
+ * Until finish, ports name their node by the order in which nodes were added. An index of node GUIDs answers who is
  * there already; which ports of a node are there is a set of 256 bits.
  */
+
+static_assert(HASH_INDEX_NONE == SUBNET_NONE, "hash_index_first() returns SUBNET_NONE if there is no such node");
 
 struct builder_node {
         struct subnet_node node;
@@ -26,8 +30,7 @@ struct subnet_builder {
         struct builder_link *links;
         uint32_t n_nodes, n_ports, n_links;
         uint32_t size_nodes, size_ports, size_links;
-        uint32_t *hash; /* index into nodes, or SUBNET_NONE; a power of two, at least twice n_nodes */
-        uint32_t n_hash;
+        struct hash_index by_guid; /* of nodes */
 };
 
 /* Room for one more element. Outgrown arrays stay in the arena: all of them together are as large as the last. */
@@ -51,54 +54,25 @@ static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, 
         return 0;
 }
 
-/* Spreads GUIDs, which mostly count upwards, over the hash. */
-static uint32_t hash_slot(const struct subnet_builder *b, struct guid guid)
+/* The node with this GUID, or SUBNET_NONE. */
+static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
 {
-        uint64_t x = guid.v;
+        uint32_t i = hash_index_first(&b->by_guid, hash_mix(0, guid.v));
 
-        x = (x ^ (x >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
-        x = (x ^ (x >> 29)) * UINT64_C(0xd6e8feb86659fd93);
-        return (uint32_t) (x >> 32) & (b->n_hash - 1);
-}
-
-/* The slot of this GUID, or the free one where it belongs. */
-static uint32_t hash_find(const struct subnet_builder *b, struct guid guid)
-{
-        uint32_t slot = hash_slot(b, guid);
-
-        while (b->hash[slot] != SUBNET_NONE && b->nodes[b->hash[slot]].node.guid.v != guid.v)
-                slot = (slot + 1) & (b->n_hash - 1);
-        return slot;
-}
-
-static int hash_grow(struct subnet_builder *b)
-{
-        uint32_t n = MAX(b->n_hash * 2, 256U);
-        uint32_t *hash;
-
-        hash = arena_new_array(b->arena, uint32_t, n);
-        if (!hash)
-                return -ENOMEM;
-        memset(hash, 0xff, n * sizeof(*hash));
-        b->hash = hash;
-        b->n_hash = n;
-        for (uint32_t i = 0; i < b->n_nodes; i++)
-                b->hash[hash_find(b, b->nodes[i].node.guid)] = i;
-        return 0;
+        while (i != HASH_INDEX_NONE && b->nodes[i].node.guid.v != guid.v)
+                i = hash_index_next(&b->by_guid, i);
+        return i;
 }
 
 int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
 {
         struct subnet_builder *b;
-        int r;
 
         b = arena_new_object(a, struct subnet_builder);
         if (!b)
                 return -ENOMEM;
         b->arena = a;
-        r = hash_grow(b);
-        if (r < 0)
-                return r;
+        b->by_guid.arena = a;
         *ret = b;
         return 0;
 }
@@ -116,7 +90,7 @@ int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *
 
         if (!node_type_is_known(node->type))
                 return -EINVAL;
-        if (b->hash[hash_find(b, node->guid)] != SUBNET_NONE)
+        if (find_node(b, node->guid) != SUBNET_NONE)
                 return -EEXIST;
         r = node_description_split(b->arena, raw_description, raw_size, &new.node.description, &new.node.name,
                                    &new.node.device);
@@ -128,19 +102,17 @@ int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *
         r = make_room(b->arena, (void **) &b->nodes, b->n_nodes, &b->size_nodes, sizeof(*b->nodes));
         if (r < 0)
                 return r;
-        if (b->n_nodes >= b->n_hash / 2) {
-                r = hash_grow(b);
-                if (r < 0)
-                        return r;
-        }
-        b->hash[hash_find(b, node->guid)] = b->n_nodes;
+        r = hash_index_reserve(&b->by_guid, b->n_nodes + 1);
+        if (r < 0)
+                return r;
+        hash_index_add(&b->by_guid, b->n_nodes, hash_mix(0, node->guid.v));
         b->nodes[b->n_nodes++] = new;
         return 0;
 }
 
 int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port)
 {
-        uint32_t node = b->hash[hash_find(b, node_guid)];
+        uint32_t node = find_node(b, node_guid);
         uint64_t bit = UINT64_C(1) << (port->number % 64);
         struct builder_node *n;
         int r;
