@@ -33,17 +33,13 @@ struct subnet_builder {
         struct hash_index by_guid; /* of nodes */
 };
 
-/* Room for one more element. Outgrown arrays stay in the arena: all of them together are as large as the last. */
-static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, size_t item_size)
+/* Outgrown arrays stay in the arena. */
+static int set_size(struct arena *a, void **items, uint32_t n, uint32_t *size, uint32_t wanted, size_t item_size)
 {
-        uint32_t wanted;
         void *larger;
 
-        if (n < *size)
+        if (wanted <= *size)
                 return 0;
-        if (*size > UINT32_MAX / 4)
-                return -ENOMEM;
-        wanted = MAX(*size * 2, 64U);
         larger = arena_alloc_array(a, wanted, item_size);
         if (!larger)
                 return -ENOMEM;
@@ -54,6 +50,16 @@ static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, 
         return 0;
 }
 
+/* Room for one more element: sizes double, so that all outgrown arrays together are as large as the last one. */
+static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, size_t item_size)
+{
+        if (n < *size)
+                return 0;
+        if (*size > UINT32_MAX / 4)
+                return -ENOMEM;
+        return set_size(a, items, n, size, MAX(*size * 2, 64U), item_size);
+}
+
 /* The node with this GUID, or SUBNET_NONE. */
 static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
 {
@@ -62,6 +68,18 @@ static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
         while (i != HASH_INDEX_NONE && b->nodes[i].node.guid.v != guid.v)
                 i = hash_index_next(&b->by_guid, i);
         return i;
+}
+
+int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t n_ports, uint32_t n_links)
+{
+        int r;
+
+        r = set_size(b->arena, (void **) &b->nodes, b->n_nodes, &b->size_nodes, n_nodes, sizeof(*b->nodes));
+        if (r == 0)
+                r = set_size(b->arena, (void **) &b->ports, b->n_ports, &b->size_ports, n_ports, sizeof(*b->ports));
+        if (r == 0)
+                r = set_size(b->arena, (void **) &b->links, b->n_links, &b->size_links, n_links, sizeof(*b->links));
+        return r < 0 ? r : hash_index_reserve(&b->by_guid, n_nodes);
 }
 
 int subnet_builder_new(struct arena *a, struct subnet_builder **ret)

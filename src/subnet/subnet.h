@@ -113,6 +113,9 @@ struct subnet_builder;
 /* Returns 0 or -ENOMEM. *ret borrows the arena and lives in it. */
 int subnet_builder_new(struct arena *a, struct subnet_builder **ret);
 
+/* Reserves memory for this many in all: a builder that grows needs twice as much. Returns 0 or -ENOMEM. */
+int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t n_ports, uint32_t n_links);
+
 /* Copies `node`; description is taken raw (up to NODE_DESCRIPTION_SIZE bytes, any content) from `raw_description` and
  * split into description, name and device; those three members of *node are ignored. A switch has no device. Returns 0,
  * -ENOMEM, -EEXIST for a GUID that was added before, -EINVAL for a type that is none. */

@@ -266,15 +266,20 @@ START_TEST(contradictory_links)
 }
 END_TEST
 
-START_TEST(many_nodes)
+static void add_3000_nodes(void)
 {
-        const struct subnet *s;
-
         for (uint64_t i = 0; i < 3000; i++) {
                 /* an order that is none */
                 ck_assert_int_eq(add_node(1 + (i * 1009) % 3000, NODE_CA, "same name"), 0);
                 ck_assert_int_eq(add_port(1 + (i * 1009) % 3000, 1, 100000 - i, 0), 0);
         }
+}
+
+START_TEST(many_nodes)
+{
+        const struct subnet *s;
+
+        add_3000_nodes();
         ck_assert_int_eq(add_node(17, NODE_CA, "again"), -EEXIST);
         s = finish();
         ck_assert_uint_eq(s->n_nodes, 3000);
@@ -283,6 +288,28 @@ START_TEST(many_nodes)
                 ck_assert_uint_eq(subnet_find_endport(s, s->ports[i].guid), i);
                 ck_assert_uint_eq(s->by_name[i], i);
         }
+}
+END_TEST
+
+/* Reserved arrays do not grow. A builder that was promised too little still grows. */
+START_TEST(reserved)
+{
+        size_t grown, at_once;
+
+        add_3000_nodes();
+        grown = arena_size(arena);
+        teardown();
+        setup();
+        ck_assert_int_eq(subnet_builder_reserve(builder, 3000, 3000, 0), 0);
+        at_once = arena_size(arena);
+        ck_assert_uint_ge(at_once, 3000 * (sizeof(struct subnet_node) + sizeof(struct subnet_port)));
+        add_3000_nodes();
+        ck_assert_uint_lt(arena_size(arena) - at_once, 3000 * 100); /* names */
+        ck_assert_uint_lt(arena_size(arena), grown);
+        ck_assert_int_eq(subnet_builder_reserve(builder, 10, 10, 10), 0);
+        ck_assert_int_eq(add_node(5000, NODE_CA, "one more"), 0);
+        ck_assert_int_eq(add_port(5000, 1, 5000, 0), 0);
+        ck_assert_uint_eq(finish()->n_ports, 3001);
 }
 END_TEST
 
@@ -375,6 +402,7 @@ int main(void)
         tcase_add_test(t, refuses_what_is_twice_or_unknown);
         tcase_add_test(t, contradictory_links);
         tcase_add_test(t, many_nodes);
+        tcase_add_test(t, reserved);
         tcase_add_loop_test(t, description_split, 0, (int) ELEMENTS(descriptions));
         tcase_add_test(t, description_is_bounded);
         tcase_add_test(t, switches_have_no_device);
