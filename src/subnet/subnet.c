@@ -29,6 +29,13 @@ bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
         return p->role == PORT_ENDPORT || subnet_port_can_enforce(s, p);
 }
 
+bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port *p)
+{
+        if (subnet_port_node(s, p)->incomplete)
+                return true;
+        return p->neighbour != SUBNET_NONE && subnet_port_node(s, &s->ports[p->neighbour])->incomplete;
+}
+
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
 {
         uint32_t low = 0, high = s->n_nodes;

@@ -31,6 +31,8 @@ struct subnet_node {
         uint16_t partition_cap;             /* NodeInfo; 0 if unknown (a topology file) */
         uint16_t partition_enforcement_cap; /* SwitchInfo; 0 if it cannot enforce */
         bool inbound_enforcement_cap, outbound_enforcement_cap;
+        bool incomplete;                    /* a query was not answered, so that name or capabilities are unknown. Nothing
+                                               on it may be changed, see subnet_port_is_incomplete */
         uint64_t silent_ports[4];           /* a bit for each port number: its link is up, and who is at the other end did
                                                not answer discovery, so it is not in the picture */
         const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
@@ -86,6 +88,11 @@ bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p
 
 /* True if pkeyd has to do with this port's P_Key table: endports, and external ports that can enforce. */
 bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p);
+
+/* True if its node, or the node at the other end of its link, is incomplete: the table that this port should have cannot be
+ * computed then. A host without a name would lose the partitions of its name, and so would the switch port beside it. Hosts
+ * plugged into a switch without a name would lose those of `@SWITCH/PORTS`. */
+bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port *p);
 
 static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
 {

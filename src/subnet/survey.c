@@ -79,6 +79,10 @@ static void take_port(struct survey *s, uint32_t port)
         t->source = TABLE_UNKNOWN;
         t->failure = MAD_ANSWERED;
         t->mad_status = 0;
+        if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {
+                give_up(s, port, MAD_TIMED_OUT, 0);
+                return;
+        }
         if (t->capacity == 0) {
                 give_up(s, port, MAD_REFUSED, 0);
                 return;

@@ -7,6 +7,8 @@
  * table is none. After the first block that fails the port is not asked further, and after two ports of one SMA timed out
  * in a row the SMA is not: a dead switch would cost minutes.
  *
+ * An incomplete port (subnet_port_is_incomplete) is not queried and counts as MAD_TIMED_OUT, so that nothing on it is changed.
+ *
  * A port whose table has no entries at all (a capacity of 0, which the standard does not allow) is not asked and counts
  * as MAD_REFUSED with status 0.
  */

@@ -285,6 +285,54 @@ START_TEST(refusal_is_told)
 }
 END_TEST
 
+static uint32_t node_index(uint64_t guid)
+{
+        uint32_t n = subnet_find_node(subnet, G(guid));
+
+        ck_assert_uint_ne(n, SUBNET_NONE);
+        return n;
+}
+
+/* Neither the table of an incomplete host nor that of the switch port beside it is read, and what is not read is not written. */
+START_TEST(incomplete_host)
+{
+        uint32_t host = subnet_find_port(subnet, node_index(0x200), 1);
+        struct survey *s;
+
+        subnet->nodes[node_index(0x200)].incomplete = true;
+        s = start(NULL, 0);
+        (void) run(s);
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                if (i != host && i != subnet->ports[host].neighbour) {
+                        assert_read(i);
+                        continue;
+                }
+                assert_unknown(i, MAD_TIMED_OUT);
+                ck_assert_uint_eq(fabric.asked[i], 0);
+        }
+        ck_assert_uint_eq(survey_n_unreachable(s), 2);
+        /* after a discovery in which it answered */
+        subnet->nodes[node_index(0x200)].incomplete = false;
+        s = start(&host, 1);
+        (void) run(s);
+        assert_read(host);
+}
+END_TEST
+
+/* The policy may select the hosts of an incomplete switch by its name. */
+START_TEST(incomplete_switch)
+{
+        struct survey *s;
+
+        subnet->nodes[node_index(0x10)].incomplete = true;
+        s = start(NULL, 0);
+        ck_assert(survey_stage(s).done(survey_stage(s).state));
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                assert_unknown(i, MAD_TIMED_OUT);
+        ck_assert_uint_eq(survey_n_unreachable(s), subnet->n_ports);
+}
+END_TEST
+
 START_TEST(dead_switch_is_given_up)
 {
         struct survey *s;
@@ -477,6 +525,8 @@ int main(void)
         tcase_add_test(t, no_ports);
         tcase_add_test(t, half_a_table_is_none);
         tcase_add_test(t, refusal_is_told);
+        tcase_add_test(t, incomplete_host);
+        tcase_add_test(t, incomplete_switch);
         tcase_add_test(t, dead_switch_is_given_up);
         tcase_add_test(t, one_lost_port_is_not_a_dead_switch);
         tcase_add_test(t, strange_results_are_ignored);
