@@ -5,7 +5,7 @@
 #include <string.h>
 
 /*
- * struct subnet, nodes, ports, by_name, by_port_guid, then three strings for each node: description, name, device. Pointers among these
+ * struct subnet, nodes, ports, by_name, by_port_guid, conflicts, then three strings for each node: description, name, device. Pointers among these
  * bytes mean nothing.
  */
 
@@ -32,6 +32,7 @@ static size_t flat_size(const struct subnet *s)
 
         n += s->n_nodes * sizeof(*s->nodes) + s->n_ports * sizeof(*s->ports);
         n += s->n_by_name * sizeof(*s->by_name) + s->n_by_port_guid * sizeof(*s->by_port_guid);
+        n += s->n_conflicts * sizeof(*s->conflicts);
         for (uint32_t i = 0; i < s->n_nodes; i++)
                 n += strlen(s->nodes[i].description) + strlen(s->nodes[i].name) + strlen(s->nodes[i].device) + 3;
         return n;
@@ -49,6 +50,7 @@ int subnet_flatten(struct arena *a, const struct subnet *s, const char **ret_byt
         append(&at, s->ports, s->n_ports * sizeof(*s->ports));
         append(&at, s->by_name, s->n_by_name * sizeof(*s->by_name));
         append(&at, s->by_port_guid, s->n_by_port_guid * sizeof(*s->by_port_guid));
+        append(&at, s->conflicts, s->n_conflicts * sizeof(*s->conflicts));
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 append_string(&at, s->nodes[i].description);
                 append_string(&at, s->nodes[i].name);
@@ -143,6 +145,8 @@ int subnet_unflatten(struct arena *a, const char *bytes, size_t n, struct subnet
                 r = take_array(a, &c, s->n_by_name, sizeof(*s->by_name), (void **) &s->by_name);
         if (r == 0)
                 r = take_array(a, &c, s->n_by_port_guid, sizeof(*s->by_port_guid), (void **) &s->by_port_guid);
+        if (r == 0)
+                r = take_array(a, &c, s->n_conflicts, sizeof(*s->conflicts), (void **) &s->conflicts);
         for (uint32_t i = 0; r == 0 && i < s->n_nodes; i++)
                 r = take_strings(a, &c, &s->nodes[i]);
         if (r < 0)

@@ -60,6 +60,23 @@ struct subnet_port {
         uint32_t destination;   /* the SMA, for mad_request: equal for all ports of one switch */
 };
 
+/* Where discovery found something: at the other end of the link of this port, which is a switch port or the local port. A GUID
+ * of 0: it is the local port itself. */
+struct subnet_place {
+        struct guid node;
+        uint8_t number;
+};
+
+/* A node GUID or port GUID that was found in two places: two devices have it, or a cable was moved during discovery (then the
+ * next discovery finds it once). The device found first is in the snapshot, and is reached by its directed route, because both
+ * may have the same LID. The port at the second place is silent. */
+struct subnet_conflict {
+        struct guid guid;
+        struct subnet_place places[2];
+};
+
+#define SUBNET_MAX_CONFLICTS 64 /* in the list */
+
 struct subnet {
         struct subnet_node *nodes; /* ascending GUID */
         uint32_t n_nodes;
@@ -73,6 +90,11 @@ struct subnet {
         uint32_t sm;               /* the endport of the master SM, or SUBNET_NONE */
         struct lid sm_lid;         /* self's PortInfo:MasterSMLID; 0: there is no SM, or no self. With a LID and no `sm` the
                                       picture lacks a port that must not be missed */
+        struct subnet_conflict *conflicts;
+        uint32_t n_conflicts;      /* in the list, at most SUBNET_MAX_CONFLICTS */
+        uint32_t n_conflicts_all;  /* found */
+        bool truncated;            /* the fabric exceeds a limit of discovery: nodes beyond it are not in the snapshot, and the
+                                      ports that lead there are silent */
 };
 
 static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p)

@@ -38,6 +38,10 @@ static struct subnet *make_subnet(struct arena *a)
         add_port(b, host_guid, 1, PORT_ENDPORT);
         ck_assert_int_eq(subnet_builder_add_link(b, switch_guid, 1, host_guid, 1), 0);
         ck_assert_int_eq(subnet_builder_finish(b, host_guid, 1, switch_guid, 0, &s), 0);
+        s->conflicts = arena_new_object(a, struct subnet_conflict);
+        s->conflicts[0] = (struct subnet_conflict) { host_guid, { { switch_guid, 1 }, { switch_guid, 2 } } };
+        s->n_conflicts = 1;
+        s->n_conflicts_all = 2;
         return s;
 }
 
@@ -60,6 +64,12 @@ START_TEST(there_and_back)
         ck_assert_uint_eq(t->n_by_port_guid, s->n_by_port_guid);
         ck_assert_ptr_ne(t->by_port_guid, s->by_port_guid);
         ck_assert_mem_eq(t->by_port_guid, s->by_port_guid, s->n_by_port_guid * sizeof(*s->by_port_guid));
+        ck_assert_uint_eq(t->n_conflicts, 1);
+        ck_assert_uint_eq(t->n_conflicts_all, 2);
+        ck_assert_ptr_ne(t->conflicts, s->conflicts);
+        ck_assert_uint_eq(t->conflicts[0].guid.v, host_guid.v);
+        ck_assert_uint_eq(t->conflicts[0].places[1].node.v, switch_guid.v);
+        ck_assert_uint_eq(t->conflicts[0].places[1].number, 2);
         for (uint32_t i = 0; i < s->n_nodes; i++) {
                 ck_assert_uint_eq(t->nodes[i].guid.v, s->nodes[i].guid.v);
                 ck_assert_uint_eq(t->nodes[i].partition_cap, s->nodes[i].partition_cap);
