@@ -19,6 +19,7 @@
 struct question {
         struct fabsim *f;
         struct fabsim_place at;
+        uint8_t entry; /* the port that a directed route came in by; 0: none, or a LID-routed SMP to a switch */
         struct fabsim_node *node;
         usec_t now;
         unsigned method;
@@ -39,7 +40,7 @@ static unsigned get_node_info(struct question *q)
         mad_set_field64(q->data, 0, IB_NODE_GUID_F, n->guid.v);
         mad_set_field64(q->data, 0, IB_NODE_PORT_GUID_F, n->ports[q->at.port].guid.v);
         mad_set_field(q->data, 0, IB_NODE_PARTITION_CAP_F, n->partition_cap);
-        mad_set_field(q->data, 0, IB_NODE_LOCAL_PORT_F, q->at.port);
+        mad_set_field(q->data, 0, IB_NODE_LOCAL_PORT_F, q->entry);
         return 0;
 }
 
@@ -314,19 +315,25 @@ static unsigned answer_pma(struct question *q, uint32_t attribute)
 
 /* --- frames ---------------------------------------------------------------------------------------------------------- */
 
-/* A directed route's way back: the ports it came in by, the pointer at its end (14.2.2). */
-static void turn_round(struct fabsim *f, uint8_t *mad)
+/* The ports that a directed route came in by, hop by hop; returns the last of them. */
+static uint8_t find_way_back(const struct fabsim *f, const uint8_t *mad, uint8_t back[MAD_MAX_HOPS + 1])
 {
-        unsigned hops = mad_get_field(mad, 0, IB_DRSMP_HOPCNT_F);
-        uint8_t path[MAD_MAX_HOPS + 1], back[MAD_MAX_HOPS + 1] = {};
+        unsigned hops = mad_get_field((void *) mad, 0, IB_DRSMP_HOPCNT_F);
+        uint8_t path[MAD_MAX_HOPS + 1];
         struct fabsim_place at = f->self;
 
-        mad_get_array(mad, 0, IB_DRSMP_PATH_F, path);
+        mad_get_array((void *) mad, 0, IB_DRSMP_PATH_F, path);
         for (unsigned i = 1; i <= hops; i++) {
                 if (!fabsim_neighbour(f, (struct fabsim_place) { at.node, path[i] }, &at))
                         break;
                 back[i] = at.port;
         }
+        return at.port;
+}
+
+/* A directed route's way back: the ports it came in by, the pointer at its end (14.2.2). */
+static void turn_round(uint8_t *mad, uint8_t back[MAD_MAX_HOPS + 1])
+{
         mad_set_array(mad, 0, IB_DRSMP_RPATH_F, back);
         mad_set_field(mad, 0, IB_DRSMP_HOPPTR_F, 0);
         mad_set_field(mad, 0, IB_DRSMP_DIRECTION_F, 1);
@@ -335,16 +342,18 @@ static void turn_round(struct fabsim *f, uint8_t *mad)
 bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const struct mad_frame *frame,
                    struct mad_frame *ret)
 {
-        uint8_t *mad = ret->mad;
+        uint8_t *mad = ret->mad, back[MAD_MAX_HOPS + 1] = {};
         unsigned class, status = 0;
         bool directed, answered;
-        struct question q = { .f = f, .at = at, .node = &f->nodes[at.node], .now = now };
+        struct question q = { .f = f, .at = at, .entry = at.port, .node = &f->nodes[at.node], .now = now };
 
         if (!q.node->is_up || frame->length < MAD_SIZE)
                 return false;
         *ret = *frame;
         class = mad_get_field(mad, 0, IB_MAD_MGMTCLASS_F);
         directed = class == IB_SMI_DIRECT_CLASS;
+        if (directed)
+                q.entry = find_way_back(f, mad, back);
         if (class == IB_SA_CLASS)
                 return at.node == f->sm.node && at.port == f->sm.port && fabsim_sa_answer(f, frame, ret);
         q.method = mad_get_field(mad, 0, IB_MAD_METHOD_F);
@@ -365,7 +374,7 @@ bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const s
         mad_set_field(mad, 0, IB_MAD_RESPONSE_F, 1);
         if (directed) {
                 mad_set_field(mad, 0, IB_DRSMP_STATUS_F, status);
-                turn_round(f, mad);
+                turn_round(mad, back);
         } else {
                 mad_set_field(mad, 0, IB_MAD_STATUS_F, status);
         }
