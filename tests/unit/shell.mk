@@ -1,10 +1,10 @@
 # unit tests of src/shell
-check_PROGRAMS += check_state_dir check_discovery check_file
-TESTS += check_state_dir check_discovery check_file
+check_PROGRAMS += check_state_dir check_libibnetdisc check_file
+TESTS += check_state_dir check_libibnetdisc check_file
 check_state_dir_SOURCES = tests/unit/check_state_dir.c
 check_state_dir_LDADD = libpkeyd-shell.la $(TEST_LIBS)
-check_discovery_SOURCES = tests/unit/check_discovery.c
-check_discovery_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_libibnetdisc_SOURCES = tests/unit/check_libibnetdisc.c
+check_libibnetdisc_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 

@@ -368,8 +368,8 @@ END_TEST
 
 int main(void)
 {
-        Suite *suite = suite_create("discovery");
-        TCase *t = tcase_create("discovery");
+        Suite *suite = suite_create("libibnetdisc");
+        TCase *t = tcase_create("libibnetdisc");
         SRunner *runner;
         int failed;
 
