@@ -13,6 +13,7 @@ TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
 include tests/unit/ib.mk
 include tests/unit/util.mk
 include tests/unit/subnet.mk
+include tests/unit/discovery.mk
 include tests/unit/policy.mk
 include tests/unit/settings.mk
 include tests/unit/plan.mk

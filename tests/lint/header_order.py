@@ -9,6 +9,7 @@ from lint import SOURCE, files, finish, numbered_lines, problem
 FLOW = {"util": set(), "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
+FLOW["discovery"] = FLOW["subnet"] | {"subnet"}
 FLOW["policy"] = FLOW["settings"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["settings"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
