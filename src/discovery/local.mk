@@ -1,5 +1,11 @@
 # discovery/
 libpkeyd_core_la_SOURCES += \
+	src/discovery/answers.c \
+	src/discovery/discovery.c \
+	src/discovery/discovery.h \
 	src/discovery/links.c \
 	src/discovery/links.h \
-	src/discovery/opensm_neighbors.c
+	src/discovery/opensm_neighbors.c \
+	src/discovery/snapshot.c \
+	src/discovery/walk.c \
+	src/discovery/walk.h

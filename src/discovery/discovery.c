@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "discovery/discovery.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "discovery/walk.h"
+
+/* --- M_Keys of links ------------------------------------------------------------------------------------------------- */
+
+static struct guid expected_peer(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_port *p;
+
+        if (port == DISCOVERY_NONE)
+                return d->config.local_port;
+        p = &d->ports[port];
+        return discovery_links_get(d->config.expected, d->agents[p->agent].info.port_guid, p->number);
+}
+
+static uint64_t first_m_key(const struct discovery *d, uint32_t port)
+{
+        struct guid peer = expected_peer(d, port);
+
+        return peer.v ? m_keys_get(d->config.m_keys, peer) : m_keys_common(d->config.m_keys);
+}
+
+bool discovery_has_second_m_key(const struct discovery *d, uint32_t port)
+{
+        return first_m_key(d, port) != m_keys_common(d->config.m_keys);
+}
+
+/* --- requests -------------------------------------------------------------------------------------------------------- */
+
+/* `about` is a port for QUERY_NODE_INFO, an agent for all other queries. */
+static uint64_t make_cookie(enum discovery_query query, uint32_t about, uint8_t number)
+{
+        return (uint64_t) about << 16 | (uint64_t) query << 8 | number;
+}
+
+/* Which agent is at the other end of a link is not known before it has answered, so that each link has a destination
+ * of its own: odd numbers, while those of agents are even. */
+static uint32_t agent_destination(uint32_t agent)
+{
+        return 2 * agent;
+}
+
+static uint32_t link_destination(uint32_t port)
+{
+        return port == DISCOVERY_NONE ? UINT32_MAX : 2 * port + 1;
+}
+
+static void query_link(struct discovery *d, uint32_t port, struct mad_request *ret)
+{
+        bool is_second_try = port != DISCOVERY_NONE && d->ports[port].is_second_try;
+
+        *ret = (struct mad_request) {
+                .destination = link_destination(port),
+                .cookie = make_cookie(QUERY_NODE_INFO, port, 0),
+                .method = MAD_GET,
+                .attribute = SMP_ATTR_NODE_INFO,
+                .key = is_second_try ? m_keys_common(d->config.m_keys) : first_m_key(d, port),
+                .retries = d->config.retries,
+        };
+        discovery_get_route(d, port, &ret->route);
+        if (port == DISCOVERY_NONE)
+                d->is_local_in_flight = true;
+        else
+                d->ports[port].in_flight = true;
+}
+
+static void fill_query(const struct discovery_agent *a, struct mad_request *ret)
+{
+        switch (a->query) {
+        case QUERY_DESCRIPTION:
+                ret->attribute = SMP_ATTR_NODE_DESCRIPTION;
+                break;
+        case QUERY_SWITCH_INFO:
+                ret->attribute = SMP_ATTR_SWITCH_INFO;
+                break;
+        case QUERY_PORT_INFO:
+                ret->attribute = SMP_ATTR_PORT_INFO;
+                ret->modifier = a->info.type == NODE_SWITCH ? 0 : a->info.local_port;
+                break;
+        case QUERY_EXTERNAL_PORT:
+                ret->attribute = SMP_ATTR_PORT_INFO;
+                ret->modifier = a->number;
+                break;
+        case QUERY_NODE_INFO:
+        case QUERY_NODE_INFO_AGAIN:
+        case QUERY_NONE:
+                ret->attribute = SMP_ATTR_NODE_INFO;
+                break;
+        }
+}
+
+static void query_agent(struct discovery *d, uint32_t agent, struct mad_request *ret)
+{
+        struct discovery_agent *a = &d->agents[agent];
+
+        *ret = (struct mad_request) {
+                .destination = agent_destination(agent),
+                .cookie = make_cookie(a->query, agent, a->number),
+                .method = MAD_GET,
+                .key = m_keys_get(d->config.m_keys, a->info.port_guid),
+                .retries = d->config.retries,
+        };
+        discovery_get_route(d, a->via, &ret->route);
+        fill_query(a, ret);
+        a->in_flight = true;
+}
+
+/* Links first: the more agents are known, the more requests can be in flight. */
+static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct discovery *d = state;
+        uint32_t i;
+
+        (void) now;
+        if (d->error < 0)
+                return false;
+        if (!d->is_started) {
+                d->is_started = true;
+                query_link(d, DISCOVERY_NONE, ret);
+        } else if ((i = discovery_take_port(d)) != DISCOVERY_NONE) {
+                query_link(d, i, ret);
+        } else if ((i = discovery_take_agent(d)) != DISCOVERY_NONE) {
+                query_agent(d, i, ret);
+        } else {
+                return false;
+        }
+        d->n_in_flight++;
+        return true;
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+/* True if the request with this cookie was in flight. */
+static bool end_flight(struct discovery *d, uint64_t cookie, uint32_t about)
+{
+        if (cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0)) {
+                if (!d->is_local_in_flight)
+                        return false;
+                d->is_local_in_flight = false;
+        } else if (cookie == make_cookie(QUERY_NODE_INFO, about, 0)) {
+                if (about >= d->n_ports || !d->ports[about].in_flight)
+                        return false;
+                d->ports[about].in_flight = false;
+        } else {
+                struct discovery_agent *a = about < d->n_agents ? &d->agents[about] : NULL;
+
+                if (!a || !a->in_flight || cookie != make_cookie(a->query, about, a->number))
+                        return false;
+                a->in_flight = false;
+        }
+        return true;
+}
+
+static void discovery_result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct discovery *d = state;
+        uint32_t about = (uint32_t) (result->cookie >> 16);
+
+        (void) now;
+        if (!end_flight(d, result->cookie, about))
+                return;
+        d->n_in_flight--;
+        d->n_ended++;
+        if (d->error < 0)
+                return;
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, about, 0))
+                discovery_node_info_ended(d, about, result);
+        else
+                discovery_query_ended(d, about, result);
+}
+
+static bool discovery_done(const void *state)
+{
+        return discovery_is_done(state);
+}
+
+static void discovery_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        const struct discovery *d = state;
+
+        *ret_done = d->n_ended;
+        *ret_total = d->n_queries;
+}
+
+struct mad_stage discovery_stage(struct discovery *d)
+{
+        return (struct mad_stage) {
+                .state = d,
+                .next = discovery_next,
+                .result = discovery_result,
+                .done = discovery_done,
+                .progress = discovery_progress,
+        };
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t limit(uint32_t configured, uint32_t most)
+{
+        return configured == 0 ? most : MIN(configured, most);
+}
+
+int discovery_new(const struct discovery_config *config, struct discovery **ret)
+{
+        struct discovery *d = calloc(1, sizeof(*d));
+
+        if (!d)
+                return -ENOMEM;
+        d->config = *config;
+        d->config.max_nodes = limit(config->max_nodes, DISCOVERY_MAX_NODES);
+        d->config.max_ports = limit(config->max_ports, DISCOVERY_MAX_PORTS);
+        d->config.max_hops = (uint8_t) limit(config->max_hops, MAD_MAX_HOPS);
+        d->ports_to_query = d->agents_to_query = (struct discovery_queue) { DISCOVERY_NONE, DISCOVERY_NONE };
+        d->n_queries = 1;
+        *ret = d;
+        return 0;
+}
+
+struct discovery *discovery_free(struct discovery *d)
+{
+        if (!d)
+                return NULL;
+        hash_index_done(&d->by_port_guid);
+        hash_index_done(&d->by_node_guid);
+        free(d->agents);
+        free(d->ports);
+        free(d);
+        return NULL;
+}
+
+int discovery_learn_links(const struct discovery *d, struct discovery_links *links)
+{
+        for (uint32_t i = 0; i < d->n_ports; i++) {
+                const struct discovery_port *p = &d->ports[i];
+                int r;
+
+                if (p->peer == DISCOVERY_NONE || d->agents[p->agent].has_changed || d->agents[p->peer].has_changed)
+                        continue;
+                r = discovery_links_set(links, d->agents[p->agent].info.port_guid, p->number,
+                                        d->agents[p->peer].info.port_guid);
+                if (r == -ENOMEM)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "discovery/walk.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define AT_START 256
+
+static_assert(HASH_INDEX_NONE == DISCOVERY_NONE, "hash_index_first() returns DISCOVERY_NONE if there is no such item");
+static_assert(sizeof(struct discovery_port) == 16, "a large fabric has hundreds of thousands of ports");
+
+uint32_t discovery_find_agent(const struct discovery *d, struct guid port_guid)
+{
+        uint32_t i = hash_index_first(&d->by_port_guid, hash_mix(0, port_guid.v));
+
+        while (i != DISCOVERY_NONE && d->agents[i].info.port_guid.v != port_guid.v)
+                i = hash_index_next(&d->by_port_guid, i);
+        return i;
+}
+
+uint32_t discovery_find_node(const struct discovery *d, struct guid node_guid)
+{
+        uint32_t i = hash_index_first(&d->by_node_guid, hash_mix(0, node_guid.v));
+
+        while (i != DISCOVERY_NONE && d->agents[i].info.node_guid.v != node_guid.v)
+                i = hash_index_next(&d->by_node_guid, i);
+        return i;
+}
+
+uint32_t discovery_count_ports(const struct discovery_agent *a)
+{
+        if (a->info.type == NODE_SWITCH)
+                return a->info.num_ports;
+        return a->via == DISCOVERY_NONE ? 1 : 0;
+}
+
+static uint8_t first_number(const struct discovery_agent *a)
+{
+        return a->info.type == NODE_SWITCH ? 1 : a->info.local_port;
+}
+
+uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t number)
+{
+        const struct discovery_agent *a = &d->agents[agent];
+        uint8_t first = first_number(a);
+
+        if (number < first || (uint32_t) (number - first) >= discovery_count_ports(a))
+                return DISCOVERY_NONE;
+        return a->first_port + number - first;
+}
+
+/* --- growing --------------------------------------------------------------------------------------------------------- */
+
+/* Sizes double. The limits of the walk keep them far below an overflow. */
+static int make_room(void **items, uint32_t *allocated, uint32_t n, size_t item_size)
+{
+        uint32_t wanted = *allocated ? *allocated : AT_START;
+        void *larger;
+
+        if (n <= *allocated)
+                return 0;
+        while (wanted < n)
+                wanted *= 2;
+        larger = reallocarray(*items, wanted, item_size);
+        if (!larger)
+                return -ENOMEM;
+        *items = larger;
+        *allocated = wanted;
+        return 0;
+}
+
+static int make_room_for_agent(struct discovery *d, uint32_t n_ports)
+{
+        int r;
+
+        r = make_room((void **) &d->agents, &d->allocated_agents, d->n_agents + 1, sizeof(*d->agents));
+        if (r == 0)
+                r = make_room((void **) &d->ports, &d->allocated_ports, d->n_ports + n_ports, sizeof(*d->ports));
+        if (r == 0)
+                r = hash_index_reserve(&d->by_port_guid, d->n_agents + 1);
+        if (r == 0)
+                r = hash_index_reserve(&d->by_node_guid, d->n_agents + 1);
+        return r;
+}
+
+static void add_ports(struct discovery *d, uint32_t agent, uint32_t n_ports)
+{
+        uint8_t first = first_number(&d->agents[agent]);
+
+        for (uint32_t i = 0; i < n_ports; i++)
+                d->ports[d->n_ports++] = (struct discovery_port) {
+                        .agent = agent,
+                        .number = (uint8_t) (first + i),
+                        .peer = DISCOVERY_NONE,
+                        .next = DISCOVERY_NONE,
+                };
+}
+
+/* A node has at most 255 ports, so the list of its agents is short. */
+static void add_to_node(struct discovery *d, uint32_t agent)
+{
+        uint32_t i = discovery_find_node(d, d->agents[agent].info.node_guid);
+
+        if (i == DISCOVERY_NONE) {
+                d->agents[agent].is_first_of_node = true;
+                hash_index_add(&d->by_node_guid, agent, hash_mix(0, d->agents[agent].info.node_guid.v));
+                return;
+        }
+        while (d->agents[i].next_of_node != DISCOVERY_NONE)
+                i = d->agents[i].next_of_node;
+        d->agents[i].next_of_node = agent;
+}
+
+uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info)
+{
+        struct discovery_agent a = {
+                .info = *info,
+                .via = via,
+                .first_port = d->n_ports,
+                .next_of_node = DISCOVERY_NONE,
+                .next = DISCOVERY_NONE,
+                .hops = via == DISCOVERY_NONE ? 0 : (uint8_t) (d->agents[d->ports[via].agent].hops + 1),
+                .query = QUERY_DESCRIPTION,
+        };
+        uint32_t agent = d->n_agents, n_ports = discovery_count_ports(&a);
+
+        if (agent >= d->config.max_nodes || n_ports > d->config.max_ports - d->n_ports) {
+                d->is_truncated = true;
+                return DISCOVERY_NONE;
+        }
+        d->error = make_room_for_agent(d, n_ports);
+        if (d->error < 0)
+                return DISCOVERY_NONE;
+        d->agents[d->n_agents++] = a;
+        add_ports(d, agent, n_ports);
+        hash_index_add(&d->by_port_guid, agent, hash_mix(0, info->port_guid.v));
+        add_to_node(d, agent);
+        return agent;
+}
+
+/* --- queues ---------------------------------------------------------------------------------------------------------- */
+
+void discovery_queue_agent(struct discovery *d, uint32_t agent)
+{
+        struct discovery_queue *q = &d->agents_to_query;
+
+        d->agents[agent].next = DISCOVERY_NONE;
+        if (q->last == DISCOVERY_NONE)
+                q->first = agent;
+        else
+                d->agents[q->last].next = agent;
+        q->last = agent;
+}
+
+void discovery_queue_port(struct discovery *d, uint32_t port)
+{
+        struct discovery_queue *q = &d->ports_to_query;
+
+        d->ports[port].next = DISCOVERY_NONE;
+        if (q->last == DISCOVERY_NONE)
+                q->first = port;
+        else
+                d->ports[q->last].next = port;
+        q->last = port;
+}
+
+uint32_t discovery_take_agent(struct discovery *d)
+{
+        struct discovery_queue *q = &d->agents_to_query;
+        uint32_t agent = q->first;
+
+        if (agent != DISCOVERY_NONE)
+                q->first = d->agents[agent].next;
+        if (q->first == DISCOVERY_NONE)
+                q->last = DISCOVERY_NONE;
+        return agent;
+}
+
+uint32_t discovery_take_port(struct discovery *d)
+{
+        struct discovery_queue *q = &d->ports_to_query;
+        uint32_t port = q->first;
+
+        if (port != DISCOVERY_NONE)
+                q->first = d->ports[port].next;
+        if (q->first == DISCOVERY_NONE)
+                q->last = DISCOVERY_NONE;
+        return port;
+}
+
+/* --- places and routes ----------------------------------------------------------------------------------------------- */
+
+struct subnet_place discovery_place(const struct discovery *d, uint32_t via)
+{
+        const struct discovery_port *p;
+
+        if (via == DISCOVERY_NONE)
+                return (struct subnet_place) {};
+        p = &d->ports[via];
+        return (struct subnet_place) { d->agents[p->agent].info.node_guid, p->number };
+}
+
+void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid guid, struct subnet_place first,
+                            struct subnet_place second)
+{
+        d->agents[agent].has_conflict = true;
+        if (d->n_conflicts < SUBNET_MAX_CONFLICTS)
+                d->conflicts[d->n_conflicts] = (struct subnet_conflict) { guid, { first, second } };
+        d->n_conflicts++;
+}
+
+void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_route *ret)
+{
+        *ret = (struct mad_route) {};
+        if (via == DISCOVERY_NONE)
+                return;
+        ret->hops = (uint8_t) (d->agents[d->ports[via].agent].hops + 1);
+        for (uint8_t i = ret->hops; i > 0; i--) {
+                ret->path[i] = d->ports[via].number;
+                via = d->agents[d->ports[via].agent].via;
+        }
+}
+
+bool discovery_is_done(const struct discovery *d)
+{
+        if (d->n_in_flight > 0)
+                return false;
+        return d->error < 0 || (d->is_started && d->ports_to_query.first == DISCOVERY_NONE &&
+                                d->agents_to_query.first == DISCOVERY_NONE);
+}

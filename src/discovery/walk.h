@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the walk has learned: agents, the ports through which routes continue, and indexes by GUID. Private to the
+ * folder.
+ *
+ * Agents and ports are referred to by index, because the arrays move when they grow. The route to an agent is not
+ * stored: `via` is the port through which it was found, the agent of that port has a `via` of its own, and so on to
+ * the local port. An agent is always found through an agent with a lower index, so the chain ends.
+ */
+
+#include "discovery/discovery.h"
+#include "util/hash_index.h"
+
+#define DISCOVERY_NONE  UINT32_MAX
+#define DISCOVERY_LOCAL 0 /* the agent of the local port */
+
+/* What is queried, in this order. */
+enum discovery_query {
+        QUERY_NODE_INFO,        /* over a link, or of the local port: the agent is not known yet */
+        QUERY_DESCRIPTION,
+        QUERY_SWITCH_INFO,      /* switches only */
+        QUERY_PORT_INFO,        /* of port 0 of a switch, of the port that answers on other nodes */
+        QUERY_EXTERNAL_PORT,    /* PortInfo of ports 1, 2, ... of a switch */
+        QUERY_NODE_INFO_AGAIN,  /* to verify that the link still leads to the same node */
+        QUERY_NONE,             /* all done */
+};
+
+/* The SMA of a switch, or of one port of a CA or router. */
+struct discovery_agent {
+        struct node_info info;      /* the first answer */
+        uint32_t via;               /* the port through which it was found; DISCOVERY_NONE: it is the local one */
+        uint32_t first_port;        /* index of port 1 of a switch, or of the local port */
+        uint32_t next_of_node;      /* the next port of the same CA or router */
+        uint32_t next;              /* in agents_to_query */
+        uint8_t hops;
+        enum discovery_query query; /* the next one, or the one that is in flight */
+        uint8_t number;             /* port number of QUERY_EXTERNAL_PORT */
+        uint8_t timeouts;           /* requests that were not answered */
+        bool in_flight;
+        bool is_first_of_node;
+        bool has_description, has_switch_info, has_port_info;
+        bool is_verified;           /* the last NodeInfo was equal to the first */
+        bool has_changed;           /* the last NodeInfo was different */
+        bool has_conflict;          /* one of its GUIDs was found in a second place */
+        bool has_active_port;       /* of a switch: an external port is ARMED or ACTIVE */
+        bool is_in_snapshot;
+        struct lid lid;             /* this and the rest are attributes, valid if has_... says so */
+        uint8_t lmc;
+        enum port_state state;
+        struct switch_info switch_info;
+        char description[NODE_DESCRIPTION_SIZE];
+};
+
+enum discovery_link_state {
+        LINK_UNKNOWN, /* PortInfo was not answered */
+        LINK_DOWN,    /* or the switch reports that the port does not exist */
+        LINK_UP,
+};
+
+/* An external port of a switch, or the local port. */
+struct discovery_port {
+        uint32_t agent;
+        uint32_t peer;             /* the agent at the other end; DISCOVERY_NONE: no agent answered */
+        uint32_t next;             /* in ports_to_query */
+        uint8_t number;
+        uint8_t peer_number;       /* LocalPortNum of the peer's NodeInfo */
+        uint8_t state;             /* enum port_state */
+        uint8_t link : 2;          /* enum discovery_link_state */
+        uint8_t enforce_inbound : 1;
+        uint8_t enforce_outbound : 1;
+        uint8_t in_flight : 1;
+        uint8_t is_second_try : 1; /* with the common M_Key */
+};
+
+/* A FIFO through the `next` of agents or of ports. */
+struct discovery_queue {
+        uint32_t first, last;
+};
+
+struct discovery {
+        struct discovery_config config;
+        struct discovery_agent *agents;
+        uint32_t n_agents, allocated_agents;
+        struct discovery_port *ports;
+        uint32_t n_ports, allocated_ports;
+        struct hash_index by_port_guid; /* all agents */
+        struct hash_index by_node_guid; /* the first agent of each node */
+        struct discovery_queue ports_to_query, agents_to_query;
+        uint32_t n_in_flight;
+        bool is_started;
+        bool is_local_in_flight;        /* the first NodeInfo of the local port */
+        enum mad_outcome local_failure; /* of the last request to the local port that was not answered */
+        struct lid sm_lid;              /* MasterSMLID of the local port */
+        struct subnet_conflict conflicts[SUBNET_MAX_CONFLICTS];
+        uint32_t n_conflicts;           /* found; more than the list holds */
+        bool is_truncated;
+        uint64_t n_queries, n_ended;    /* for the progress */
+        int error;                      /* negative errno that ended the walk */
+};
+
+/* The agent with this port GUID; the first agent of the node with this GUID. DISCOVERY_NONE: there is none. */
+uint32_t discovery_find_agent(const struct discovery *d, struct guid port_guid);
+uint32_t discovery_find_node(const struct discovery *d, struct guid node_guid);
+
+/* Ports of an agent through which routes can continue, and the one with this number; DISCOVERY_NONE: there is none. */
+uint32_t discovery_count_ports(const struct discovery_agent *a);
+uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t number);
+
+/* Adds the agent that answered over the link of `via`, and its ports. DISCOVERY_NONE: a limit is reached, or memory is
+ * out (d->error). */
+uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info);
+
+/* Append to and take from the queues of what can be queried now; DISCOVERY_NONE: the queue is empty. */
+void discovery_queue_agent(struct discovery *d, uint32_t agent);
+void discovery_queue_port(struct discovery *d, uint32_t port);
+uint32_t discovery_take_agent(struct discovery *d);
+uint32_t discovery_take_port(struct discovery *d);
+
+/* Records that `guid` of the agent was found in two places. */
+void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid guid, struct subnet_place first,
+                            struct subnet_place second);
+struct subnet_place discovery_place(const struct discovery *d, uint32_t via);
+
+/* The directed route that leaves through this port; DISCOVERY_NONE: the route of no hops. */
+void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_route *ret);
+
+/* True if nothing is in flight and nothing is left to query. */
+bool discovery_is_done(const struct discovery *d);
+
+/* True if the M_Key for NodeInfo over the link of this port is not the common one, so that the common one is a second
+ * key to try. */
+bool discovery_has_second_m_key(const struct discovery *d, uint32_t port);
+
+/* answers.c: how a request ended. Both take it from the agent or port (DISCOVERY_NONE: the local port) that it was
+ * about. */
+void discovery_node_info_ended(struct discovery *d, uint32_t port, const struct mad_result *result);
+void discovery_query_ended(struct discovery *d, uint32_t agent, const struct mad_result *result);
