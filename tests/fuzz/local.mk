@@ -1,5 +1,5 @@
 # tests/fuzz/: targets for libFuzzer (--enable-fuzzers, CC=clang); without it, they replay what is known
-FUZZERS = fuzz_m_keys fuzz_neighbors fuzz_notice fuzz_partitions_conf fuzz_policy fuzz_settings
+FUZZERS = fuzz_discovery fuzz_m_keys fuzz_neighbors fuzz_notice fuzz_partitions_conf fuzz_policy fuzz_settings
 check_PROGRAMS += $(FUZZERS)
 fuzz_notice_SOURCES = tests/fuzz/fuzz_notice.c
 fuzz_notice_LDADD = libpkeyd-core.la
@@ -11,6 +11,8 @@ fuzz_partitions_conf_SOURCES = tests/fuzz/fuzz_partitions_conf.c
 fuzz_partitions_conf_LDADD = libpkeyd-core.la
 fuzz_m_keys_SOURCES = tests/fuzz/fuzz_m_keys.c
 fuzz_m_keys_LDADD = libpkeyd-core.la
+fuzz_discovery_SOURCES = tests/fuzz/fuzz_discovery.c tests/unit/snapshot_rules.c tests/unit/snapshot_rules.h
+fuzz_discovery_LDADD = libpkeyd-core.la
 fuzz_neighbors_SOURCES = tests/fuzz/fuzz_neighbors.c
 fuzz_neighbors_LDADD = libpkeyd-core.la
 if ENABLE_FUZZERS
@@ -19,6 +21,7 @@ fuzz_policy_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_settings_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_partitions_conf_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_m_keys_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_discovery_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_neighbors_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 fuzz_notice_SOURCES += tests/fuzz/replay.c
@@ -26,6 +29,7 @@ fuzz_policy_SOURCES += tests/fuzz/replay.c
 fuzz_settings_SOURCES += tests/fuzz/replay.c
 fuzz_partitions_conf_SOURCES += tests/fuzz/replay.c
 fuzz_m_keys_SOURCES += tests/fuzz/replay.c
+fuzz_discovery_SOURCES += tests/fuzz/replay.c
 fuzz_neighbors_SOURCES += tests/fuzz/replay.c
 endif
 TESTS += tests/fuzz/check_fuzz.sh
