@@ -4,6 +4,7 @@ SYSTEM_TESTS = \
 	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_daemon.py \
+	tests/system/test_discovery.py \
 	tests/system/test_doctor.py \
 	tests/system/test_harness.py \
 	tests/system/test_import.py \
@@ -43,6 +44,11 @@ tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
 check_PROGRAMS += tests/system/subscribe
 tests_system_subscribe_SOURCES = tests/system/subscribe.c
 tests_system_subscribe_LDADD = libpkeyd-shell.la
+
+# The walk beside another reader of the fabric: libibnetdisc.
+check_PROGRAMS += tests/system/discoverboth
+tests_system_discoverboth_SOURCES = tests/system/discoverboth.c tests/system/netdisc_reader.c tests/system/netdisc_reader.h
+tests_system_discoverboth_LDADD = libpkeyd-shell.la $(IBNETDISC_LIBS)
 
 # Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
 check_DATA += tests/system/madtrace.so

@@ -53,11 +53,15 @@ def run_on(path):
         check(len(after) > 3, "that is no fabric")
 
 
-def test_topologies():
+def topologies():
     paths = sorted(glob.glob(os.path.join(TOPOLOGIES, "*.net")))
     if not paths:
         raise Skip("there are no topologies in ../shared/topologies")
-    for path in paths:
+    return paths
+
+
+def test_topologies():
+    for path in topologies():
         run_on(path)
 
 
