@@ -30,6 +30,12 @@ TELLING = "src/violations/telling.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
 ROLE = "src/watch/role.c"
+ANSWERS = "src/discovery/answers.c"
+DISCOVERY = "src/discovery/discovery.c"
+WALK = "src/discovery/walk.c"
+SNAPSHOT = "src/discovery/snapshot.c"
+NEIGHBORS = "src/discovery/opensm_neighbors.c"
+SUBNET = "src/subnet/subnet.c"
 
 WRONGS = [
     # the order of phases
@@ -213,4 +219,59 @@ WRONGS = [
     Wrong("probe-asks-every-sm", PROBE, "if (!port->protection.is_sm)", "if (false)"),
     Wrong("probe-key-of-another", PROBE, "m_keys_get(p->options.m_keys, port->guid)", "m_keys_common(p->options.m_keys)"),
     Wrong("probe-half-a-block", PROBE, "MIN(ELEMENTS(entries), port->capacity - first)", "ELEMENTS(entries) / 2"),
+    # discovery
+    Wrong("discovery-zero-port-guid", ANSWERS, "info->node_guid.v == 0 || info->port_guid.v == 0 ||",
+          "info->node_guid.v == 0 ||"),
+    Wrong("discovery-cap-not-compared", ANSWERS, " && x->num_ports == y->num_ports &&\n               x->partition_cap == y->partition_cap;",
+          " && x->num_ports == y->num_ports;"),
+    Wrong("discovery-second-answer-half-compared", ANSWERS, "a->is_verified = is_equal(&a->info, &info);",
+          "a->is_verified = is_same_node(&a->info, &info);"),
+    Wrong("discovery-changed-not-dropped", ANSWERS, "a->has_changed = !a->is_verified;", "a->has_changed = false;"),
+    Wrong("discovery-entry-followed", ANSWERS, "        if (entry != DISCOVERY_NONE)\n                set_peer(d, entry,",
+          "        if (false)\n                set_peer(d, entry,"),
+    Wrong("discovery-conflict-is-linked", ANSWERS, "        other = find_conflict(d, info);\n",
+          "        other = find_conflict(d, info);\n        if (other != DISCOVERY_NONE && via != DISCOVERY_NONE)\n                set_peer(d, via, other, info->local_port);\n"),
+    Wrong("discovery-second-key-after-busy", ANSWERS, "} else if (result->outcome == MAD_TIMED_OUT) {", "} else {"),
+    Wrong("discovery-one-hop-too-many", ANSWERS, ".hops >= d->config.max_hops", ".hops > d->config.max_hops"),
+    Wrong("discovery-down-is-followed", ANSWERS, "info->link_up && info->state != PORT_STATE_DOWN ? LINK_UP",
+          "info->link_up ? LINK_UP"),
+    Wrong("discovery-any-refusal-is-no-port", ANSWERS, "            (result->mad_status & STATUS_CODE_MASK) == STATUS_INVALID_MODIFIER)",
+          "            STATUS_INVALID_MODIFIER & STATUS_CODE_MASK)"),
+    Wrong("discovery-never-given-up", ANSWERS, "        a->timeouts += !is_refused;\n", ""),
+    Wrong("discovery-unverified-keeps-attributes", ANSWERS, "        else if (!a->is_verified)\n                drop_attributes(a);",
+          "        else if (false)\n                drop_attributes(a);"),
+    Wrong("discovery-two-ports-one-number", ANSWERS, " &&\n               x->local_port != y->local_port;", ";"),
+    Wrong("discovery-common-key-for-all", DISCOVERY, ".key = m_keys_get(d->config.m_keys, a->info.port_guid),",
+          ".key = m_keys_common(d->config.m_keys),"),
+    Wrong("discovery-same-key-twice", DISCOVERY, ".key = is_second_try ? m_keys_common(d->config.m_keys) : first_m_key(d, port),",
+          ".key = is_second_try ? first_m_key(d, port) : first_m_key(d, port),"),
+    Wrong("discovery-changed-is-learned", DISCOVERY, " || d->agents[p->peer].has_changed)", ")"),
+    Wrong("discovery-result-of-another-query", DISCOVERY, "if (!a || !a->in_flight || cookie != make_cookie(a->query, about, a->number))",
+          "if (!a || !a->in_flight)"),
+    Wrong("discovery-one-node-too-many", WALK, "agent >= d->config.max_nodes", "agent > d->config.max_nodes"),
+    Wrong("discovery-conflict-not-marked", WALK, "        d->agents[agent].has_conflict = true;\n", ""),
+    Wrong("discovery-queue-loses-ports", WALK, "                d->ports[q->last].next = port;",
+          "                d->ports[q->first].next = port;"),
+    Wrong("discovery-hosts-of-changed-switch", SNAPSHOT, "return !d->agents[d->ports[a->via].agent].has_changed && a->state",
+          "return a->state"),
+    Wrong("discovery-ends-not-compared", SNAPSHOT, "                compare_ends(d, i);",
+          "                (void) compare_ends;"),
+    Wrong("discovery-conflict-by-lid", SNAPSHOT, " || a->has_conflict)\n                return false;",
+          ")\n                return false;"),
+    Wrong("discovery-sm-by-claim", SNAPSHOT, "(sm->has_conflict || c->lid_claims[d->sm_lid.v] != 1)",
+          "sm->has_conflict"),
+    Wrong("discovery-unread-is-not-silent", SNAPSHOT, "if (p->link == LINK_DOWN || (p->peer",
+          "if (p->link != LINK_UP || (p->peer"),
+    Wrong("discovery-dropped-is-not-silent", SNAPSHOT, "(p->peer != DISCOVERY_NONE && d->agents[p->peer].is_in_snapshot))\n                        continue;",
+          "p->peer != DISCOVERY_NONE)\n                        continue;"),
+    Wrong("discovery-complete-without-name", SNAPSHOT, "        node.incomplete = node.incomplete || !description;\n",
+          ""),
+    Wrong("discovery-local-leaf-missing", SNAPSHOT, "        return discovery_find_port(d, local->peer, local->peer_number);",
+          "        return DISCOVERY_NONE;"),
+    Wrong("discovery-incomplete-neighbour", SUBNET, "return p->neighbour != SUBNET_NONE && subnet_port_node(s, &s->ports[p->neighbour])->incomplete;",
+          "return false;"),
+    Wrong("discovery-incomplete-is-read", SURVEY, "if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {",
+          "if (false) {"),
+    Wrong("discovery-file-replaces-walk", NEIGHBORS, "        if (discovery_links_get(l, guid, number).v != 0)\n                return 1;\n",
+          ""),
 ]
