@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <string.h>
 
 #include "subnet/subnet.h"
@@ -86,19 +87,41 @@ uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
         return low;
 }
 
-uint32_t subnet_first_name(const struct subnet *s, const char *name)
+static bool name_is_before(const struct subnet *s, uint32_t i, const char *name)
 {
-        uint32_t low = 0, high = s->n_by_name;
+        return strcmp(s->nodes[s->by_name[i]].name, name) < 0;
+}
 
+static uint32_t search_names(const struct subnet *s, uint32_t low, uint32_t high, const char *name)
+{
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
 
-                if (strcmp(s->nodes[s->by_name[middle]].name, name) < 0)
+                if (name_is_before(s, middle, name))
                         low = middle + 1;
                 else
                         high = middle;
         }
         return low;
+}
+
+uint32_t subnet_first_name(const struct subnet *s, const char *name)
+{
+        return search_names(s, 0, s->n_by_name, name);
+}
+
+uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name)
+{
+        uint32_t low = from, high = s->n_by_name, step;
+
+        assert(from <= s->n_by_name);
+        for (step = 1; step <= high - low; step *= 2) {
+                if (name_is_before(s, low + step - 1, name))
+                        low += step;
+                else
+                        high = low + step - 1;
+        }
+        return search_names(s, low, high, name);
 }
 
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port)

@@ -129,6 +129,8 @@ uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid);
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number);
 /* Index into by_name of the first node whose name is >= `name` in strcmp order (n_by_name: none). */
 uint32_t subnet_first_name(const struct subnet *s, const char *name);
+/* The same from index `from` (<= n_by_name) on; costs the logarithm of the distance. */
+uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name);
 
 /* "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of memory. */
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);

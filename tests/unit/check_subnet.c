@@ -313,6 +313,28 @@ START_TEST(reserved)
 }
 END_TEST
 
+/* From every index to every name, and to names between them: the same as a linear search. */
+START_TEST(next_name)
+{
+        const struct subnet *s;
+        uint32_t from, i, k;
+
+        for (i = 0; i < 70; i++)
+                ck_assert_int_eq(add_node(1 + i, NODE_CA, arena_printf(arena, "n%02u", 2 * (i / 2))), 0);
+        s = finish();
+        for (i = 0; i <= 71; i++) {
+                const char *name = arena_printf(arena, "n%02u", i);
+
+                for (from = 0; from <= s->n_by_name; from++) {
+                        for (k = from; k < s->n_by_name && strcmp(s->nodes[s->by_name[k]].name, name) < 0;)
+                                k++;
+                        ck_assert_uint_eq(subnet_next_name(s, from, name), k);
+                }
+        }
+        ck_assert_uint_eq(subnet_next_name(s, 3, ""), 3);
+}
+END_TEST
+
 static const struct {
         const char *raw;
         size_t size;
@@ -403,6 +425,7 @@ int main(void)
         tcase_add_test(t, contradictory_links);
         tcase_add_test(t, many_nodes);
         tcase_add_test(t, reserved);
+        tcase_add_test(t, next_name);
         tcase_add_loop_test(t, description_split, 0, (int) ELEMENTS(descriptions));
         tcase_add_test(t, description_is_bounded);
         tcase_add_test(t, switches_have_no_device);
