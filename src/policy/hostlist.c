@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/hostlist.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -277,8 +278,8 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
         return 0;
 }
 
-/* Is v, a number of so many digits, in a range? */
-static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
+/* The first range of this width, or of a larger one, that does not end before v; n_ranges: there is none. */
+static uint32_t find_range(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
         uint32_t low = 0, high = t->n_ranges;
 
@@ -291,7 +292,15 @@ static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
                 else
                         high = middle;
         }
-        return low < t->n_ranges && t->ranges[low].width == width && t->ranges[low].first <= v;
+        return low;
+}
+
+/* Is v, a number of so many digits, in a range? */
+static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
+{
+        uint32_t i = find_range(t, v, width);
+
+        return i < t->n_ranges && t->ranges[i].width == width && t->ranges[i].first <= v;
 }
 
 /* Marks in `next` every place that a number beginning at `at` may end. */
@@ -328,17 +337,88 @@ static void match_token(const struct hostlist_token *t, const char *name, size_t
         }
 }
 
-/* All places at once instead of backtracking, so that no name and pattern together take long. */
-bool hostlist_match(const struct hostlist *h, const char *name)
+/*
+ * hostlist_after: a bound that no name m comes before, if m matches and comes after `name`.
+ *
+ * The tokens of the hostlist cut m into pieces. Take the last cut up to which m and `name` are equal. A piece follows, because
+ * m, which comes after `name`, does not end there. The rest of `name` does not begin with this piece, because the cut is the
+ * last one; m comes after `name`, so the piece comes after the rest of `name`. Matching `name` reaches the same token at the
+ * same place. So m does not come before this bound: `name` up to this place, and then the least piece of this token that comes
+ * after the rest of `name`. hostlist_after returns the least of these bounds, for every token and place that matching `name`
+ * reaches.
+ */
+struct bound {
+        const char *name;
+        char *least;
+        bool found;
+};
+
+static void offer(struct bound *b, size_t at, const char *piece)
 {
-        bool places[2][HOSTLIST_MAX_NAME + 1] = { { true } };
-        size_t length = strnlen(name, HOSTLIST_MAX_NAME + 1), at;
+        char offered[HOSTLIST_MAX_BOUND];
+        size_t n = strlen(piece) + 1;
+
+        assert(at + n <= sizeof(offered));
+        memcpy(offered, b->name, at);
+        memcpy(offered + at, piece, n);
+        if (!b->found || strcmp(offered, b->least) < 0)
+                memcpy(b->least, offered, at + n);
+        b->found = true;
+}
+
+/* For each width the least number that comes after the rest of the name. If the rest begins with so many digits, it is their
+ * value plus 1. Otherwise it is the digits that there are, filled up with zeros; if the byte behind these digits comes after
+ * all digits, they are first increased by 1. */
+static void offer_numbers(struct bound *b, size_t at, const struct hostlist_token *t)
+{
+        uint8_t width, widest = t->ranges[t->n_ranges - 1].width;
+        char number[HOSTLIST_MAX_DIGITS + 2];
+        bool has_digits = true; /* the rest begins with `width` digits */
+        uint64_t v = 0, least;
         uint32_t i;
 
-        if (length > HOSTLIST_MAX_NAME)
-                return false;
-        if (h->n_tokens == 1 && h->tokens[0].kind == HOSTLIST_LITERAL)
-                return strcmp(h->tokens[0].literal, name) == 0;
+        for (width = 1; width <= widest; width++) {
+                char c = has_digits ? b->name[at + width - 1] : '0';
+
+                has_digits = has_digits && is_digit(c);
+                v = v * 10 + (is_digit(c) ? (uint64_t) (c - '0') : (unsigned char) c > '9' ? 10 : 0);
+                least = has_digits ? v + 1 : v;
+                i = find_range(t, least, width);
+                if (i == t->n_ranges || t->ranges[i].width != width)
+                        continue;
+                (void) snprintf(number, sizeof(number), "%0*" PRIu64, width, MAX(t->ranges[i].first, least));
+                offer(b, at, number);
+        }
+}
+
+static void offer_pieces(struct bound *b, size_t at, const struct hostlist_token *t)
+{
+        switch (t->kind) {
+        case HOSTLIST_LITERAL:
+                if (strcmp(t->literal, b->name + at) > 0)
+                        offer(b, at, t->literal);
+                return;
+        case HOSTLIST_RANGES:
+                offer_numbers(b, at, t);
+                return;
+        case HOSTLIST_ONE:
+                offer(b, at, (char[]) { (char) (b->name[at] + 1), '\0' });
+                return;
+        case HOSTLIST_ANY: /* the next name, whatever it is */
+                b->least[0] = '\0';
+                b->found = true;
+                return;
+        }
+}
+
+/* All places at once instead of backtracking, so that no name and pattern together take long. With b the bound is wanted
+ * instead of the result. */
+static bool match_tokens(const struct hostlist *h, const char *name, size_t length, struct bound *b)
+{
+        bool places[2][HOSTLIST_MAX_NAME + 1] = { { true } };
+        size_t at;
+        uint32_t i;
+
         for (i = 0; i < h->n_tokens; i++) {
                 bool *here = places[i % 2], *next = places[(i + 1) % 2], any = false;
 
@@ -348,6 +428,11 @@ bool hostlist_match(const struct hostlist *h, const char *name)
                                 continue;
                         any = true;
                         match_token(&h->tokens[i], name, length, at, next);
+                        if (b) {
+                                offer_pieces(b, at, &h->tokens[i]);
+                                if (b->found && !b->least[0])
+                                        return false;
+                        }
                         if (h->tokens[i].kind == HOSTLIST_ANY)
                                 break;
                 }
@@ -355,6 +440,27 @@ bool hostlist_match(const struct hostlist *h, const char *name)
                         return false;
         }
         return places[h->n_tokens % 2][length];
+}
+
+bool hostlist_match(const struct hostlist *h, const char *name)
+{
+        size_t length = strnlen(name, HOSTLIST_MAX_NAME + 1);
+
+        if (h->n_tokens == 1 && h->tokens[0].kind == HOSTLIST_LITERAL)
+                return strcmp(h->tokens[0].literal, name) == 0;
+        return length <= HOSTLIST_MAX_NAME && match_tokens(h, name, length, NULL);
+}
+
+bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIST_MAX_BOUND])
+{
+        struct bound b = { .name = name, .least = ret };
+        size_t length = strnlen(name, HOSTLIST_MAX_NAME + 1);
+
+        ret[0] = '\0';
+        if (length > HOSTLIST_MAX_NAME)
+                return true;
+        (void) match_tokens(h, name, length, &b);
+        return b.found;
 }
 
 const char *hostlist_prefix(const struct hostlist *h)

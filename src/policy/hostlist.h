@@ -18,6 +18,7 @@
 #define HOSTLIST_MAX_DIGITS 18   /* so that a number fits in 64 bits */
 #define HOSTLIST_MAX_LENGTH 64   /* of a name: a NodeDescription has no more bytes */
 #define HOSTLIST_MAX_NAME   256  /* of what it is compared with: each byte may be escaped as \xNN */
+#define HOSTLIST_MAX_BOUND  (HOSTLIST_MAX_NAME + HOSTLIST_MAX_LENGTH + 1) /* of what hostlist_after writes */
 
 /* Numbers of exactly `width` digits: 8-12 is kept as 8-9 and 10-12, 08-12 as it is. */
 struct hostlist_range {
@@ -58,6 +59,10 @@ struct hostlist_error {
 int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_error *reterr, struct hostlist **ret);
 
 bool hostlist_match(const struct hostlist *h, const char *name);
+
+/* For a search in names sorted by strcmp. Returns false if no name after `name` matches. Otherwise no name between `name` and
+ * *ret matches, and the search continues at *ret. *ret is "" where a glob * may match the very next name. */
+bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIST_MAX_BOUND]);
 
 /* What every name it matches begins with; "" if there is nothing such. */
 const char *hostlist_prefix(const struct hostlist *h);

@@ -5,6 +5,7 @@
 
 #include "policy/hostlist.h"
 #include "policy/nearest.h"
+#include "random_names.h"
 
 static struct arena *arena;
 
@@ -229,6 +230,178 @@ START_TEST(long_names)
 }
 END_TEST
 
+/* ---- searching in sorted names -------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *hostlist, *name, *after; /* NULL: nothing matches after the name */
+} searched[] = {
+        { "node7", "", "node7" },
+        { "node7", "node6x", "node7" },
+        { "node7", "node7", NULL },
+        { "node7", "node70", NULL },
+        { "node7", "nodf", NULL },
+        { "node[0001-0010]", "", "node" },
+        { "node[0001-0010]", "nod", "node" },
+        { "node[0001-0010]", "node", "node0001" },
+        { "node[0001-0010]", "node0000", "node0001" },
+        { "node[0001-0010]", "node-1", "node0001" },
+        { "node[0001-0010]", "node00", "node0001" },
+        { "node[0001-0010]", "node0003", "node0004" },
+        { "node[0001-0010]", "node0003x", "node0004" },
+        { "node[0001-0010]", "node00031", "node0004" },
+        { "node[0001-0010]", "node000x", "node0010" },
+        { "node[0001-0010]", "node0010", NULL },
+        { "node[0001-0010]", "nodex", NULL },
+        { "node[001-128,200]", "node1280", "node200" },
+        { "node[1-4]", "node10", "node2" },
+        { "node[1-20]", "node", "node1" },
+        { "node[1-20]", "node1", "node10" },
+        { "node[1-20]", "node1x", "node2" },
+        { "node[1-20]", "node9", NULL },
+        { "n[05-15,7]", "n", "n05" },
+        { "n[05-15,7]", "n15", "n7" },
+        { "n[0-999999999999999999]", "n99", "n990" },
+        { "n[0-999999999999999999]", "n999999999999999999", NULL },
+        { "n[0-999999999999999999]", "n99999999999999999:", NULL },
+        { "n[1-20]0", "n1", "n10" }, /* 1, then 0 */
+        { "n[1-20]0", "n10", "n100" }, /* 10, then 0 */
+        { "n[1-20]0", "n2", "n20" },
+        { "r[1-4]n[01-36]", "r2n36", "r3" },
+        { "r[1-4]n[01-36]", "r2", "r2n" },
+        { "r[1-4]n[01-36]", "r2n", "r2n01" },
+        { "r[1-4]n[01-36]", "r4n36", NULL },
+        { "n[1-2][3-4]", "n14", "n2" },
+        { "node??", "node100", "node11" },
+        { "node??", "node1", "node1\x01" },
+        { "a?c", "abx", "ac" },
+        { "a*", "", "a" },
+        { "a*", "a", "" },
+        { "a*", "ab", "" },
+        { "a*", "b", NULL },
+        { "a*b", "ax", "" },
+        { "*", "x", "" },
+};
+
+START_TEST(bounds)
+{
+        char after[HOSTLIST_MAX_BOUND];
+        bool found = hostlist_after(parse(searched[_i].hostlist), searched[_i].name, after);
+
+        ck_assert_int_eq(found, searched[_i].after != NULL);
+        if (searched[_i].after)
+                ck_assert_str_eq(after, searched[_i].after);
+}
+END_TEST
+
+START_TEST(bounds_of_long_names)
+{
+        char name[HOSTLIST_MAX_NAME + 2], after[HOSTLIST_MAX_BOUND], text[HOSTLIST_MAX_BOUND + 64] = "";
+        unsigned i;
+
+        memset(name, '9', sizeof(name));
+        name[HOSTLIST_MAX_NAME + 1] = '\0';
+        ck_assert(hostlist_after(parse("9[1-2]"), name, after)); /* longer than any name that matches */
+        ck_assert_str_eq(after, "");
+        for (i = 0; i < 14; i++)
+                strcat(text, "[999999999999999999]");
+        memset(text + strlen(text), 'x', 50);
+        name[14 * 18] = '\0';
+        ck_assert(hostlist_after(parse(text), name, after));
+        ck_assert_uint_eq(strlen(after), 14 * 18 + 50);
+        ck_assert_int_eq(strncmp(after, name, 14 * 18), 0);
+}
+END_TEST
+
+static int compare_names(const void *left, const void *right)
+{
+        return strcmp(left, right);
+}
+
+/* No bound is behind a name that matches. Without a glob * every bound is behind the name. */
+START_TEST(bounds_of_random_names)
+{
+        struct prng p = { (uint64_t) _i };
+        char sorted[64][RANDOM_NAME_SIZE], after[HOSTLIST_MAX_BOUND];
+        unsigned n_matches = 0, i, round;
+
+        for (round = 0; round < 500; round++) {
+                const struct hostlist *h = random_hostlist(&p, arena);
+                const char *match = NULL; /* the first one after sorted[i] */
+
+                for (i = 0; i < ELEMENTS(sorted); i++)
+                        random_name(&p, sorted[i]);
+                qsort(sorted, ELEMENTS(sorted), sizeof(sorted[0]), compare_names);
+                for (i = ELEMENTS(sorted) - 1; i-- > 0;) {
+                        bool more = hostlist_after(h, sorted[i], after);
+
+                        if (strcmp(sorted[i], sorted[i + 1]) != 0 && hostlist_match(h, sorted[i + 1])) {
+                                match = sorted[i + 1];
+                                n_matches++;
+                        }
+                        if (match && (!more || strcmp(after, match) > 0))
+                                ck_abort_msg("%s: from '%s' past '%s' to '%s'", h->text, sorted[i], match,
+                                             more ? after : "the end");
+                        if (more && !strchr(h->text, '*') && strcmp(after, sorted[i]) <= 0)
+                                ck_abort_msg("%s: from '%s' to '%s'", h->text, sorted[i], after);
+                }
+        }
+        ck_assert_uint_gt(n_matches, 500);
+}
+END_TEST
+
+/* Searches in the names r1n1 to r<racks>n<nodes>. */
+static const struct {
+        const char *hostlist;
+        unsigned racks, nodes;
+        int width;        /* of the second number, padded with zeros */
+        unsigned matches;
+        unsigned others;  /* how many names that do not match the search may try */
+} searches[] = {
+        { "r1n0100", 1, 9999, 4, 1, 2 },
+        { "r1n[0100-0199]", 1, 9999, 4, 100, 2 },
+        { "r1n[0100-0199,5000,7000-7001]", 1, 9999, 4, 103, 4 },
+        { "r1n[1-4]", 1, 9999, 0, 4, 4 },
+        { "r1n[100-143]", 1, 9999, 0, 44, 45 },
+        { "r1n01?9", 1, 9999, 4, 10, 12 },
+        { "r1n01*", 1, 9999, 4, 100, 2 },
+        { "r1n[0-999999999]", 1, 100, 0, 100, 0 },
+        { "r1n[0-999999999]", 1, 9999, 4, 9000, 1 },
+        { "r1n[0-999999999]x", 1, 100, 0, 0, 100 },
+        { "r[0-999999999]n[0-999999999]", 10, 10, 0, 100, 0 },
+        { "r[2-4]n[07-09]", 10, 1000, 2, 9, 7 },
+        { "r[2-4]n7", 100, 100, 0, 3, 7 },
+        { "r[1-9999]x[1-9999]", 10, 10, 0, 0, 10 },
+        { "x[1-9999]", 10, 10, 0, 0, 1 },
+        { "a[1-9999]", 10, 10, 0, 0, 1 },
+};
+
+START_TEST(few_tries)
+{
+        unsigned n = searches[_i].racks * searches[_i].nodes, n_matches = 0, n_others = 0, i;
+        char (*sorted)[RANDOM_NAME_SIZE] = arena_alloc_array(arena, n, sizeof(*sorted)), after[HOSTLIST_MAX_BOUND];
+        const struct hostlist *h = parse(searches[_i].hostlist);
+
+        for (i = 0; i < n; i++)
+                (void) sprintf(sorted[i], "r%un%0*u", i / searches[_i].nodes + 1, searches[_i].width,
+                               i % searches[_i].nodes + 1);
+        qsort(sorted, n, sizeof(*sorted), compare_names);
+        for (i = 0; i < n;) {
+                if (hostlist_match(h, sorted[i])) {
+                        n_matches++;
+                        i++;
+                        continue;
+                }
+                n_others++;
+                if (!hostlist_after(h, sorted[i], after))
+                        break;
+                while (++i < n && strcmp(sorted[i], after) < 0)
+                        ;
+        }
+        ck_assert_uint_eq(n_matches, searches[_i].matches);
+        ck_assert_uint_le(n_others, searches[_i].others);
+}
+END_TEST
+
 START_TEST(distances)
 {
         ck_assert_uint_eq(edit_distance("", "", 3), 0);
@@ -272,6 +445,10 @@ int main(void)
         tcase_add_loop_test(c, names, 0, 5);
         tcase_add_test(c, counts);
         tcase_add_test(c, long_names);
+        tcase_add_loop_test(c, bounds, 0, ELEMENTS(searched));
+        tcase_add_test(c, bounds_of_long_names);
+        tcase_add_loop_test(c, bounds_of_random_names, 0, 40);
+        tcase_add_loop_test(c, few_tries, 0, ELEMENTS(searches));
         tcase_add_test(c, distances);
         tcase_add_test(c, nearest);
         suite_add_tcase(suite, c);
