@@ -463,11 +463,6 @@ bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIS
         return b.found;
 }
 
-const char *hostlist_prefix(const struct hostlist *h)
-{
-        return h->tokens[0].kind == HOSTLIST_LITERAL ? h->tokens[0].literal : "";
-}
-
 static void write_number(const struct hostlist_token *t, uint64_t index, char ret[HOSTLIST_MAX_DIGITS + 2])
 {
         uint32_t i;

@@ -64,8 +64,5 @@ bool hostlist_match(const struct hostlist *h, const char *name);
  * *ret matches, and the search continues at *ret. *ret is "" where a glob * may match the very next name. */
 bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIST_MAX_BOUND]);
 
-/* What every name it matches begins with; "" if there is nothing such. */
-const char *hostlist_prefix(const struct hostlist *h);
-
 /* Name number `index` (< n_names) of a hostlist without globs. */
 void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_MAX_NAME]);

@@ -105,6 +105,25 @@ static int finish(struct collection *c, struct port_list *ret)
         return 0;
 }
 
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
+uint32_t matcher_next_name(const struct subnet *subnet, uint32_t from, const struct hostlist *h)
+{
+        char after[HOSTLIST_MAX_BOUND];
+        uint32_t i = from;
+
+        while (i < subnet->n_by_name) {
+                const char *name = subnet->nodes[subnet->by_name[i]].name;
+
+                if (hostlist_match(h, name))
+                        return i;
+                if (!hostlist_after(h, name, after))
+                        return subnet->n_by_name;
+                i = subnet_next_name(subnet, i + 1, after);
+        }
+        return i;
+}
+
 /* ---- hosts ---------------------------------------------------------------------------------------------------- */
 
 static void warn_twins(struct matcher *m, const struct selector *s, uint32_t node)
@@ -121,11 +140,6 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
                                "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
                                report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v),
                     "a node chooses its name itself; if one of them is an impostor, write GUIDs or @SWITCH/PORT");
-}
-
-static bool host_matches(const struct selector *s, const struct subnet_node *node)
-{
-        return hostlist_match(s->host, node->name) && (!s->device || hostlist_match(s->device, node->device));
 }
 
 static bool name_exists(const struct subnet *subnet, const char *name)
@@ -162,17 +176,14 @@ static void note_missing(struct matcher *m, const struct selector *s)
 static int match_host(struct matcher *m, const struct selector *s, struct port_list *ret)
 {
         const struct subnet *subnet = m->subnet;
-        const char *prefix = hostlist_prefix(s->host);
         struct collection c = { .matcher = m };
-        size_t length = strlen(prefix);
         uint32_t i;
 
-        for (i = subnet_first_name(subnet, prefix); i < subnet->n_by_name; i++) {
+        for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
+             i = matcher_next_name(subnet, i + 1, s->host)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
-                if (strncmp(node->name, prefix, length) != 0)
-                        break;
-                if (!host_matches(s, node))
+                if (s->device && !hostlist_match(s->device, node->device))
                         continue;
                 warn_twins(m, s, subnet->by_name[i]);
                 add_node(&c, subnet->by_name[i], s->port);
@@ -253,20 +264,13 @@ static int match_switch(struct matcher *m, const struct selector *s, struct port
 {
         const struct subnet *subnet = m->subnet;
         struct collection c = { .matcher = m };
-        size_t errors = m->report->n_errors, length;
-        const char *prefix;
+        size_t errors = m->report->n_errors;
         uint32_t i;
 
         if (s->host) {
-                prefix = hostlist_prefix(s->host);
-                length = strlen(prefix);
-                i = subnet_first_name(subnet, prefix);
-                while (i < subnet->n_by_name && strncmp(subnet->nodes[subnet->by_name[i]].name, prefix, length) == 0) {
-                        if (hostlist_match(s->host, subnet->nodes[subnet->by_name[i]].name))
-                                i = match_namesakes(&c, s, i);
-                        else
-                                i++;
-                }
+                for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
+                     i = matcher_next_name(subnet, i, s->host))
+                        i = match_namesakes(&c, s, i);
         } else {
                 i = subnet_find_node(subnet, s->guid);
                 if (i != SUBNET_NONE && subnet->nodes[i].type == NODE_SWITCH) {

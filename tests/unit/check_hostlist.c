@@ -206,8 +206,6 @@ START_TEST(counts)
         ck_assert_uint_eq(parse("n[0-999999999999999999]")->n_names, UINT64_C(1000000000000000000));
         ck_assert_uint_eq(parse("n*")->n_names, 0);
         ck_assert_uint_eq(parse("[0-999999999][0-999999999][0-999999999]")->n_names, UINT64_MAX);
-        ck_assert_str_eq(hostlist_prefix(parse("node[1-4]x")), "node");
-        ck_assert_str_eq(hostlist_prefix(parse("*x")), "");
         hostlist_name(parse("r[1-4]n[01-18,20]"), 18, name);
         ck_assert_str_eq(name, "r1n20");
         hostlist_name(parse("r[1-4]n[01-18,20]"), 19, name);

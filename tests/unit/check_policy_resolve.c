@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/selector.h"
 #include "policy_fixture.h"
+#include "random_names.h"
 
 static const struct subnet *subnet;
 static struct memberships *memberships;
@@ -141,6 +143,177 @@ START_TEST(selecting_nonsense)
         ck_assert_int_eq(policy_select(arena, NULL, subnet, "0x10z", &findings, &ports, &n), -EBADMSG);
         ck_assert_uint_eq(n, 7);
         expect_text(only(FINDING_POLICY_GUID)->text, "'0x10z' is not a GUID");
+}
+END_TEST
+
+/* ---- random names and selectors, compared with a search that tries every node --------------------------------- */
+
+#define SWITCHES 24
+#define HOSTS    400
+
+/* Hosts may have the names of other hosts and of switches. Every switch has a name of its own. */
+static struct subnet *random_fabric(struct prng *p)
+{
+        char names[SWITCHES][RANDOM_NAME_SIZE], name[RANDOM_NAME_SIZE];
+        struct subnet_builder *b;
+        struct subnet *s;
+        unsigned i, k;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (i = 0; i < SWITCHES; i = k == i ? i + 1 : i) {
+                random_name(p, names[i]);
+                for (k = 0; k < i && strcmp(names[k], names[i]) != 0;)
+                        k++;
+                if (k == i)
+                        fixture_node(b, 0x1000 + 0x10 * i, NODE_SWITCH, 36, names[i]);
+        }
+        for (i = 0; i < HOSTS; i++) {
+                struct fixture_cable c = { .ca = 0x10000 + 0x10 * i, .n_ports = prng_between(p, 1, 2) };
+
+                random_name(p, name);
+                c.description = arena_printf(arena, "%s mlx5_%u", name, prng_below(p, 2));
+                c.sw = 0x1000 + 0x10 * (i % SWITCHES);
+                c.number = (uint8_t) (2 * (i / SWITCHES) + 1);
+                fixture_node(b, c.ca, NODE_CA, (uint8_t) c.n_ports, c.description);
+                fixture_plug(b, &c);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &s), 0);
+        return s;
+}
+
+/* A selector for hosts by name, or for what is plugged into switches by name. */
+static const struct selector *random_selector(struct prng *p, struct arena *a)
+{
+        static const char *const ends[] = { "", "", "", "", "/mlx5_[0-1]", "/*_1", "/mlx5_0/2" };
+        struct report report;
+        struct selector_reader reader = { .arena = a, .report = &report };
+        struct selector **list;
+        uint32_t n;
+
+        report_init(&report, &findings);
+        for (;;) {
+                const char *name = random_hostlist(p, a)->text, *end = ends[prng_below(p, ELEMENTS(ends))];
+                struct selector_source source = { .text = arena_printf(a, "%s%s", name, end) };
+
+                if (prng_permille(p, 200))
+                        source.text = arena_printf(a, "@%s%s", name, end[0] ? "/1-9,12" : "");
+                if (selector_parse_list(&reader, &source, &list, &n) == 0 && list[0]->host)
+                        return list[0];
+        }
+}
+
+static bool is_meant(const struct selector *s, uint32_t port)
+{
+        const struct subnet_port *p = &subnet->ports[port];
+        const struct subnet_node *node = subnet_port_node(subnet, p);
+
+        if (p->role != PORT_ENDPORT)
+                return false;
+        if (s->kind == SELECTOR_HOST)
+                return hostlist_match(s->host, node->name) && (!s->device || hostlist_match(s->device, node->device)) &&
+                       (s->port == 0 || s->port == p->number);
+        if (p->neighbour == SUBNET_NONE)
+                return false;
+        p = &subnet->ports[p->neighbour];
+        node = subnet_port_node(subnet, p);
+        return hostlist_match(s->host, node->name) && (!s->has_ports || selector_has_port(s, p->number));
+}
+
+/* The first name of a hostlist without globs that no node has, or NULL. */
+static const char *first_missing(const struct selector *s, char ret[HOSTLIST_MAX_NAME])
+{
+        for (uint64_t i = 0; i < s->host->n_names; i++) {
+                uint32_t k;
+
+                hostlist_name(s->host, i, ret);
+                for (k = 0; k < subnet->n_nodes && strcmp(subnet->nodes[k].name, ret) != 0;)
+                        k++;
+                if (k == subnet->n_nodes)
+                        return ret;
+        }
+        return NULL;
+}
+
+/* Nodes that the selector means, if an earlier node has the same name and device. */
+static unsigned count_twins(const struct selector *s)
+{
+        const struct subnet_node *nodes = subnet->nodes;
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < subnet->n_nodes; i++) {
+                if (nodes[i].type != NODE_CA || !hostlist_match(s->host, nodes[i].name) ||
+                    (s->device && !hostlist_match(s->device, nodes[i].device)))
+                        continue;
+                for (uint32_t k = 0; k < i; k++) {
+                        if (nodes[k].type == NODE_CA && strcmp(nodes[k].name, nodes[i].name) == 0 &&
+                            strcmp(nodes[k].device, nodes[i].device) == 0) {
+                                n++;
+                                break;
+                        }
+                }
+        }
+        return n;
+}
+
+static unsigned count_findings(enum finding_code code)
+{
+        unsigned n = 0;
+
+        for (size_t i = 0; i < findings.n; i++)
+                n += findings.items[i].code == code;
+        return n;
+}
+
+/* The findings for a selector of hosts that matches. Returns true if names are missing. */
+static bool check_notes(const struct selector *s)
+{
+        char name[HOSTLIST_MAX_NAME];
+
+        ck_assert_uint_eq(count_findings(FINDING_NAME_DUPLICATE), count_twins(s));
+        if (!first_missing(s, name)) {
+                ck_assert_uint_eq(count_findings(FINDING_SELECTOR_PARTIAL), 0);
+                return false;
+        }
+        expect_text(only(FINDING_SELECTOR_PARTIAL)->text, arena_printf(arena, "not in the fabric: %s", name));
+        return true;
+}
+
+START_TEST(selecting_at_random)
+{
+        struct prng p = { (uint64_t) _i };
+        unsigned round, matched = 0, partial = 0, complete = 0;
+
+        subnet = random_fabric(&p);
+        for (round = 0; round < 500; round++) {
+                _cleanup_arena_ struct arena *scratch = arena_new();
+                const struct selector *s = random_selector(&p, scratch);
+                uint32_t *ports = NULL, n = 0, port, i = 0;
+
+                findings_done(&findings);
+                findings_init(&findings, scratch);
+                ck_assert_int_eq(policy_select(scratch, NULL, subnet, s->text, &findings, &ports, &n), 0);
+                for (port = 0; port < subnet->n_ports; port++) {
+                        bool is_there = i < n && ports[i] == port;
+
+                        if (is_there != is_meant(s, port))
+                                ck_abort_msg("%s: %s %s", s->text, is_there ? "matches" : "does not match",
+                                             subnet_port_label(arena, subnet, port));
+                        i += is_there;
+                }
+                ck_assert_uint_eq(count_findings(FINDING_SELECTOR_NO_MATCH), n == 0);
+                matched += n > 0;
+                if (n > 0 && s->kind == SELECTOR_HOST) {
+                        if (check_notes(s))
+                                partial++;
+                        else
+                                complete++;
+                }
+                findings_done(&findings);
+                findings_init(&findings, arena);
+        }
+        ck_assert_uint_gt(matched, 100);
+        ck_assert_uint_gt(partial, 20);
+        ck_assert_uint_gt(complete, 20);
 }
 END_TEST
 
@@ -537,6 +710,7 @@ static void add_rules(TCase *c)
         tcase_add_test(c, selecting_all);
         tcase_add_test(c, selecting_group);
         tcase_add_test(c, selecting_nonsense);
+        tcase_add_loop_test(c, selecting_at_random, 0, 40);
         tcase_add_loop_test(c, specificity, 0, ELEMENTS(classes));
         tcase_add_test(c, order_of_lines_does_not_matter);
         tcase_add_test(c, the_deciding_line_is_named);

@@ -5,5 +5,6 @@ check_hostlist_SOURCES = tests/unit/check_hostlist.c tests/unit/random_names.h t
 check_hostlist_LDADD = $(TEST_LIBS)
 check_policy_SOURCES = tests/unit/check_policy.c tests/unit/policy_fixture.h
 check_policy_LDADD = $(TEST_LIBS)
-check_policy_resolve_SOURCES = tests/unit/check_policy_resolve.c tests/unit/policy_fixture.h
+check_policy_resolve_SOURCES = tests/unit/check_policy_resolve.c tests/unit/policy_fixture.h tests/unit/random_names.h \
+	tests/fabsim/prng.h
 check_policy_resolve_LDADD = $(TEST_LIBS)
