@@ -158,8 +158,6 @@ static void note_missing(struct matcher *m, const struct selector *s)
         unsigned missing = 0;
         uint64_t i;
 
-        if (s->host->n_names < 2)
-                return;
         for (i = 0; i < s->host->n_names && missing <= MAX_LISTED; i++) {
                 hostlist_name(s->host, i, name);
                 if (name_exists(m->subnet, name))
@@ -177,12 +175,16 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
 {
         const struct subnet *subnet = m->subnet;
         struct collection c = { .matcher = m };
+        const char *last = "";
+        uint64_t n_names = 0;
         uint32_t i;
 
         for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
              i = matcher_next_name(subnet, i + 1, s->host)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
+                n_names += strcmp(node->name, last) != 0;
+                last = node->name;
                 if (s->device && !hostlist_match(s->device, node->device))
                         continue;
                 warn_twins(m, s, subnet->by_name[i]);
@@ -190,7 +192,7 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
         }
         if (c.n == 0)
                 selector_report_no_match(m, s);
-        else
+        else if (n_names < s->host->n_names)
                 note_missing(m, s);
         return finish(&c, ret);
 }
