@@ -94,11 +94,10 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         unsigned n = 0;
         uint32_t i;
 
-        for (i = 0; i < subnet->n_by_name && n <= MAX_LISTED; i++) {
+        for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name && n <= MAX_LISTED;
+             i = matcher_next_name(subnet, i + 1, s->host)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
-                if (!hostlist_match(s->host, node->name))
-                        continue;
                 if (++n > MAX_LISTED)
                         list = arena_printf(m->arena, "%s, ...", list);
                 else
@@ -114,29 +113,26 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
 static bool hint_wrong_kind(struct matcher *m, const struct selector *s, struct finding *item)
 {
         const struct subnet *subnet = m->subnet;
+        const struct subnet_node *node;
         uint32_t i;
 
-        if (s->kind == SELECTOR_SWITCH && s->host && selector_find_group(m->policy, s->host->text) >= 0) {
+        if (s->kind != SELECTOR_SWITCH)
+                return false;
+        if (selector_find_group(m->policy, s->host->text) >= 0) {
                 report_hint(m->report, item, "'%s' is a group: write it without '@'", s->host->text);
                 return true;
         }
-        for (i = 0; i < subnet->n_by_name && s->host; i++) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
-
-                if (!hostlist_match(s->host, node->name))
-                        continue;
-                if (s->kind == SELECTOR_SWITCH && node->type != NODE_SWITCH) {
-                        report_hint(m->report, item, "'%s' is a %s, not a switch: write it without '@'", node->name,
-                                    node_type_to_string(node->type));
-                        return true;
-                }
-                if (s->kind == SELECTOR_SWITCH) {
-                        report_hint(m->report, item, "the switch is there, but no endport is plugged into it%s",
-                                    s->has_ports ? " at these ports" : "");
-                        return true;
-                }
-        }
-        return false;
+        i = matcher_next_name(subnet, 0, s->host);
+        if (i == subnet->n_by_name)
+                return false;
+        node = &subnet->nodes[subnet->by_name[i]];
+        if (node->type != NODE_SWITCH)
+                report_hint(m->report, item, "'%s' is a %s, not a switch: write it without '@'", node->name,
+                            node_type_to_string(node->type));
+        else
+                report_hint(m->report, item, "the switch is there, but no endport is plugged into it%s",
+                            s->has_ports ? " at these ports" : "");
+        return true;
 }
 
 static void hint_nearest(struct matcher *m, const struct selector *s, struct finding *item)
