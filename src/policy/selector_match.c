@@ -49,7 +49,8 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
         m->groups = arena_new_array(arena, struct port_list, n_groups);
         m->group_known = arena_new_array(arena, bool, n_groups);
         m->scratch = arena_new_array(arena, uint32_t, subnet->n_ports);
-        if (!m->first_port || !m->twin || !m->groups || !m->group_known || !m->scratch)
+        m->member = arena_new_array(arena, bool, subnet->n_ports);
+        if (!m->first_port || !m->twin || !m->groups || !m->group_known || !m->scratch || !m->member)
                 return -ENOMEM;
         for (i = 0; i < subnet->n_ports; i++)
                 while (node <= subnet->ports[i].node)
@@ -345,14 +346,11 @@ static int match_simple(struct matcher *m, const struct selector *s, struct port
 /* All of these together. What their groups match is known. */
 static int match_all(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
 {
-        bool *member = arena_new_array(m->arena, bool, m->subnet->n_ports);
         struct collection c = { .matcher = m };
         struct port_list list = {};
         uint32_t i, k;
         int r;
 
-        if (!member)
-                return -ENOMEM;
         for (i = 0; i < n; i++) {
                 if (selectors[i]->kind == SELECTOR_GROUP)
                         list = m->groups[selectors[i]->group];
@@ -362,11 +360,13 @@ static int match_all(struct matcher *m, struct selector *const *selectors, uint3
                                 return r;
                 }
                 for (k = 0; k < list.n; k++)
-                        member[list.ports[k]] = true;
+                        m->member[list.ports[k]] = true;
         }
-        for (i = 0; i < m->subnet->n_ports; i++)
-                if (member[i])
+        for (i = 0; i < m->subnet->n_ports; i++) {
+                if (m->member[i])
                         add_port(&c, i);
+                m->member[i] = false;
+        }
         return finish(&c, ret);
 }
 

@@ -24,6 +24,7 @@ struct matcher {
         struct port_list *groups;
         bool *group_known;
         uint32_t *scratch;            /* n_ports of them */
+        bool *member;                 /* of each port; all false outside of match_all */
         unsigned hints;               /* "did you mean" searches left */
 };
 

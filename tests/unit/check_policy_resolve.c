@@ -135,6 +135,16 @@ START_TEST(selecting_group)
 }
 END_TEST
 
+START_TEST(groups_do_not_mix)
+{
+        ck_assert_int_eq(resolve("version: 1\ngroups: {a: \"node0001,node0002\", b: oss01}\npartitions:\n  p:\n"
+                                 "    pkey: 0x0010\n    members:\n      a: full\n      b: limited\n"), 0);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0xc01), MEMBERSHIP_NONE);
+}
+END_TEST
+
 START_TEST(selecting_nonsense)
 {
         uint32_t *ports = NULL, n = 7;
@@ -709,6 +719,7 @@ static void add_rules(TCase *c)
         tcase_add_loop_test(c, selecting, 0, ELEMENTS(selections));
         tcase_add_test(c, selecting_all);
         tcase_add_test(c, selecting_group);
+        tcase_add_test(c, groups_do_not_mix);
         tcase_add_test(c, selecting_nonsense);
         tcase_add_loop_test(c, selecting_at_random, 0, 40);
         tcase_add_loop_test(c, specificity, 0, ELEMENTS(classes));
