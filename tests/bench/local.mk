@@ -13,4 +13,4 @@ bench-programs: tests/system/readtables$(EXEEXT) tests/bench/bareloop$(EXEEXT) t
 .PHONY: bench-programs
 
 CLEANFILES += tests/bench/lastset.so tests/bench/bareloop$(EXEEXT)
-EXTRA_DIST += tests/bench/bench tests/bench/bench.py tests/bench/lastset.c
+EXTRA_DIST += tests/bench/bench tests/bench/bench.py tests/bench/hostlists.py tests/bench/lastset.c
