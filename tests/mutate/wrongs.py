@@ -36,6 +36,8 @@ WALK = "src/discovery/walk.c"
 SNAPSHOT = "src/discovery/snapshot.c"
 NEIGHBORS = "src/discovery/opensm_neighbors.c"
 SUBNET = "src/subnet/subnet.c"
+HOSTLIST = "src/policy/hostlist.c"
+MATCH = "src/policy/selector_match.c"
 
 WRONGS = [
     # the order of phases
@@ -209,6 +211,26 @@ WRONGS = [
     Wrong("other-writer-loses-all", MEMORY, "!want || is_wanted(want, before->entries[i])", "true"),
     Wrong("abort-sets-again", APPLY, "(ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)",
           "ap->tasks[i].rounds == 0"),
+    # hostlists in sorted names
+    Wrong("hostlist-range-ends-early", HOSTLIST, "range->last < v))", "range->last <= v))"),
+    Wrong("hostlist-largest-bound", HOSTLIST, "strcmp(offered, b->least) < 0)", "strcmp(offered, b->least) > 0)"),
+    Wrong("hostlist-no-literal-follows", HOSTLIST, "if (strcmp(t->literal, b->name + at) > 0)", "if (false)"),
+    Wrong("hostlist-any-byte-after-digits", HOSTLIST, "(unsigned char) c > '9' ? 10 : 0", "10"),
+    Wrong("hostlist-bytes-are-signed", HOSTLIST, "(unsigned char) c > '9'", "c > '9'"),
+    Wrong("hostlist-next-number-skipped", HOSTLIST, "least = has_digits ? v + 1 : v;", "least = v + 1;"),
+    Wrong("hostlist-width-of-first-range", HOSTLIST, "widest = t->ranges[t->n_ranges - 1].width;",
+          "widest = t->ranges[0].width;"),
+    Wrong("hostlist-bound-not-padded", HOSTLIST, "snprintf(number, sizeof(number), \"%0*\" PRIu64, width, MAX",
+          "snprintf(number, sizeof(number), \"%*\" PRIu64, 0 * width, MAX"),
+    Wrong("hostlist-nothing-after-glob", HOSTLIST, "                b->found = true;\n                return;\n",
+          "                return;\n"),
+    Wrong("hostlist-matcher-skips-one", MATCH, "i = subnet_next_name(subnet, i + 1, after);",
+          "i = subnet_next_name(subnet, MIN(i + 2, subnet->n_by_name), after);"),
+    Wrong("hostlist-switch-skips-one", MATCH, "             i = matcher_next_name(subnet, i, s->host))\n",
+          "             i = matcher_next_name(subnet, MIN(i + 1, subnet->n_by_name), s->host))\n"),
+    Wrong("hostlist-missing-hidden-by-twins", MATCH, "n_names += strcmp(node->name, last) != 0;", "n_names++;"),
+    Wrong("hostlist-groups-mix", MATCH, "                m->member[i] = false;\n", ""),
+    Wrong("hostlist-gallop-too-short", "src/subnet/subnet.c", "high = low + step - 1;", "high = low + step - 2;"),
     # the doctor
     Wrong("doctor-silence-is-no-m-key", PROTECTION, "if (probe_is_answered(&p->port_info))\n", "if (true)\n"),
     Wrong("doctor-hidden-is-good", PROTECTION, "p->m_key_is_shown ? M_KEY_IS_FIXED : M_KEY_IS_HIDDEN", "M_KEY_IS_FIXED"),
