@@ -63,6 +63,32 @@ struct finding *findings_add(struct findings *f, enum finding_severity severity,
         return item;
 }
 
+static bool copy_text(struct arena *a, const char **text)
+{
+        if (*text)
+                *text = arena_strdup(a, *text);
+        return *text;
+}
+
+bool finding_copy(struct arena *a, const struct finding *from, struct finding *ret)
+{
+        *ret = *from;
+        return copy_text(a, &ret->text) && (!from->where.file || copy_text(a, &ret->where.file)) &&
+               (!from->hint || copy_text(a, &ret->hint)) && (!from->source_line || copy_text(a, &ret->source_line));
+}
+
+void findings_append(struct findings *f, const struct finding *item)
+{
+        if (findings_grow(f) < 0 || !finding_copy(f->arena, item, &f->items[f->n])) {
+                f->out_of_memory = true;
+                return;
+        }
+        f->items[f->n].order = f->n;
+        f->n++;
+        f->n_errors += item->severity == FINDING_ERROR;
+        f->n_warnings += item->severity == FINDING_WARNING;
+}
+
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
 {
         va_list ap;
