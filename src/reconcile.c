@@ -59,8 +59,8 @@ static void tell_silent(const struct subnet *s, struct findings *findings)
                         if (!subnet_port_is_silent(node, (uint8_t) number) || n++ >= MAX_SILENT)
                                 continue;
                         item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
-                                            "%s/%u: its link is up, and who is at the other end did not answer discovery: not "
-                                            "in the picture", *node->name ? node->name : node->description, number);
+                                            "%s/%u: its link is up, but the node at the other end did not answer discovery",
+                                            subnet_node_label(findings->arena, node) ?: "?", number);
                         finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has "
                                                          "not got; see pkeyd(8), M_KEYS");
                 }

@@ -124,16 +124,19 @@ uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *nam
         return search_names(s, low, high, name);
 }
 
+const char *subnet_node_label(struct arena *a, const struct subnet_node *n)
+{
+        if (n->name[0] && n->device[0])
+                return arena_printf(a, "%s %s", n->name, n->device);
+        if (n->name[0] || n->description[0])
+                return n->name[0] ? n->name : n->description;
+        return arena_printf(a, "0x%016" PRIx64, n->guid.v);
+}
+
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port)
 {
         const struct subnet_port *p = &s->ports[port];
-        const struct subnet_node *n = subnet_port_node(s, p);
+        const char *node = subnet_node_label(a, subnet_port_node(s, p));
 
-        if (n->name[0] && n->device[0])
-                return arena_printf(a, "%s %s/%u", n->name, n->device, p->number);
-        if (n->name[0])
-                return arena_printf(a, "%s/%u", n->name, p->number);
-        if (n->description[0])
-                return arena_printf(a, "%s/%u", n->description, p->number);
-        return arena_printf(a, "0x%016" PRIx64 "/%u", n->guid.v, p->number);
+        return node ? arena_printf(a, "%s/%u", node, p->number) : NULL;
 }

@@ -132,6 +132,9 @@ uint32_t subnet_first_name(const struct subnet *s, const char *name);
 /* The same from index `from` (<= n_by_name) on; costs the logarithm of the distance. */
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name);
 
+/* "node0001 mlx5_0", "leaf07"; for nodes without a name their description, or else their GUID. Allocated from a, or the
+ * subnet's; NULL: out of memory. */
+const char *subnet_node_label(struct arena *a, const struct subnet_node *n);
 /* "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of memory. */
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);
 
