@@ -54,6 +54,9 @@ int index_memory_learn(struct index_memory *m, const struct observed *before, co
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired);
 
+/* Of everything: another one if anything changed. */
+uint64_t index_memory_digest(const struct index_memory *m);
+
 /* Everything, for writing it down, ascending (node GUID, port, sequence); and adding one record read back (sequence
  * kept). The array is valid until the memory changes. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);
