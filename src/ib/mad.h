@@ -61,6 +61,7 @@ struct mad_request {
         uint32_t modifier;
         uint64_t key;            /* the M_Key of an SMP, the SM_Key of an SA MAD; 0 else */
         uint64_t component_mask; /* SA only */
+        usec_t send_before;      /* by the clock of who sends it; a request that is not sent by then is never sent. 0: none */
         uint8_t lane;            /* comes back with the result, as the cookie does; no meaning to the engine */
         uint8_t retries;
         uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; so much of it as the class has */
@@ -72,7 +73,7 @@ enum mad_outcome {
         MAD_TIMED_OUT,  /* nobody answered, after all retries */
         MAD_REFUSED,    /* answered with a MAD status other than 0 (and other than busy) */
         MAD_BUSY,       /* still busy after all retries */
-        MAD_UNSENT,     /* this host's own stack refused to send it */
+        MAD_UNSENT,     /* it was never sent: this host's own stack refused, or its send_before had passed */
 };
 
 struct mad_result {

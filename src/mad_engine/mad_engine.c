@@ -146,7 +146,8 @@ static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
                 transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
                 mad_engine_list_append(&e->table, &e->ready, heir);
         }
-        mad_engine_table_clear_tid(&e->table, slot);
+        if (x->has_tid)
+                mad_engine_table_clear_tid(&e->table, slot);
         x->state = TRANSACTION_ENDED;
         x->outcome = outcome;
         mad_engine_list_append(&e->table, &e->ended, slot);
@@ -225,6 +226,26 @@ static bool may_send(const struct mad_engine *e)
         return e->in_flight < e->window.size && (e->again.n > 0 || e->ready.n > 0);
 }
 
+/* It waited too long behind others. */
+static bool is_too_late(const struct mad_engine *e, const struct mad_transaction *x)
+{
+        return x->tries == 0 && x->request.send_before > 0 && e->now >= x->request.send_before;
+}
+
+/* The next one to send, out of its list; SLOT_NONE: none. */
+static uint32_t take_next(struct mad_engine *e)
+{
+        while (may_send(e)) {
+                uint32_t slot = e->again.n > 0 ? e->again.first : e->ready.first;
+
+                take_out(e, slot);
+                if (!is_too_late(e, transaction(e, slot)))
+                        return slot;
+                end(e, slot, MAD_UNSENT);
+        }
+        return SLOT_NONE;
+}
+
 bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *ret)
 {
         struct mad_transaction *x;
@@ -232,12 +253,10 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
 
         advance(e, now);
         look_at_deadlines(e);
-        if (!may_send(e))
+        slot = take_next(e);
+        if (slot == SLOT_NONE)
                 return false;
-
-        slot = e->again.n > 0 ? e->again.first : e->ready.first;
         x = transaction(e, slot);
-        take_out(e, slot);
         if (!x->has_tid)
                 mad_engine_table_set_tid(&e->table, slot, make_tid(e));
 
