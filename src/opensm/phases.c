@@ -238,6 +238,38 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
+static bool is_among(const struct p_key *keys, uint32_t n, struct p_key key)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (keys[i].v == key.v)
+                        return true;
+        return false;
+}
+
+/* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
+ * open the switch port to it. */
+static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
+                     struct opensm_way *way)
+{
+        const struct desired_port *wanted = &plan->desired->ports[port];
+        const struct p_key *final = plan->final_tables[port];
+        struct p_key *keys;
+
+        way->after = wanted->wanted;
+        way->n_after = wanted->n_wanted;
+        if (!final)
+                return 0;
+        keys = arena_new_array(a, struct p_key, observed->tables[port].capacity);
+        if (!keys)
+                return -ENOMEM;
+        way->n_after = 0;
+        for (uint16_t i = 0; i < observed->tables[port].capacity; i++)
+                if (is_among(wanted->wanted, wanted->n_wanted, final[i]) || is_among(way->before, way->n_before, final[i]))
+                        keys[way->n_after++] = final[i];
+        way->after = keys;
+        return 0;
+}
+
 int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
 {
@@ -257,10 +289,8 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         .guid = s->ports[i].guid,
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
-                        .after = plan->final_tables[i] ? plan->final_tables[i] : plan->desired->ports[i].wanted,
-                        .n_after = plan->final_tables[i] ? observed->tables[i].capacity : plan->desired->ports[i].n_wanted,
                 };
-                if (!way->label || set_before(a, observed, i, in_place, way) < 0)
+                if (!way->label || set_before(a, observed, i, in_place, way) < 0 || set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
                 n++;
         }

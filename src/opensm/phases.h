@@ -22,7 +22,8 @@
  * it does not come to that: raise adds the other entry, and lower drops what is no longer wanted.
  *
  * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
- * port to it before others have lost what they must lose.
+ * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets
+ * it up, counts as filtering in both: the first file ends what still passes in the other.
  *
  * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
  * as one from the start. Indexes are OpenSM's, too.
