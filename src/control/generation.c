@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/generation.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_REPORTED 4096
+
+struct generation *generation_new(void)
+{
+        _cleanup_generation_ struct generation *g = calloc(1, sizeof(*g));
+
+        if (!g)
+                return NULL;
+        g->n_refs = 1;
+        g->settings_bytes = g->policy_bytes = "";
+        g->arena = arena_new();
+        g->settings = g->arena ? arena_new_object(g->arena, struct settings) : NULL;
+        if (!g->settings)
+                return NULL;
+        settings_default(g->settings);
+        return STEAL(g);
+}
+
+struct generation *generation_ref(struct generation *g)
+{
+        if (g)
+                g->n_refs++;
+        return g;
+}
+
+struct generation *generation_unref(struct generation *g)
+{
+        if (!g || --g->n_refs > 0)
+                return NULL;
+        arena_free(g->arena);
+        (void) m_keys_free(g->m_keys);
+        explicit_bzero(&g->sm_key, sizeof(g->sm_key));
+        free(g->reported);
+        free(g);
+        return NULL;
+}
+
+int generation_read_settings(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings)
+{
+        g->settings_bytes = bytes;
+        g->n_settings_bytes = n;
+        return settings_parse(g->arena, file, bytes, n, findings, &g->settings);
+}
+
+int generation_read_policy(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings)
+{
+        g->policy_bytes = bytes;
+        g->n_policy_bytes = n;
+        return policy_parse(g->arena, file, bytes, n, findings, &g->policy);
+}
+
+static bool equal_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+        return n_a == n_b && memcmp(a, b, n_a) == 0;
+}
+
+bool generation_has_policy(const struct generation *g, const char *bytes, size_t n)
+{
+        return equal_bytes(g->policy_bytes, g->n_policy_bytes, bytes, n);
+}
+
+bool generation_equal(const struct generation *a, const struct generation *b)
+{
+        return generation_has_policy(a, b->policy_bytes, b->n_policy_bytes) &&
+               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes) &&
+               m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
+}
+
+/* FNV-1a */
+static uint64_t digest_finding(const struct finding *f)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        h = (h ^ f->code) * UINT64_C(0x100000001b3);
+        h = (h ^ f->where.line) * UINT64_C(0x100000001b3);
+        h = (h ^ f->where.column) * UINT64_C(0x100000001b3);
+        for (const char *c = f->text; *c; c++)
+                h = (h ^ (unsigned char) *c) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+/* When memory is out or the list is full, nothing more is reported: most of it would be a repetition. */
+bool generation_reports(struct generation *g, const struct finding *finding)
+{
+        uint64_t digest = digest_finding(finding);
+        uint64_t *reported;
+
+        for (uint32_t i = 0; i < g->n_reported; i++)
+                if (g->reported[i] == digest)
+                        return false;
+        if (g->n_reported == MAX_REPORTED)
+                return false;
+        reported = reallocarray(g->reported, g->n_reported + 1, sizeof(*reported));
+        if (!reported)
+                return false;
+        g->reported = reported;
+        g->reported[g->n_reported++] = digest;
+        return true;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/snapshot.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct snapshot *snapshot_ref(struct snapshot *s)
+{
+        if (s)
+                s->n_refs++;
+        return s;
+}
+
+struct snapshot *snapshot_unref(struct snapshot *s)
+{
+        if (!s || --s->n_refs > 0)
+                return NULL;
+        arena_free(s->arena);
+        free(s);
+        return NULL;
+}
+
+struct snapshot *snapshot_new(void)
+{
+        _cleanup_(snapshot_unref_p) struct snapshot *s = calloc(1, sizeof(*s));
+
+        if (!s)
+                return NULL;
+        s->n_refs = 1;
+        s->arena = arena_new();
+        if (!s->arena)
+                return NULL;
+        return STEAL(s);
+}
+
+int snapshot_prepare(struct snapshot *s)
+{
+        s->failed = arena_new_array(s->arena, bool, s->subnet->n_ports);
+        if (!s->failed)
+                return -ENOMEM;
+        return observed_new(s->arena, s->subnet, &s->observed);
+}
+
+static bool could_not_be_read(const struct observed_table *t)
+{
+        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
+}
+
+void snapshot_merge(struct snapshot *s, const struct observed *seen)
+{
+        for (uint32_t i = 0; i < s->subnet->n_ports; i++) {
+                const struct observed_table *from = &seen->tables[i];
+                struct observed_table *to = &s->observed->tables[i];
+
+                if (!from->entries || !to->entries)
+                        continue;
+                if (from->source == TABLE_READ) {
+                        memcpy(to->entries, from->entries, from->capacity * sizeof(from->entries[0]));
+                        to->source = TABLE_READ;
+                } else if (!could_not_be_read(from)) {
+                        continue; /* was not asked */
+                } else if (to->source == TABLE_READ) {
+                        to->source = TABLE_ASSUMED;
+                }
+                to->failure = from->failure;
+                to->mad_status = from->mad_status;
+        }
+}
+
+void snapshot_reset_failed(struct snapshot *s)
+{
+        for (uint32_t i = 0; i < s->subnet->n_ports; i++)
+                s->failed[i] = could_not_be_read(&s->observed->tables[i]);
+}
+
+uint32_t snapshot_n_failed(const struct snapshot *s)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->subnet->n_ports; i++)
+                n += s->failed[i];
+        return n;
+}
+
+int snapshot_failed_ports(const struct snapshot *s, struct arena *a, uint32_t **ret_ports, uint32_t *ret_n)
+{
+        uint32_t *ports = arena_new_array(a, uint32_t, snapshot_n_failed(s));
+        uint32_t n = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->subnet->n_ports; i++)
+                if (s->failed[i])
+                        ports[n++] = i;
+        *ret_ports = ports;
+        *ret_n = n;
+        return 0;
+}
