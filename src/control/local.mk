@@ -1,6 +1,11 @@
 # control/
 libpkeyd_core_la_SOURCES += \
+	src/control/event_text.c \
+	src/control/event_text.h \
+	src/control/events.def \
 	src/control/generation.c \
 	src/control/generation.h \
+	src/control/log.c \
+	src/control/log.h \
 	src/control/snapshot.c \
 	src/control/snapshot.h

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/event_text.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "watch/rewrites.h"
+
+#define EXAMPLES   4
+#define TEXT_SIZE  512
+#define MAX_P_KEYS 8
+
+/* A line of bounded length that is put together piece by piece. */
+struct line {
+        char text[TEXT_SIZE];
+        size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void line_add(struct line *l, const char *format, ...)
+{
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(l->text + l->n, sizeof(l->text) - l->n, format, ap);
+        va_end(ap);
+        if (n > 0)
+                l->n = MIN(l->n + (size_t) n, sizeof(l->text) - 1);
+}
+
+static const char *plural(uint64_t n)
+{
+        return n == 1 ? "" : "s";
+}
+
+/* --- findings --------------------------------------------------------------------------------------------------- */
+
+void event_text_findings(struct log *l, const struct findings *findings)
+{
+        for (size_t i = 0; i < findings->n; i++)
+                log_add_finding(l, LOG_EVENT_FINDING, 0, &findings->items[i]);
+}
+
+static enum log_event event_of_finding(const struct finding *f)
+{
+        if (f->code == FINDING_PLAN_INDEX0)
+                return LOG_EVENT_INDEX0_WRONG;
+        if (f->code == FINDING_PLAN_ENFORCEMENT_OFF || f->code == FINDING_PLAN_ENFORCEMENT_SKIPPED)
+                return LOG_EVENT_ENFORCEMENT_OFF;
+        return LOG_EVENT_FINDING;
+}
+
+void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings)
+{
+        for (size_t i = 0; i < findings->n; i++) {
+                const struct finding *f = &findings->items[i];
+
+                /* the watch says which ports do not answer, once for each time they stop */
+                if (f->code != FINDING_PLAN_UNREACHABLE && generation_reports(g, f))
+                        log_add_finding(l, event_of_finding(f), g->number, f);
+        }
+}
+
+/* --- a look ----------------------------------------------------------------------------------------------------- */
+
+static void add_p_keys(struct line *l, const char *word, const struct p_key *keys, uint32_t n)
+{
+        if (n == 0)
+                return;
+        line_add(l, "%s%s", l->n > 0 ? ", " : "", word);
+        for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
+                line_add(l, " 0x%04x", (unsigned) keys[i].v);
+        if (n > MAX_P_KEYS)
+                line_add(l, " and %u more", n - MAX_P_KEYS);
+}
+
+static void add_difference(struct line *l, const struct discrepancy *d)
+{
+        add_p_keys(l, "lacks", d->missing, d->n_missing);
+        add_p_keys(l, "has unexpected", d->unexpected, d->n_unexpected);
+        if (d->enforcement_differs)
+                line_add(l, "%sits enforcement bits differ", l->n > 0 ? ", " : "");
+}
+
+static struct log_about about_event(const struct generation *g, const struct watch_event *e)
+{
+        return (struct log_about) {
+                .generation = g ? g->number : 0,
+                .node = e->label,
+                .port_guid = e->port_guid,
+                .lid = e->lid,
+                .port = e->number,
+        };
+}
+
+static const char *sentence_of(const struct watch_event *e)
+{
+        switch (e->kind) {
+        case WATCH_NEW:
+                return "is new in the fabric";
+        case WATCH_GONE:
+                return "is gone from the fabric";
+        case WATCH_UNREACHABLE:
+                return "its P_Key table cannot be read";
+        case WATCH_BACK:
+                return "its P_Key table can be read again";
+        case WATCH_DRIFTED:
+                return "another writer changed its P_Key table";
+        case WATCH_DIFFERS:
+                return "its P_Key table is not as the policy says";
+        case WATCH_RIGHT:
+        case WATCH_MENDED:
+                return "its P_Key table is as the policy says again";
+        case WATCH_N_KINDS:
+                break;
+        }
+        return "";
+}
+
+/* What M_Keys have to do with it. */
+static const char *m_key_of_silent(const struct generation *g, struct guid port_guid)
+{
+        return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));
+}
+
+static void log_one(struct log *l, enum log_event event, const struct generation *g,
+                    const struct watch_event *e)
+{
+        struct log_about about = about_event(g, e);
+        struct p_key keys[2 * MAX_P_KEYS];
+        struct line detail = {};
+
+        if (e->differs) {
+                uint32_t n_missing = MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS);
+                uint32_t n_unexpected = MIN(e->differs->n_unexpected, (uint32_t) MAX_P_KEYS);
+
+                add_difference(&detail, e->differs);
+                if (n_missing > 0)
+                        memcpy(keys, e->differs->missing, n_missing * sizeof(keys[0]));
+                if (n_unexpected > 0)
+                        memcpy(keys + n_missing, e->differs->unexpected, n_unexpected * sizeof(keys[0]));
+                about.p_keys = keys;
+                about.n_p_keys = n_missing + n_unexpected;
+        }
+        if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
+                line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
+        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
+                line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
+        else if (e->kind == WATCH_UNREACHABLE)
+                line_add(&detail, "%s", mad_outcome_to_string(e->failure));
+        log_add(l, event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, sentence_of(e),
+                      detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
+}
+
+static void log_many(struct log *l, enum log_event event, const struct generation *g,
+                     const struct watch_event *events, uint32_t n)
+{
+        struct log_about about = { .generation = g ? g->number : 0 };
+        struct line examples = {};
+
+        for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
+                line_add(&examples, "%s%s", i > 0 ? ", " : "", events[i].label);
+        log_add(l, event, &about, "%u ports, among them %s: each %s", n, examples.text, sentence_of(&events[0]));
+}
+
+static void log_kind(struct log *l, enum log_event event, const struct generation *g,
+                     const struct watch_event *events, uint32_t n)
+{
+        if (n > EVENT_TEXT_MAX) {
+                log_many(l, event, g, events, n);
+                return;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                log_one(l, event, g, &events[i]);
+}
+
+/* What is worth an entry, and in which mode. */
+static const struct {
+        enum watch_kind kind;
+        enum log_event event;
+        bool enforce, audit, standby;
+} kinds_to_log[] = {
+        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true },
+        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true },
+        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true },
+        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false },
+        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false },
+        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false },
+        { WATCH_MENDED, LOG_EVENT_DRIFT_MENDED, true, true, false },
+};
+
+/* What another partition manager did to a switch: one thing, and what it is most likely. */
+static void log_rewrite(struct log *l, const struct generation *g, const struct subnet *subnet,
+                        const struct watch_rewrite *w)
+{
+        const struct subnet_node *node = &subnet->nodes[w->node];
+        struct log_about about = { .generation = g->number, .switch_name = node->name[0] ? node->name : node->description };
+        struct line what = {};
+
+        add_p_keys(&what, "lost", w->lost, MIN(w->n_lost, (uint32_t) REWRITE_MAX_KEYS));
+        add_p_keys(&what, "gained", w->gained, MIN(w->n_gained, (uint32_t) REWRITE_MAX_KEYS));
+        if (w->n_lost > REWRITE_MAX_KEYS || w->n_gained > REWRITE_MAX_KEYS)
+                line_add(&what, " and others");
+        log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
+                      "%u ports on %s %s from one look to the next: another partition manager is at work, most likely OpenSM after "
+                      "a reboot on that leaf; see pkeyd(8), LIVING WITH AN SM", w->n_ports, about.switch_name, what.text);
+}
+
+/* Returns false if that is no matter here, and the ports are to be named one by one. */
+static bool log_rewrites(struct log *l, const struct generation *g, const struct subnet *subnet,
+                         const struct watch_report *report)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct watch_rewrite *rewrites;
+        const struct watch_event *events;
+        struct watch_event *rest;
+        uint32_t n_rewrites, n, n_rest = 0;
+        bool *is_part;
+
+        events = watch_report_events(report, WATCH_DRIFTED, &n);
+        if (!a || !g || g->settings->writer != WRITER_DIRECT ||
+            watch_find_rewrites(a, subnet, report, &rewrites, &n_rewrites, &is_part) < 0 || n_rewrites == 0)
+                return false;
+        rest = arena_new_array(a, struct watch_event, n);
+        if (!rest)
+                return false;
+        for (uint32_t i = 0; i < n; i++)
+                if (!is_part[i])
+                        rest[n_rest++] = events[i];
+        for (uint32_t i = 0; i < n_rewrites && i < EVENT_TEXT_MAX; i++)
+                log_rewrite(l, g, subnet, &rewrites[i]);
+        if (n_rewrites > EVENT_TEXT_MAX)
+                log_add(l, LOG_EVENT_TABLES_REWRITTEN, &(struct log_about) { .generation = g->number },
+                              "the same on %u more switches", n_rewrites - EVENT_TEXT_MAX);
+        log_kind(l, LOG_EVENT_DRIFT_FOUND, g, rest, n_rest);
+        return true;
+}
+
+void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report,
+              const struct subnet *subnet, bool standby)
+{
+        bool audit = g && g->settings->mode == MODE_AUDIT;
+        const struct watch_event *events;
+        uint32_t n;
+
+        for (size_t i = 0; i < ELEMENTS(kinds_to_log); i++) {
+                if (!(audit ? kinds_to_log[i].audit : kinds_to_log[i].enforce) ||
+                    (standby && !kinds_to_log[i].standby))
+                        continue;
+                if (kinds_to_log[i].kind == WATCH_DRIFTED && log_rewrites(l, g, subnet, report))
+                        continue;
+                events = watch_report_events(report, kinds_to_log[i].kind, &n);
+                log_kind(l, kinds_to_log[i].event, g, events, n);
+        }
+}
+
+/* --- standing by ------------------------------------------------------------------------------------------------ */
+
+/* How many ports lack a partition, or have it unexpectedly. */
+struct base_count {
+        uint32_t lack, unexpected;
+};
+
+static uint64_t digest_key(uint64_t h, uint64_t value)
+{
+        return (h ^ value) * UINT64_C(0x100000001b3);
+}
+
+/* By what ports are called for good, not by their place in a picture. */
+static uint64_t digest_verification(const struct subnet *s, const struct verification *v)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (uint32_t i = 0; i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                h = digest_key(h, s->ports[d->port].guid.v);
+                h = digest_key(h, s->ports[d->port].number);
+                for (uint32_t k = 0; k < d->n_missing; k++)
+                        h = digest_key(h, 0x10000u | d->missing[k].v);
+                for (uint32_t k = 0; k < d->n_unexpected; k++)
+                        h = digest_key(h, 0x20000u | d->unexpected[k].v);
+                h = digest_key(h, d->enforcement_differs);
+        }
+        return v->n_differ > 0 ? h : 0;
+}
+
+/* A raise or a lower is both: the one entry is missing, the other unexpected. */
+static struct base_count *count_bases(struct arena *a, const struct verification *v, uint32_t *ret_enforcement)
+{
+        struct base_count *counts = arena_new_array(a, struct base_count, P_KEY_BASE_MASK + 1u);
+
+        *ret_enforcement = 0;
+        for (uint32_t i = 0; counts && i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                for (uint32_t k = 0; k < d->n_missing; k++)
+                        counts[p_key_base(d->missing[k])].lack++;
+                for (uint32_t k = 0; k < d->n_unexpected; k++)
+                        counts[p_key_base(d->unexpected[k])].unexpected++;
+                *ret_enforcement += d->enforcement_differs;
+        }
+        return counts;
+}
+
+static void add_partition(struct line *l, const struct policy *policy, uint16_t base, const struct base_count *c)
+{
+        int p = policy_find_base(policy, base);
+
+        line_add(l, "; 0x%04x%s%s", (unsigned) base, p >= 0 ? " " : "", p >= 0 ? policy->partitions[p].name : "");
+        if (c->lack > 0)
+                line_add(l, " missing on %u port%s", c->lack, plural(c->lack));
+        if (c->unexpected > 0)
+                line_add(l, "%s unexpected on %u port%s", c->lack > 0 ? "," : "", c->unexpected, plural(c->unexpected));
+}
+
+static void add_differences(struct line *l, struct arena *a, const struct generation *g, const struct subnet *s,
+                            const struct verification *v)
+{
+        uint32_t n = 0, n_enforcement;
+        struct base_count *counts = count_bases(a, v, &n_enforcement);
+
+        for (uint32_t i = 0; i < v->n_differ && i < EXAMPLES; i++) {
+                const char *label = subnet_port_label(a, s, v->differ[i].port);
+
+                line_add(l, "%s%s", i == 0 ? v->n_differ > EXAMPLES ? ", among them " : ": " : ", ", label ? label : "?");
+        }
+        for (uint32_t base = 0; counts && base <= P_KEY_BASE_MASK; base++) {
+                if (counts[base].lack + counts[base].unexpected == 0)
+                        continue;
+                if (++n <= MAX_P_KEYS)
+                        add_partition(l, g->policy, (uint16_t) base, &counts[base]);
+        }
+        if (n > MAX_P_KEYS)
+                line_add(l, "; and %u more partitions", n - MAX_P_KEYS);
+        if (n_enforcement > 0)
+                line_add(l, "; enforcement bits of %u port%s", n_enforcement, plural(n_enforcement));
+}
+
+void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet,
+                 const struct verification *v, uint64_t *said)
+{
+        struct log_about about = { .generation = g->number };
+        uint64_t digest = digest_verification(subnet, v);
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct line line = {};
+
+        if (digest == *said || !a)
+                return;
+        *said = digest;
+        if (digest == 0) {
+                log_add(l, LOG_EVENT_STANDBY_AGREES, &about,
+                              "standing by: the fabric is as the policy of this host says (generation %" PRIu64 ")",
+                              g->number);
+                return;
+        }
+        line_add(&line, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u "
+                 "port%s", g->number, v->n_differ, plural(v->n_differ));
+        add_differences(&line, a, g, subnet, v);
+        log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about, "%s", line.text);
+}
+
+/* --- an apply --------------------------------------------------------------------------------------------------- */
+
+static void log_failed_write(struct log *l, const struct generation *g, const struct plan *plan,
+                             const struct plan_write *w, enum plan_phase phase, const struct apply_outcome *o)
+{
+        const struct subnet_port *p = &plan->subnet->ports[w->port];
+        _cleanup_arena_ struct arena *a = arena_new();
+        const char *label = a ? subnet_port_label(a, plan->subnet, w->port) : NULL;
+        struct log_about about = {
+                .generation = g->number, .node = label, .port_guid = p->guid, .lid = p->lid, .port = p->number,
+        };
+        struct line reason = {};
+
+        line_add(&reason, "%s", apply_reason_to_string(o->reason));
+        if (o->reason == APPLY_STATUS)
+                line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
+        if (o->reason == APPLY_SET_UNANSWERED)
+                line_add(&reason, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
+        if (o->reason == APPLY_TIMEOUT)
+                line_add(&reason, ": the node is hung, MADs are lost, %s", m_key_of_silent(g, p->guid));
+        if (w->kind == WRITE_BLOCK)
+                log_add(l, LOG_EVENT_WRITE_FAILED, &about,
+                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?",
+                              (unsigned) w->block, plan_phase_to_string(phase), reason.text);
+        else
+                log_add(l, LOG_EVENT_WRITE_FAILED, &about, "%s: its enforcement bits could not be written (%s: %s)",
+                              label ? label : "?", plan_phase_to_string(phase), reason.text);
+}
+
+static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const struct apply_outcome *o)
+{
+        h = (h ^ w->port) * UINT64_C(0x100000001b3);
+        h = (h ^ w->block) * UINT64_C(0x100000001b3);
+        return (h ^ o->reason) * UINT64_C(0x100000001b3);
+}
+
+/* Ports that could not be read were named by the watch. */
+static bool is_failure_to_name(const struct observed *observed, const struct plan_write *w,
+                               const struct apply_outcome *o)
+{
+        return o->state == APPLY_FAILED && o->reason != APPLY_ABORTED && observed->tables[w->port].source == TABLE_READ;
+}
+
+struct failures {
+        uint64_t digest;  /* 0: none */
+        uint32_t to_name;
+};
+
+static struct failures count_failures(const struct plan *plan, const struct observed *observed,
+                                      const struct apply *apply)
+{
+        struct failures f = {};
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
+                        const struct plan_write *w = &plan->steps[phase].writes[i];
+                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
+
+                        if (o->state == APPLY_FAILED)
+                                f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
+                        f.to_name += is_failure_to_name(observed, w, o);
+                }
+        return f;
+}
+
+static void log_failed_writes(struct log *l, const struct generation *g, const struct plan *plan,
+                              const struct observed *observed, const struct apply *apply)
+{
+        uint32_t said = 0;
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes && said < EVENT_TEXT_MAX; i++) {
+                        const struct plan_write *w = &plan->steps[phase].writes[i];
+                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
+
+                        if (!is_failure_to_name(observed, w, o))
+                                continue;
+                        log_failed_write(l, g, plan, w, (enum plan_phase) phase, o);
+                        said++;
+                }
+}
+
+static void add_held(struct line *l, const struct apply *apply)
+{
+        const uint16_t *bases;
+        uint32_t n;
+
+        bases = apply_held_bases(apply, &n);
+        if (n == 0)
+                return;
+        line_add(l, "; held back until that is done: partition%s", plural(n));
+        for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
+                line_add(l, " 0x%04x", (unsigned) bases[i]);
+        if (n > MAX_P_KEYS)
+                line_add(l, " and %u more", n - MAX_P_KEYS);
+}
+
+void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
+               const struct apply *apply, usec_t duration, uint64_t *failures)
+{
+        struct log_about about = { .generation = g->number };
+        struct failures now = count_failures(plan, observed, apply);
+        struct apply_summary summary;
+        struct line line = {};
+
+        apply_get_summary(apply, &summary);
+        line_add(&line, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
+                 plural(summary.written), plan->n_ports_affected, plural(plan->n_ports_affected),
+                 (double) duration / (double) USEC_PER_SEC);
+        if (summary.failed + summary.held == 0) {
+                *failures = 0;
+                log_add(l, LOG_EVENT_APPLIED, &about, "%s", line.text);
+                return;
+        }
+        if (now.digest == *failures && summary.written == 0) {
+                log_debug(l, "%s, the same %u failed again", line.text, summary.failed);
+                return;
+        }
+        *failures = now.digest;
+        log_failed_writes(l, g, plan, observed, apply);
+        line_add(&line, ", %u failed, %u held back", summary.failed, summary.held);
+        if (now.to_name > EVENT_TEXT_MAX)
+                line_add(&line, " (%u are named above)", EVENT_TEXT_MAX);
+        add_held(&line, apply);
+        log_add(l, LOG_EVENT_APPLY_PARTIAL, &about, "%s", line.text);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/log.h"
+
+#include <string.h>
+
+struct item {
+        struct log_entry entry;
+        struct location where;
+        struct finding finding;
+        struct item *next;
+};
+
+/* One arena for a run of entries: when all were taken, the next one begins another. */
+struct log {
+        struct arena *arena;
+        struct item *first, **end;
+};
+
+struct log *log_new(void)
+{
+        struct log *l = calloc(1, sizeof(*l));
+
+        if (l)
+                l->end = &l->first;
+        return l;
+}
+
+struct log *log_free(struct log *l)
+{
+        if (!l)
+                return NULL;
+        arena_free(l->arena);
+        free(l);
+        return NULL;
+}
+
+static struct item *add_item(struct log *l, enum log_event event)
+{
+        struct item *item;
+
+        if (!l->first) {
+                arena_free(l->arena);
+                l->arena = arena_new();
+        }
+        item = l->arena ? arena_new_object(l->arena, struct item) : NULL;
+        if (item)
+                item->entry.event = event;
+        return item;
+}
+
+/* Only what is complete is shown. */
+static void append(struct log *l, struct item *item)
+{
+        if (!item->entry.text)
+                return;
+        *l->end = item;
+        l->end = &item->next;
+}
+
+static const char *copy_text(struct log *l, const char *text)
+{
+        return text ? arena_strdup(l->arena, text) : NULL;
+}
+
+static void copy_about(struct log *l, const struct log_about *from, struct item *item)
+{
+        struct log_about *to = &item->entry.about;
+        struct p_key *p_keys = arena_new_array(l->arena, struct p_key, from->n_p_keys);
+
+        *to = *from;
+        to->node = copy_text(l, from->node);
+        to->switch_name = copy_text(l, from->switch_name);
+        to->partition = copy_text(l, from->partition);
+        to->source = copy_text(l, from->source);
+        if (p_keys && from->n_p_keys > 0)
+                memcpy(p_keys, from->p_keys, from->n_p_keys * sizeof(*p_keys));
+        to->p_keys = p_keys;
+        to->n_p_keys = p_keys ? from->n_p_keys : 0;
+        if (!from->where)
+                return;
+        item->where = *from->where;
+        item->where.file = copy_text(l, from->where->file);
+        to->where = &item->where;
+}
+
+void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
+{
+        struct item *item = add_item(l, event);
+        va_list ap;
+
+        if (!item)
+                return;
+        va_start(ap, format);
+        item->entry.text = arena_vprintf(l->arena, format, ap);
+        va_end(ap);
+        if (about)
+                copy_about(l, about, item);
+        append(l, item);
+}
+
+void log_add_finding(struct log *l, enum log_event event, uint64_t generation, const struct finding *finding)
+{
+        struct item *item = add_item(l, event);
+
+        if (!item || !finding_copy(l->arena, finding, &item->finding))
+                return;
+        item->entry.text = item->finding.text;
+        item->entry.finding = &item->finding;
+        item->entry.about = (struct log_about) { .generation = generation, .where = &item->finding.where };
+        append(l, item);
+}
+
+void log_debug(struct log *l, const char *format, ...)
+{
+        struct item *item = add_item(l, LOG_EVENT_DEBUG);
+        va_list ap;
+
+        if (!item)
+                return;
+        va_start(ap, format);
+        item->entry.text = arena_vprintf(l->arena, format, ap);
+        va_end(ap);
+        append(l, item);
+}
+
+const struct log_entry *log_next(struct log *l)
+{
+        struct item *item = l->first;
+
+        if (!item)
+                return NULL;
+        l->first = item->next;
+        if (!l->first)
+                l->end = &l->first;
+        return &item->entry;
+}
