@@ -7,5 +7,9 @@ libpkeyd_core_la_SOURCES += \
 	src/control/generation.h \
 	src/control/log.c \
 	src/control/log.h \
+	src/control/port_query.c \
+	src/control/port_query.h \
+	src/control/sm_follow.c \
+	src/control/sm_follow.h \
 	src/control/snapshot.c \
 	src/control/snapshot.h

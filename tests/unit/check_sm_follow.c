@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who of a pair of head nodes writes. */
+
+#include <check.h>
+
+#include "control/sm_follow.h"
+
+#define HOLD (3 * USEC_PER_SEC)
+
+static struct sm_view view_of(uint16_t sm_lid)
+{
+        struct sm_view v = { .sm_lid = { sm_lid } };
+
+        sm_view_add(&v, (struct lid) { 5 }, 0);
+        sm_view_add(&v, (struct lid) { 16 }, 2);
+        return v;
+}
+
+static bool see(struct sm_follow *r, uint16_t sm_lid, usec_t now)
+{
+        struct sm_view v = view_of(sm_lid);
+
+        return sm_follow_see(r, &v, HOLD, now);
+}
+
+START_TEST(test_sm_is_here)
+{
+        static const uint16_t here[] = { 5, 16, 17, 18, 19 }, elsewhere[] = { 0, 1, 4, 6, 15, 20, 0xbfff, 0xffff };
+        struct sm_view none = { .sm_lid = { 5 } };
+
+        for (size_t i = 0; i < ELEMENTS(here); i++) {
+                struct sm_view v = view_of(here[i]);
+
+                ck_assert_msg(sm_is_here(&v), "LID %u", here[i]);
+        }
+        for (size_t i = 0; i < ELEMENTS(elsewhere); i++) {
+                struct sm_view v = view_of(elsewhere[i]);
+
+                ck_assert_msg(!sm_is_here(&v), "LID %u", elsewhere[i]);
+        }
+        ck_assert(!sm_is_here(&none));
+        /* no SM, and a base LID that its LMC does not allow */
+        sm_view_add(&none, (struct lid) { 1 }, 3);
+        none.sm_lid.v = 0;
+        ck_assert(!sm_is_here(&none));
+        none.n_own = 0;
+        /* a port without a LID has none, and no more are taken than there is room for */
+        sm_view_add(&none, (struct lid) { 0 }, 0);
+        ck_assert_uint_eq(none.n_own, 0);
+        for (unsigned i = 0; i < 2 * SM_MAX_PORTS; i++)
+                sm_view_add(&none, (struct lid) { (uint16_t) (100 + i) }, 0xff);
+        ck_assert_uint_eq(none.n_own, SM_MAX_PORTS);
+        ck_assert_uint_eq(none.own[0].lmc, 7);
+}
+END_TEST
+
+static void add_host(struct subnet_builder *b, uint64_t guid, uint16_t lid, uint8_t lmc)
+{
+        struct subnet_node node = { .guid = { guid }, .type = NODE_CA, .num_ports = 1, .partition_cap = 32 };
+        struct subnet_port port = {
+                .number = 1, .state = PORT_STATE_ACTIVE, .guid = { guid + 1 }, .lid = { lid }, .lmc = lmc,
+        };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+}
+
+/* Another port of this host counts if it is in this subnet; one of another fabric has LIDs that mean nothing here. */
+START_TEST(test_other_ports)
+{
+        const struct guid own[] = { { 0x101 }, { 0x201 }, { 0x901 } };
+        struct arena *a = arena_new();
+        struct sm_view v = {};
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(a, &b), 0);
+        add_host(b, 0x100, 8, 0);
+        add_host(b, 0x200, 12, 1);
+        add_host(b, 0x300, 20, 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0x100 }, 1, (struct guid) { 0x300 }, 1, &s), 0);
+        sm_view_add_known(&v, s, own, ELEMENTS(own));
+        ck_assert_uint_eq(v.n_own, 2);
+        v.sm_lid.v = 13;
+        ck_assert(sm_is_here(&v));
+        v.sm_lid.v = 20;
+        ck_assert(!sm_is_here(&v));
+        arena_free(a);
+}
+END_TEST
+
+START_TEST(test_takes_over_after_a_wait)
+{
+        struct sm_follow r = {};
+
+        ck_assert(see(&r, 9, 0));
+        ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
+        ck_assert(!see(&r, 9, 10 * USEC_PER_SEC));
+        ck_assert(see(&r, 10, 20 * USEC_PER_SEC)); /* another standby's SM: news of where it is */
+        ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
+        ck_assert(see(&r, 5, 30 * USEC_PER_SEC));
+        ck_assert_int_eq(r.state, SM_FOLLOW_TAKING_OVER);
+        ck_assert_uint_eq(sm_follow_due(&r, HOLD), 33 * USEC_PER_SEC);
+        ck_assert(!see(&r, 5, 33 * USEC_PER_SEC - 1));
+        ck_assert_int_eq(r.state, SM_FOLLOW_TAKING_OVER);
+        ck_assert(see(&r, 5, 33 * USEC_PER_SEC));
+        ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
+        ck_assert(!see(&r, 17, 40 * USEC_PER_SEC)); /* it moved to another LID of this host */
+        ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
+        ck_assert(see(&r, 0, 50 * USEC_PER_SEC)); /* nobody knows where it is: stop */
+        ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
+}
+END_TEST
+
+/* At the start nobody knows what the other one does. */
+START_TEST(test_first_look)
+{
+        struct sm_follow r = {};
+
+        ck_assert(see(&r, 5, 7));
+        ck_assert_int_eq(r.state, SM_FOLLOW_TAKING_OVER);
+        ck_assert(see(&r, 5, 7 + HOLD));
+        ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
+}
+END_TEST
+
+/* The SM went away while this one waited: the wait begins anew when it is back. */
+START_TEST(test_flaps)
+{
+        struct sm_follow r = {};
+
+        (void) see(&r, 5, 0);
+        (void) see(&r, 9, HOLD - 1);
+        ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
+        (void) see(&r, 5, HOLD);
+        ck_assert_int_eq(r.state, SM_FOLLOW_TAKING_OVER);
+        ck_assert_uint_eq(sm_follow_due(&r, HOLD), 2 * HOLD);
+}
+END_TEST
+
+/* It may have gone and come back between two looks. */
+START_TEST(test_events)
+{
+        struct sm_follow r = {};
+
+        (void) see(&r, 5, 0);
+        (void) see(&r, 5, HOLD);
+        ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
+        sm_follow_doubt(&r);
+        ck_assert(see(&r, 5, 10 * HOLD));
+        ck_assert_int_eq(r.state, SM_FOLLOW_TAKING_OVER);
+        sm_follow_doubt(&r);
+        ck_assert(!see(&r, 5, 11 * HOLD - 1));
+        ck_assert_uint_eq(sm_follow_due(&r, HOLD), 12 * HOLD - 1);
+        (void) see(&r, 5, 12 * HOLD - 1);
+        ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
+        sm_follow_doubt(&r);
+        ck_assert(see(&r, 9, 20 * HOLD));
+        ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
+        ck_assert(!r.doubted);
+}
+END_TEST
+
+/* Two heads and an SM that goes back and forth, each of which hears of it up to a second late and asks itself while it
+ * writes: they never write at once. */
+START_TEST(test_never_two_writers)
+{
+        const usec_t step = 10 * USEC_PER_MSEC, period = 7 * USEC_PER_SEC;
+        struct sm_follow hosts[2] = {};
+        usec_t looked[2] = {};
+        unsigned wrote[2] = {};
+
+        for (usec_t now = 2 * period; now < 20 * period; now += step) {
+                bool writing[2];
+
+                for (unsigned h = 0; h < 2; h++) {
+                        /* the new master tells its own port first */
+                        usec_t heard = now / period % 2 == h || now % period >= USEC_PER_SEC ? now : now - now % period - 1;
+                        struct sm_view v = { .sm_lid = { heard / period % 2 == 0 ? 1 : 2 } };
+
+                        sm_view_add(&v, (struct lid) { (uint16_t) (1 + h) }, 0);
+                        if (now >= looked[h] + SM_ASK) {
+                                (void) sm_follow_see(&hosts[h], &v, SM_HOLD, now);
+                                looked[h] = now;
+                        }
+                        writing[h] = hosts[h].state == SM_FOLLOW_WRITER;
+                        wrote[h] += writing[h];
+                }
+                ck_assert_msg(!writing[0] || !writing[1], "both write at %" PRIu64, now);
+        }
+        ck_assert_uint_gt(wrote[0], 0);
+        ck_assert_uint_gt(wrote[1], 0);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("SM tracking");
+        TCase *t = tcase_create("sm_follow");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_test(t, test_sm_is_here);
+        tcase_add_test(t, test_other_ports);
+        tcase_add_test(t, test_takes_over_after_a_wait);
+        tcase_add_test(t, test_first_look);
+        tcase_add_test(t, test_flaps);
+        tcase_add_test(t, test_events);
+        tcase_add_test(t, test_never_two_writers);
+        suite_add_tcase(s, t);
+        runner = srunner_create(s);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed > 0;
+}
