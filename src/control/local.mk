@@ -12,4 +12,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/sm_follow.c \
 	src/control/sm_follow.h \
 	src/control/snapshot.c \
-	src/control/snapshot.h
+	src/control/snapshot.h \
+	src/control/verbs_check.c \
+	src/control/verbs_check.h

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/verbs_check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "verify/kernel.h"
+#include "verify/table.h"
+
+#define GRACE    USEC_PER_SEC          /* how long the kernel may lag behind the SMA */
+#define SETTLE   (200 * USEC_PER_MSEC) /* changes that come together are read together */
+#define ASK_GAP  USEC_PER_SEC          /* between two questions to an SMA because of an event */
+#define SHOWN    8                     /* entries in one message */
+
+struct expected_port {
+        struct guid guid;
+        struct lid lid;
+        uint8_t number;
+        const char *label;
+        struct desired_port want;
+        struct p_key *sma;   /* NULL: it was not read */
+        uint32_t n_sma;
+        bool changed;        /* its kernel said so since its table was read */
+        bool ask;            /* its SMA is to be asked again */
+        uint64_t reported;   /* digest of the difference that was logged; 0: none */
+};
+
+struct verbs_check {
+        struct arena *arena;           /* of what is expected */
+        struct generation *generation; /* NULL: nothing is expected */
+        struct expected_port *ports;
+        uint32_t n_ports;
+        uint64_t confirmed;            /* number of the generation that the kernel was logged to agree with */
+        usec_t expected_at, asked_at;
+        usec_t due;
+        bool asked_again;              /* the SMAs, before it is logged that the kernel differs */
+        bool any_reported;
+};
+
+struct verbs_check *verbs_check_new(void)
+{
+        struct verbs_check *v = calloc(1, sizeof(*v));
+
+        if (v)
+                v->due = USEC_INFINITY;
+        return v;
+}
+
+struct verbs_check *verbs_check_free(struct verbs_check *v)
+{
+        if (!v)
+                return NULL;
+        verbs_check_forget(v);
+        free(v);
+        return NULL;
+}
+
+usec_t verbs_check_due(const struct verbs_check *v)
+{
+        return v->due;
+}
+
+/* --- what is expected --------------------------------------------------------------------------------------------- */
+
+void verbs_check_forget(struct verbs_check *v)
+{
+        v->generation = generation_unref(v->generation);
+        v->arena = arena_free(v->arena);
+        v->ports = NULL;
+        v->n_ports = 0;
+        v->due = USEC_INFINITY;
+}
+
+static struct p_key *copy_keys(struct arena *a, const struct p_key *keys, uint32_t n)
+{
+        struct p_key *copy = arena_new_array(a, struct p_key, n);
+
+        if (copy && n > 0)
+                memcpy(copy, keys, n * sizeof(*copy));
+        return copy;
+}
+
+static const struct expected_port *find_port(const struct expected_port *ports, uint32_t n, struct guid guid)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (ports[i].guid.v == guid.v)
+                        return &ports[i];
+        return NULL;
+}
+
+/* before: of the expectation that this one replaces; NULL: the port was not in it. */
+static int expect_port(struct arena *a, const struct desired *desired, const struct snapshot *s, uint32_t port,
+                       const struct expected_port *before, struct expected_port *ret)
+{
+        const struct observed_table *t = &s->observed->tables[port];
+        const struct subnet_port *p = &s->subnet->ports[port];
+        const struct desired_port *want = &desired->ports[port];
+
+        *ret = (struct expected_port) {
+                .guid = p->guid,
+                .lid = p->lid,
+                .number = p->number,
+                .label = subnet_port_label(a, s->subnet, port),
+                .want = { copy_keys(a, want->wanted, want->n_wanted), want->n_wanted },
+                .reported = before ? before->reported : 0,
+        };
+        if (!ret->label || !ret->want.wanted)
+                return -ENOMEM;
+        if (t->source != TABLE_READ)
+                return 0;
+        ret->sma = copy_keys(a, t->entries, t->capacity);
+        ret->n_sma = t->capacity;
+        return ret->sma ? 0 : -ENOMEM;
+}
+
+void verbs_check_expect(struct verbs_check *v, usec_t now, struct generation *g, const struct desired *desired,
+                        const struct snapshot *snapshot, const struct guid *guids, size_t n)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct expected_port *ports = a ? arena_new_array(a, struct expected_port, n) : NULL;
+        uint32_t n_ports = 0;
+
+        for (size_t i = 0; i < n && ports; i++) {
+                uint32_t port = subnet_find_endport(snapshot->subnet, guids[i]);
+
+                if (port == SUBNET_NONE)
+                        continue;
+                if (expect_port(a, desired, snapshot, port, find_port(v->ports, v->n_ports, guids[i]), &ports[n_ports++]) < 0)
+                        ports = NULL;
+        }
+        verbs_check_forget(v);
+        if (!ports)
+                return;
+        v->arena = STEAL(a);
+        v->ports = ports;
+        v->n_ports = n_ports;
+        v->generation = generation_ref(g);
+        v->expected_at = v->due = now;
+}
+
+void verbs_check_changed(struct verbs_check *v, usec_t now, struct guid port_guid)
+{
+        for (uint32_t i = 0; i < v->n_ports; i++)
+                if (port_guid.v == 0 || v->ports[i].guid.v == port_guid.v) {
+                        v->ports[i].changed = true;
+                        v->due = MIN(v->due, now);
+                }
+}
+
+/* --- one table ---------------------------------------------------------------------------------------------------- */
+
+struct judgement {
+        struct table_comparison policy;
+        struct kernel_difference *kernel;
+        uint32_t n_kernel;
+};
+
+static bool is_right(const struct judgement *j)
+{
+        return j->policy.n_missing == 0 && j->policy.n_unexpected == 0 && j->n_kernel == 0;
+}
+
+/* Returns 0, -EAGAIN: there is no table to judge now; -ENOMEM. */
+static int judge(const struct verbs_check *v, struct arena *a, const struct expected_port *p,
+                 const struct local_table *tables, size_t n, struct judgement *ret)
+{
+        const struct local_table *t = NULL;
+        int r;
+
+        *ret = (struct judgement) {};
+        for (size_t i = 0; i < n; i++)
+                if (tables[i].port_guid.v == p->guid.v)
+                        t = &tables[i];
+        if (!t || !t->entries)
+                return -EAGAIN;
+        r = table_compare(a, v->generation->policy, v->generation->settings->unmanaged, &p->want, t->entries, t->n_entries,
+                          &ret->policy);
+        if (r == 0 && p->sma)
+                r = kernel_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, &ret->kernel, &ret->n_kernel);
+        return r;
+}
+
+/* --- reporting ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t digest(uint64_t h, uint64_t value)
+{
+        return (h ^ value) * UINT64_C(0x100000001b3);
+}
+
+static uint64_t digest_judgement(const struct judgement *j)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (uint32_t i = 0; i < j->policy.n_missing; i++)
+                h = digest(h, j->policy.missing[i].v);
+        for (uint32_t i = 0; i < j->policy.n_unexpected; i++)
+                h = digest(h, 0x10000u | j->policy.unexpected[i].v);
+        for (uint32_t i = 0; i < j->n_kernel; i++) {
+                h = digest(h, 0x20000u | j->kernel[i].key.v);
+                h = digest(h, (uint64_t) j->kernel[i].sma_index << 32 | j->kernel[i].kernel_index);
+        }
+        return h;
+}
+
+static const char *describe_difference(struct arena *a, const struct kernel_difference *d)
+{
+        switch (d->kind) {
+        case KERNEL_LACKS:
+                return arena_printf(a, "0x%04x at index %u is in the port's table, not in the kernel's", d->key.v,
+                                    d->sma_index);
+        case KERNEL_ONLY:
+                return arena_printf(a, "0x%04x at index %u is in the kernel's table, not in the port's", d->key.v,
+                                    d->kernel_index);
+        case KERNEL_MOVED:
+                return arena_printf(a, "0x%04x is at index %u in the port's table, at %u in the kernel's", d->key.v,
+                                    d->sma_index, d->kernel_index);
+        }
+        return NULL;
+}
+
+static const char *describe_keys(struct arena *a, const char *text, const char *what, const struct p_key *keys, uint32_t n)
+{
+        for (uint32_t i = 0; i < n && i < SHOWN && text; i++)
+                text = arena_printf(a, "%s%s%s0x%04x", text, *text && i == 0 ? "; " : "", i == 0 ? what : " ",
+                                    keys[i].v);
+        return text;
+}
+
+static const char *describe(struct arena *a, const struct judgement *j)
+{
+        const char *text = "";
+
+        for (uint32_t i = 0; i < j->n_kernel && i < SHOWN && text; i++) {
+                const char *one = describe_difference(a, &j->kernel[i]);
+
+                text = one ? arena_printf(a, "%s%s%s", text, *text ? "; " : "", one) : NULL;
+        }
+        if (j->n_kernel > 0)
+                return text;
+        text = describe_keys(a, text, "lacks ", j->policy.missing, j->policy.n_missing);
+        return text ? describe_keys(a, text, "has unexpected ", j->policy.unexpected, j->policy.n_unexpected) : NULL;
+}
+
+static void report(struct verbs_check *v, struct arena *a, struct expected_port *p, const struct judgement *j, struct log *log)
+{
+        struct log_about about = {
+                .generation = v->generation->number, .node = p->label, .port_guid = p->guid, .lid = p->lid,
+                .port = p->number,
+        };
+        uint64_t difference = digest_judgement(j);
+        const char *text = describe(a, j);
+
+        if (p->reported == difference)
+                return;
+        p->reported = difference;
+        v->any_reported = true;
+        log_add(log, LOG_EVENT_KERNEL_DIFFERS, &about,
+                "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", p->label, p->guid.v,
+                j->n_kernel > 0 ? "port" : "policy", text ? text : "out of memory");
+}
+
+static void report_right(struct verbs_check *v, uint32_t n, struct log *log)
+{
+        if (v->confirmed == v->generation->number && !v->any_reported)
+                return;
+        v->confirmed = v->generation->number;
+        v->any_reported = false;
+        for (uint32_t i = 0; i < v->n_ports; i++)
+                v->ports[i].reported = 0;
+        log_add(log, LOG_EVENT_KERNEL_VERIFIED, &(struct log_about) { .generation = v->generation->number },
+                "generation %" PRIu64 ": the kernel's own tables agree on %u port%s of this host", v->generation->number, n,
+                n == 1 ? "" : "s");
+}
+
+/* --- the tables --------------------------------------------------------------------------------------------------- */
+
+bool verbs_check_next_port(struct verbs_check *v, struct guid *ret, usec_t *ret_at)
+{
+        for (uint32_t i = 0; i < v->n_ports; i++)
+                if (v->ports[i].ask) {
+                        v->ports[i].ask = false;
+                        *ret = v->ports[i].guid;
+                        *ret_at = v->asked_at;
+                        return true;
+                }
+        return false;
+}
+
+/* Not more often than once in a while. */
+static void ask_sma(struct verbs_check *v, struct expected_port *p, usec_t now)
+{
+        if (v->asked_at <= now) /* else a question is on its way */
+                v->asked_at = MAX(now, v->asked_at + ASK_GAP);
+        p->ask = true;
+}
+
+/* A port of which the kernel said that its table changed: pkeyd wrote it itself, and the rest of the kernel's table may
+ * follow its event; or somebody else did. */
+static void see_changed(struct verbs_check *v, usec_t now, struct expected_port *p, bool wrong, struct log *log)
+{
+        if (wrong && now >= v->expected_at + GRACE) {
+                log_debug(log, "%s: its P_Key table has changed", p->label);
+                ask_sma(v, p, now);
+        } else {
+                v->due = now + SETTLE;
+        }
+}
+
+static void see_wrong(struct verbs_check *v, usec_t now, struct arena *a, struct expected_port *p, const struct judgement *j,
+                      struct log *log)
+{
+        if (now < v->expected_at + GRACE)
+                v->due = MIN(v->due, v->expected_at + GRACE);
+        else if (j->n_kernel > 0 && !v->asked_again)
+                ask_sma(v, p, now);
+        else if (j->n_kernel > 0 || !p->sma) /* what both of them have differently from the policy, the sweep reported */
+                report(v, a, p, j, log);
+}
+
+void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table *tables, size_t n, struct log *log)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        uint32_t n_right = 0, n_wrong = 0;
+
+        v->due = USEC_INFINITY;
+        for (uint32_t i = 0; a && i < v->n_ports; i++) {
+                struct expected_port *p = &v->ports[i];
+                bool changed = p->changed;
+                struct judgement j;
+
+                p->changed = false;
+                if (judge(v, a, p, tables, n, &j) < 0)
+                        continue;
+                n_right += is_right(&j);
+                n_wrong += !is_right(&j);
+                if (changed)
+                        see_changed(v, now, p, !is_right(&j), log);
+                else if (!is_right(&j))
+                        see_wrong(v, now, a, p, &j, log);
+        }
+        v->asked_again = n_wrong > 0 && (v->asked_again || now >= v->expected_at + GRACE);
+        if (n_wrong == 0 && n_right > 0)
+                report_right(v, n_right, log);
+}
