@@ -1,5 +1,6 @@
 # control/
 libpkeyd_core_la_SOURCES += \
+	src/control/action.h \
 	src/control/event_text.c \
 	src/control/event_text.h \
 	src/control/events.def \
@@ -7,6 +8,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/generation.h \
 	src/control/log.c \
 	src/control/log.h \
+	src/control/opensm_writer.c \
+	src/control/opensm_writer.h \
 	src/control/port_query.c \
 	src/control/port_query.h \
 	src/control/sm_follow.c \

@@ -1,0 +1,873 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/opensm_writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "control/event_text.h"
+#include "opensm/phases.h"
+
+#define FIRST_LOOK (50 * USEC_PER_MSEC)
+#define MAX_LOOK   (1 * USEC_PER_SEC)
+/* How long a phase may take, and how long OpenSM is given to read a file that changes nothing in the tables. */
+#define PATIENCE          (20 * USEC_PER_SEC)
+#define PATIENCE_PER_PORT (10 * USEC_PER_MSEC)
+#define SETTLE            (1 * USEC_PER_SEC)
+#define SETTLE_PER_PORT   (1 * USEC_PER_MSEC)
+
+enum step {
+        STEP_IDLE,
+        STEP_READING,       /* the file in place, and the copy of it */
+        STEP_PUTTING_ASIDE, /* a file that OpenSM would drop */
+        STEP_WRITING,       /* the file of a phase, or of the policy */
+        STEP_SIGNALLING,
+        STEP_WAITING,       /* for OpenSM; see due */
+        STEP_SURVEYING,
+        STEP_PROBING,       /* whether OpenSM runs, for the tables are not as the phase has them */
+        STEP_ENDED,
+};
+
+/* What the file that is being written is for. */
+enum purpose {
+        FOR_PHASE,      /* OpenSM is to carry it out */
+        FOR_CONTENT,    /* nothing changes in the tables; OpenSM should know the rest of it */
+        FOR_MIRROR,
+        TO_FALL_BACK,   /* OpenSM dropped its file */
+        TO_GIVE_UP,     /* OpenSM did not carry out its file in time */
+};
+
+struct file_bytes {
+        const char *bytes; /* NULL: there is none, or nothing that counts */
+        size_t n;
+};
+
+struct opensm_writer {
+        struct log *log;
+        char *last;              /* the bytes that were written last, to know a file that was cut short; malloc'ed */
+        size_t n_last;
+        char *last_path;         /* where; malloc'ed */
+        uint64_t reported;       /* digest of the problem that was logged last */
+        char problem[1024];
+
+        struct opensm_job job;
+        struct arena *arena;
+        enum step step;
+        bool asked;              /* the action of this step was given out */
+        int r;                   /* of STEP_ENDED */
+        enum purpose purpose;
+        struct opensm_phases phases;
+        enum opensm_phase phase; /* the one whose file stands there */
+        struct file_bytes in_place;
+        struct file_bytes good;  /* the file of the last phase that was carried out */
+        struct file_bytes file;  /* what is being written */
+        const char *copy_path;   /* PATH.before-pkeyd */
+        bool stopping, at_the_end;
+        usec_t began, phase_began, delay, due;
+        unsigned n_files;
+        uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
+
+        struct arena *look;      /* of one look at the tables */
+        struct observed *seen;
+        struct mad_stage stage;  /* of the survey */
+};
+
+struct opensm_writer *opensm_writer_new(struct log *log)
+{
+        struct opensm_writer *w = calloc(1, sizeof(*w));
+
+        if (w) {
+                w->log = log;
+                w->due = USEC_INFINITY;
+        }
+        return w;
+}
+
+struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
+{
+        if (!w)
+                return NULL;
+        opensm_writer_drop(w);
+        free(w->last);
+        free(w->last_path);
+        free(w);
+        return NULL;
+}
+
+const char *opensm_writer_path(const struct generation *g)
+{
+        return g->settings->writer == WRITER_OPENSM ? g->settings->opensm_partitions_conf : g->settings->opensm_mirror;
+}
+
+/* --- problems ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t digest(const char *text)
+{
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (; *text; text++)
+                h = (h ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+/* The same problem is logged once until it is over. */
+__attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w, enum log_event event, const char *format,
+                                                         ...)
+{
+        struct log_about about = { .generation = w->job.generation->number };
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(w->problem, sizeof(w->problem), format, ap);
+        va_end(ap);
+        if (w->reported != digest(w->problem))
+                log_add(w->log, event, &about, "%s", w->problem);
+        w->reported = digest(w->problem);
+}
+
+const char *opensm_writer_problem(const struct opensm_writer *w)
+{
+        return w->problem;
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------------- */
+
+static void go_to(struct opensm_writer *w, enum step step)
+{
+        w->step = step;
+        w->asked = false;
+        w->due = USEC_INFINITY;
+}
+
+static void end(struct opensm_writer *w, int r)
+{
+        if (r == 0) {
+                w->reported = 0;
+                w->problem[0] = '\0';
+        }
+        w->r = r;
+        go_to(w, STEP_ENDED);
+}
+
+static void wait_until(struct opensm_writer *w, usec_t at)
+{
+        go_to(w, STEP_WAITING);
+        w->due = at;
+}
+
+static void survey_at_the_end(struct opensm_writer *w, usec_t now)
+{
+        w->at_the_end = true;
+        wait_until(w, now);
+}
+
+bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r)
+{
+        if (w->step != STEP_ENDED)
+                return false;
+        *ret_r = w->r;
+        opensm_writer_drop(w);
+        return true;
+}
+
+void opensm_writer_drop(struct opensm_writer *w)
+{
+        go_to(w, STEP_IDLE);
+        w->look = arena_free(w->look);
+        w->arena = arena_free(w->arena);
+        w->stopping = w->at_the_end = false;
+        w->in_place = w->good = w->file = (struct file_bytes) {};
+        w->job = (struct opensm_job) {};
+}
+
+void opensm_writer_stop(struct opensm_writer *w)
+{
+        w->stopping = true;
+}
+
+const char *opensm_writer_phase(const struct opensm_writer *w)
+{
+        return opensm_phase_to_string(w->phase);
+}
+
+usec_t opensm_writer_due(const struct opensm_writer *w)
+{
+        return w->due;
+}
+
+/* --- the file in place -------------------------------------------------------------------------------------------- */
+
+static bool same_bytes(struct file_bytes x, struct file_bytes y)
+{
+        return x.n == y.n && (x.n == 0 || memcmp(x.bytes, y.bytes, x.n) == 0);
+}
+
+static bool is_last_path(const struct opensm_writer *w)
+{
+        return w->last_path && strcmp(w->last_path, opensm_writer_path(w->job.generation)) == 0;
+}
+
+static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
+{
+        return is_last_path(w) && f.n < w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
+}
+
+/* Would OpenSM drop it? */
+static bool opens_the_fabric(struct opensm_writer *w, struct file_bytes f)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct partitions_conf *conf;
+
+        findings_init(&ignored, w->arena);
+        return partitions_conf_parse(w->arena, opensm_writer_path(w->job.generation), f.bytes, f.n, &ignored, &conf) ==
+                       -EBADMSG ||
+               conf->discarded;
+}
+
+static void refuse_file(struct opensm_writer *w, const char *path, bool edited)
+{
+        if (edited)
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                       "%s was changed by somebody since pkeyd wrote it, and is left as it is; nothing is written until it is "
+                       "known what is meant: put the change into the policy, then let pkeyd have the file with: cp %s "
+                       "%s.before-pkeyd", path, path, path);
+        else
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                       "%s was not written by pkeyd, and is left as it is; nothing is written: make a policy of it with "
+                       "pkeyctl import %s, then let pkeyd have the file with: cp %s %s.before-pkeyd", path, path, path, path);
+        end(w, -EEXIST);
+}
+
+/* Of a file that this process wrote before. */
+static void report_damage(struct opensm_writer *w, const char *path, const char *what)
+{
+        if (is_last_path(w))
+                report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
+                       "%s, which pkeyd wrote, %s: from its next heavy sweep on OpenSM would not make of the fabric what the "
+                       "policy says; pkeyd writes it again", path, what);
+}
+
+static void put_aside(struct opensm_writer *w, struct file_bytes f)
+{
+        w->file = f;
+        go_to(w, STEP_PUTTING_ASIDE);
+}
+
+/* --- files of phases ---------------------------------------------------------------------------------------------- */
+
+/* The last file of all has no phase: it is that of the policy. */
+static bool is_last(const struct opensm_writer *w, enum opensm_phase phase)
+{
+        for (enum opensm_phase p = phase + 1; p < OPENSM_N_PHASES; p++)
+                if (w->phases.needed[p])
+                        return false;
+        return true;
+}
+
+static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_bytes *ret)
+{
+        _cleanup_findings_ struct findings findings = {};
+        struct partitions_file file;
+        int r;
+
+        findings_init(&findings, w->arena);
+        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->phases.tables[phase], w->phases.n_ports, &file);
+        if (r < 0)
+                return r;
+        file.generation = w->job.generation->number;
+        file.phase = is_last(w, phase) ? NULL : opensm_phase_to_string(phase);
+        r = partitions_file_render(w->arena, &file, w->phases.allow_both, &findings, &ret->bytes, &ret->n);
+        event_text_findings(w->log, &findings);
+        return r;
+}
+
+static void write_file(struct opensm_writer *w, enum purpose purpose, struct file_bytes f)
+{
+        const char *path = opensm_writer_path(w->job.generation);
+
+        w->purpose = purpose;
+        w->file = f;
+        if (f.n <= PARTITIONS_CONF_MAX_SIZE) {
+                go_to(w, STEP_WRITING);
+                return;
+        }
+        report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, more than pkeyd reads again (%u); nothing is written",
+               path, f.n, PARTITIONS_CONF_MAX_SIZE);
+        end(w, -EFBIG);
+}
+
+static void write_phase(struct opensm_writer *w, enum opensm_phase phase)
+{
+        struct file_bytes f;
+        int r = render(w, phase, &f);
+
+        w->phase = phase;
+        if (r < 0)
+                end(w, r);
+        else
+                write_file(w, FOR_PHASE, f);
+}
+
+/* The next file, or the survey of all tables that ends it. */
+static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
+{
+        for (enum opensm_phase phase = from; !w->stopping && phase < OPENSM_N_PHASES; phase++)
+                if (w->phases.needed[phase]) {
+                        write_phase(w, phase);
+                        return;
+                }
+        survey_at_the_end(w, now);
+}
+
+/* What follows the two lines of the head. */
+static struct file_bytes body_of(struct file_bytes f)
+{
+        for (int line = 0; line < 2; line++) {
+                const char *newline = f.n > 0 ? memchr(f.bytes, '\n', f.n) : NULL;
+
+                f.n = newline ? f.n - (size_t) (newline + 1 - f.bytes) : 0;
+                f.bytes = newline ? newline + 1 : f.bytes;
+        }
+        return f;
+}
+
+/* Nothing changes in the tables; the file has to say the same. */
+static void write_content(struct opensm_writer *w, enum purpose purpose)
+{
+        struct file_bytes f;
+        int r = render(w, OPENSM_GRANT, &f);
+
+        if (r < 0 || same_bytes(f, w->in_place))
+                end(w, r);
+        else
+                write_file(w, purpose, f);
+}
+
+/* The last file that was carried out is put back. Without one, that of the tables as they were. */
+static void put_back(struct opensm_writer *w, enum purpose purpose)
+{
+        struct file_bytes f = w->good;
+        int r = f.bytes ? 0 : render(w, OPENSM_ADOPT, &f);
+
+        if (r < 0)
+                end(w, r);
+        else
+                write_file(w, purpose, f);
+}
+
+/* What was put back, and why. told: OpenSM was signalled to read it. */
+static void report_put_back(struct opensm_writer *w, bool told)
+{
+        const char *phase = opensm_phase_to_string(w->phase), *label;
+
+        if (w->purpose == TO_FALL_BACK) {
+                report(w, LOG_EVENT_OPENSM_FELL_BACK,
+                       "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
+                       "other entry is gone; the last good file was put back%s", phase,
+                       told ? " and OpenSM told to read it" : ", but OpenSM could not be told");
+                end(w, -EIO);
+                return;
+        }
+        label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing);
+        report(w, LOG_EVENT_OPENSM_NOT_DONE,
+               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the last file that was "
+               "carried out was put back%s", phase, w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?",
+               told ? "" : ", but OpenSM could not be told");
+        end(w, -ETIMEDOUT);
+}
+
+/* --- the beginning ------------------------------------------------------------------------------------------------ */
+
+/* Those that are down, by the names and places they had. A policy that says two things of one of them is refused when it is
+ * back; until then they keep what they have. */
+static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_way **ways, uint32_t *n)
+{
+        const struct subnet *subnet = w->job.snapshot->subnet;
+        _cleanup_findings_ struct findings ignored = {};
+        struct memberships *memberships;
+        struct opensm_way *absent, *all;
+        struct desired *desired;
+        struct subnet *larger;
+        uint32_t n_absent;
+        int r;
+
+        findings_init(&ignored, w->arena);
+        r = known_extend(w->arena, w->job.known, subnet, &larger);
+        if (r == 0)
+                r = policy_resolve(w->arena, w->job.generation->policy, larger, &ignored, &memberships);
+        if (r == 0)
+                r = desired_compute(w->arena, memberships, &desired);
+        if (r == 0 || r == -EBADMSG)
+                r = opensm_ways_of_absent(w->arena, r == 0 ? desired : NULL, subnet, in_place, &absent, &n_absent);
+        if (r < 0)
+                return r;
+        all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
+        if (!all)
+                return -ENOMEM;
+        memcpy(all, *ways, *n * sizeof(*all));
+        memcpy(all + *n, absent, n_absent * sizeof(*all));
+        *ways = all;
+        *n += n_absent;
+        return 0;
+}
+
+/* What the file in place gives to whom; NULL if it says nothing that counts. */
+static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct partitions_conf *conf;
+        int r;
+
+        *ret = NULL;
+        if (!w->in_place.bytes)
+                return 0;
+        findings_init(&ignored, w->arena);
+        r = partitions_conf_parse(w->arena, opensm_writer_path(w->job.generation), w->in_place.bytes, w->in_place.n, &ignored,
+                                  &conf);
+        if (r < 0 || conf->discarded)
+                return r == -ENOMEM ? r : 0;
+        *ret = tables;
+        return opensm_tables_of_file(w->arena, conf, tables);
+}
+
+/* All files, from what is there to what was decided. */
+static int prepare(struct opensm_writer *w)
+{
+        _cleanup_findings_ struct findings findings = {};
+        const struct opensm_tables *in_place;
+        struct opensm_tables tables;
+        struct opensm_way *ways;
+        uint32_t n_ways;
+        int r;
+
+        r = read_in_place(w, &tables, &in_place);
+        if (r == 0)
+                r = opensm_ways_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, in_place, &ways, &n_ways);
+        if (r == 0)
+                r = add_absent(w, in_place, &ways, &n_ways);
+        if (r < 0)
+                return r;
+        findings_init(&findings, w->arena);
+        r = opensm_phases_compute(w->arena, ways, n_ways, in_place, w->job.conf->allow_both_pkeys, &findings, &w->phases);
+        event_text_findings(w->log, &findings);
+        return r;
+}
+
+/* OpenSM took its defaults before: there is no time for steps, what is open is closed at once. */
+static void close_at_once(struct opensm_writer *w)
+{
+        if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had any others */
+                report(w, LOG_EVENT_OPENSM_FELL_BACK,
+                       "OpenSM has taken its default partitions: every port is a full member of the default partition, and "
+                       "every other entry is gone; it is given the file of the policy again");
+        memset(w->phases.needed, 0, sizeof(w->phases.needed));
+        write_phase(w, OPENSM_GRANT);
+}
+
+/* The file in place is known, and may be replaced. */
+static void begin(struct opensm_writer *w, usec_t now)
+{
+        int r = prepare(w);
+
+        if (r < 0) {
+                end(w, r);
+        } else if (w->job.mirror) {
+                write_content(w, FOR_MIRROR);
+        } else if (opensm_phases_fell_back(&w->phases, OPENSM_GRANT, w->job.snapshot->observed)) {
+                close_at_once(w);
+        } else {
+                w->good = w->in_place;
+                if (!is_last(w, OPENSM_ADOPT))
+                        next_phase(w, now, OPENSM_ADOPT);
+                else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &w->first_missing) > 0)
+                        write_phase(w, OPENSM_GRANT); /* what differs is of no use to anybody; OpenSM has to read the file again */
+                else
+                        write_content(w, FOR_CONTENT);
+        }
+}
+
+void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job)
+{
+        assert(w->step == STEP_IDLE);
+        w->job = *job;
+        w->began = now;
+        w->n_files = 0;
+        w->phase = OPENSM_ADOPT;
+        w->arena = arena_new();
+        w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", opensm_writer_path(job->generation)) : NULL;
+        if (w->copy_path)
+                go_to(w, STEP_READING);
+        else
+                end(w, -ENOMEM);
+}
+
+/* A copy of it was made, and with that it was given away. */
+static bool was_given(const struct control_file *copy, struct file_bytes f)
+{
+        return copy->r == 0 && same_bytes((struct file_bytes) { copy->bytes, copy->n }, f);
+}
+
+static int keep_bytes(struct opensm_writer *w, const struct control_file *file, struct file_bytes *ret)
+{
+        ret->n = file->n;
+        ret->bytes = arena_strndup(w->arena, file->bytes, file->n);
+        return ret->bytes ? 0 : -ENOMEM;
+}
+
+/* A file that is not as pkeyd left it. */
+static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy,
+                          enum partitions_file_owner owner)
+{
+        const char *path = opensm_writer_path(w->job.generation);
+
+        if (was_cut_short(w, f)) {
+                report_damage(w, path, "was cut short");
+                begin(w, now);
+        } else if (was_given(copy, f)) {
+                begin(w, now);
+        } else if (owner == PARTITIONS_FILE_EDITED && opens_the_fabric(w, f)) {
+                put_aside(w, f);
+        } else {
+                refuse_file(w, path, owner == PARTITIONS_FILE_EDITED);
+        }
+}
+
+void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct control_file files[CONTROL_MAX_FILES])
+{
+        const char *path = opensm_writer_path(w->job.generation);
+        enum partitions_file_owner owner;
+        struct file_bytes f;
+
+        assert(w->step == STEP_READING);
+        if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
+                report_damage(w, path, files[0].r == 0 ? "is empty" : "is gone");
+                begin(w, now);
+        } else if (files[0].r < 0) {
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; nothing is written", path,
+                       strerror(-files[0].r));
+                end(w, files[0].r);
+        } else if (keep_bytes(w, &files[0], &f) < 0) {
+                end(w, -ENOMEM);
+        } else {
+                owner = partitions_file_recognise(f.bytes, f.n, NULL);
+                if (owner != PARTITIONS_FILE_INTACT) {
+                        judge_foreign(w, now, f, &files[1], owner);
+                        return;
+                }
+                w->in_place = f;
+                begin(w, now);
+        }
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static void aside_written(struct opensm_writer *w, usec_t now, int r)
+{
+        const char *path = opensm_writer_path(w->job.generation);
+
+        if (r < 0) {
+                end(w, r);
+                return;
+        }
+        report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
+               "%s was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
+               "the changed file is kept as %s.refused, and pkeyd puts its own in place again", path, path);
+        begin(w, now);
+}
+
+/* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
+static void remember_last(struct opensm_writer *w)
+{
+        char *copy = malloc(MAX(w->file.n, (size_t) 1)), *path = strdup(opensm_writer_path(w->job.generation));
+
+        free(w->last);
+        free(w->last_path);
+        w->last = copy;
+        w->n_last = copy ? w->file.n : 0;
+        w->last_path = path;
+        if (copy)
+                memcpy(copy, w->file.bytes, w->file.n);
+}
+
+void opensm_writer_file_written(struct opensm_writer *w, usec_t now, int r)
+{
+        if (w->step == STEP_PUTTING_ASIDE) {
+                aside_written(w, now, r);
+                return;
+        }
+        assert(w->step == STEP_WRITING);
+        if (r < 0) {
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", opensm_writer_path(w->job.generation),
+                       strerror(-r));
+                if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP)
+                        report_put_back(w, false);
+                else
+                        end(w, r);
+                return;
+        }
+        remember_last(w);
+        /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
+        if (w->purpose == FOR_MIRROR || (w->purpose == FOR_CONTENT && same_bytes(body_of(w->file), body_of(w->in_place))))
+                end(w, 0);
+        else
+                go_to(w, STEP_SIGNALLING);
+}
+
+/* OpenSM was given the file of a phase. */
+static void phase_begins(struct opensm_writer *w, usec_t now)
+{
+        w->n_files++;
+        w->phase_began = now;
+        w->delay = FIRST_LOOK;
+        log_debug(w->log, "OpenSM was given its partition file: %s", opensm_phase_to_string(w->phase));
+        wait_until(w, now + (w->phase == OPENSM_ADOPT ? SETTLE + w->phases.n_ports * SETTLE_PER_PORT : FIRST_LOOK));
+}
+
+static void probed(struct opensm_writer *w, usec_t now, int r, const char *why)
+{
+        usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
+
+        if (r < 0) {
+                report(w, LOG_EVENT_OPENSM_UNTOLD, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
+                       "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), why);
+                end(w, r);
+        } else if (now - w->phase_began > patience) {
+                put_back(w, TO_GIVE_UP);
+        } else {
+                w->delay = MIN(2 * w->delay, MAX_LOOK);
+                wait_until(w, now + w->delay);
+        }
+}
+
+void opensm_writer_signalled(struct opensm_writer *w, usec_t now, int r, const char *why)
+{
+        if (w->step == STEP_PROBING) {
+                probed(w, now, r, why);
+                return;
+        }
+        assert(w->step == STEP_SIGNALLING);
+        if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP) {
+                report_put_back(w, r >= 0);
+                return;
+        }
+        if (r < 0)
+                report(w, LOG_EVENT_OPENSM_UNTOLD,
+                       "OpenSM could not be told to read its partition file: %s; it will be tried again", why);
+        if (r < 0 || w->purpose == FOR_CONTENT)
+                end(w, r);
+        else
+                phase_begins(w, now);
+}
+
+/* --- the tables --------------------------------------------------------------------------------------------------- */
+
+/* Reads the tables that the phase changes, in the end all. Returns 1 if there are any. */
+static int prepare_survey(struct opensm_writer *w)
+{
+        struct survey_options options = { .m_keys = w->job.generation->m_keys, .retries = STAGE_RETRIES };
+        const struct subnet *subnet = w->job.snapshot->subnet;
+        struct survey *survey;
+        int r;
+
+        arena_free(w->look);
+        w->look = arena_new();
+        if (!w->look)
+                return -ENOMEM;
+        r = observed_new(w->look, subnet, &w->seen);
+        if (r == 0 && !w->at_the_end)
+                r = opensm_phases_changed(w->look, &w->phases, w->phase, subnet, &options.ports, &options.n_ports);
+        if (r == 0 && options.ports && options.n_ports == 0)
+                return 0; /* all of them are down */
+        if (r == 0)
+                r = survey_new(w->look, w->seen, &options, &survey);
+        if (r < 0)
+                return r;
+        w->stage = survey_stage(survey);
+        return 1;
+}
+
+void opensm_writer_tick(struct opensm_writer *w, usec_t now)
+{
+        int r;
+
+        if (w->step != STEP_WAITING || now < w->due)
+                return;
+        r = prepare_survey(w);
+        go_to(w, STEP_SURVEYING);
+        if (r <= 0)
+                opensm_writer_surveyed(w, now, r);
+}
+
+/* OpenSM took its defaults since the last look. Tables that looked like that before say nothing: they are of ports that only
+ * the file gives something else, and OpenSM has not read it yet. */
+static bool has_fallen_back(struct opensm_writer *w)
+{
+        const struct observed *known = w->job.snapshot->observed;
+        enum opensm_phase phase = w->at_the_end ? OPENSM_GRANT : w->phase;
+        struct observed *before;
+
+        if (!opensm_phases_fell_back(&w->phases, phase, w->seen) || observed_new(w->look, known->subnet, &before) < 0)
+                return false;
+        for (uint32_t i = 0; i < known->subnet->n_ports; i++)
+                if (w->seen->tables[i].source == TABLE_READ)
+                        before->tables[i] = known->tables[i];
+        return !opensm_phases_fell_back(&w->phases, phase, before);
+}
+
+static void end_well(struct opensm_writer *w, usec_t now)
+{
+        const struct generation *g = w->job.generation;
+        uint32_t n = opensm_phases_missing(&w->phases, OPENSM_GRANT, w->seen, &w->first_missing);
+
+        if (n == 0 && w->n_files > 0)
+                log_add(w->log, LOG_EVENT_APPLIED, &(struct log_about) { .generation = g->number },
+                        "generation %" PRIu64 ": carried out by OpenSM with %u partition file%s in %.1f s", g->number, w->n_files,
+                        w->n_files == 1 ? "" : "s", (double) (now - w->began) / (double) USEC_PER_SEC);
+        end(w, 0);
+}
+
+static void fall_back(struct opensm_writer *w)
+{
+        if (w->at_the_end)
+                w->phase = OPENSM_GRANT;
+        put_back(w, TO_FALL_BACK);
+}
+
+static void judge_phase(struct opensm_writer *w, usec_t now)
+{
+        struct file_bytes f;
+
+        w->n_missing = opensm_phases_missing(&w->phases, w->phase, w->seen, &w->first_missing);
+        if (w->stopping) {
+                survey_at_the_end(w, now);
+        } else if (w->n_missing > 0) {
+                go_to(w, STEP_PROBING);
+        } else {
+                if (render(w, w->phase, &f) == 0)
+                        w->good = f;
+                next_phase(w, now, w->phase + 1);
+        }
+}
+
+void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r)
+{
+        bool fallen_back;
+
+        assert(w->step == STEP_SURVEYING);
+        if (r < 0) {
+                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
+                end(w, r);
+                return;
+        }
+        fallen_back = has_fallen_back(w);
+        snapshot_merge(w->job.snapshot, w->seen);
+        if (w->at_the_end && w->stopping)
+                end(w, -ECANCELED);
+        else if (fallen_back)
+                fall_back(w);
+        else if (w->at_the_end)
+                end_well(w, now);
+        else
+                judge_phase(w, now);
+}
+
+/* --- actions ------------------------------------------------------------------------------------------------------ */
+
+/* PATH.refused holds what was put aside. */
+static const char *written_path(struct opensm_writer *w)
+{
+        const char *path = opensm_writer_path(w->job.generation);
+
+        return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", path) : path;
+}
+
+static struct control_action make_action(struct opensm_writer *w)
+{
+        const struct settings *settings = w->job.generation->settings;
+        const struct control_file written = { .path = written_path(w), .bytes = w->file.bytes, .n = w->file.n };
+
+        switch (w->step) {
+        case STEP_READING:
+                return (struct control_action) {
+                        .kind = CONTROL_READ_FILES,
+                        .files = { { .path = opensm_writer_path(w->job.generation) }, { .path = w->copy_path } },
+                };
+        case STEP_PUTTING_ASIDE:
+        case STEP_WRITING:
+                return (struct control_action) { .kind = CONTROL_WRITE_FILE, .files = { written } };
+        case STEP_SIGNALLING:
+                return (struct control_action) { .kind = CONTROL_SIGNAL_OPENSM, .settings = settings, .signal = SIGHUP };
+        case STEP_PROBING:
+                return (struct control_action) { .kind = CONTROL_SIGNAL_OPENSM, .settings = settings };
+        case STEP_SURVEYING:
+        case STEP_WAITING:
+        case STEP_IDLE:
+        case STEP_ENDED:
+                break;
+        }
+        return (struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &w->stage };
+}
+
+bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret)
+{
+        if (w->asked || w->step == STEP_IDLE || w->step == STEP_WAITING || w->step == STEP_ENDED)
+                return false;
+        w->asked = true;
+        *ret = make_action(w);
+        return true;
+}
+
+/* --- the judge ---------------------------------------------------------------------------------------------------- */
+
+static void check_path(const struct generation *g, const struct opensm_conf *conf, struct findings *findings)
+{
+        const struct location where = { .file = g->settings->opensm_config };
+
+        if (conf->partition_config_file && strcmp(conf->partition_config_file, opensm_writer_path(g)) != 0)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
+                                    "partition_config_file is %s, but the partition file in pkeyd.yaml is %s",
+                                    conf->partition_config_file, opensm_writer_path(g));
+}
+
+static bool has_both(const struct desired_port *port)
+{
+        for (uint32_t i = 1; i < port->n_wanted; i++)
+                if (p_key_base(port->wanted[i - 1]) == p_key_base(port->wanted[i]))
+                        return true;
+        return false;
+}
+
+/* One example is enough: the remedy is the same for all. */
+static void check_both(const struct desired *desired, const struct opensm_conf *conf, struct findings *findings)
+{
+        const struct subnet *s = desired->subnet;
+        struct finding *item;
+
+        for (uint32_t i = 0; !conf->allow_both_pkeys && i < s->n_ports; i++) {
+                if (s->ports[i].role != PORT_ENDPORT || !has_both(&desired->ports[i]))
+                        continue;
+                item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
+                                    "%s is to be both a full and a limited member of a partition, which OpenSM makes full only",
+                                    subnet_port_label(findings->arena, s, i) ?: "a port");
+                if (item)
+                        finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and "
+                                         "name opensm.conf in pkeyd.yaml (opensm.config)");
+                return;
+        }
+}
+
+int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
+                        struct findings *findings)
+{
+        size_t n_errors = findings->n_errors;
+
+        if (!opensm_writer_path(g))
+                return 0;
+        check_path(g, conf, findings);
+        check_both(decision->desired, conf, findings);
+        if (findings->out_of_memory)
+                return -ENOMEM;
+        return findings->n_errors > n_errors ? -EBADMSG : 0;
+}

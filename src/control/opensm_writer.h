@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * OpenSM's partition file, written by pkeyd.
+ *
+ * writer: opensm  Each phase (opensm/phases.h) is a complete file, put in place at once; OpenSM is signalled to read it; the
+ *                 tables are read until they are as the phase has them; then comes the next. No SubnSet is sent. If that does
+ *                 not happen in time (20 s, and 10 ms for each port), or the tables show that OpenSM took its defaults, the
+ *                 last file that was carried out is put back, and the sweep has failed.
+ * writer: direct  With opensm.mirror the file is only kept equal to the policy in force. OpenSM is not signalled: it reads the
+ *                 file at the beginning of each heavy sweep, and outside of these it writes no table. The same is done with
+ *                 writer: opensm on a standby, whose own OpenSM will read the file after a hand-over.
+ *
+ * A file that pkeyd did not write is not replaced, nor one that was changed since, with these exceptions: an empty one and one
+ * that was cut short hold nothing of anybody's; one that OpenSM would drop, opening the fabric, is put aside; and one of which
+ * there is a copy with `.before-pkeyd` behind its name was given to pkeyd by whoever made the copy.
+ *
+ * If pkeyd is stopped or killed on the way, the file that stands there is one of the phases, complete and valid; the next start
+ * goes on from the tables as they are then.
+ *
+ * Sans I/O, one step at a time: the writer asks for an action, is given its answer, and asks for the next.
+ *
+ *     idle --start--> reading --> [putting aside] --> writing --> signalling --> waiting --> surveying --.
+ *                        |                              ^                           ^                    |
+ *                        |                              '-------- next phase -------|------- reached ----+
+ *                        '--> end (nothing to write)                                '- not yet: probing -'
+ *
+ * It refuses to know where files are, and what becomes of the sweep that it is part of.
+ */
+
+#include "control/action.h"
+#include "control/snapshot.h"
+#include "opensm/opensm_conf.h"
+#include "reconcile.h"
+
+struct opensm_writer;
+
+/* Borrows the log. Returns owned, or NULL when memory is out. */
+struct opensm_writer *opensm_writer_new(struct log *log);
+struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
+DEFINE_CLEANUP(struct opensm_writer *, opensm_writer_free)
+
+/* The partition file that this generation has pkeyd write; NULL: none. */
+const char *opensm_writer_path(const struct generation *g);
+/* Can OpenSM give the ports what was decided? Findings say why not. Returns 0, -EBADMSG, -ENOMEM. */
+int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
+                        struct findings *findings);
+
+/* What is to be carried out, or mirrored. All is borrowed until the end. */
+struct opensm_job {
+        const struct generation *generation;
+        const struct reconciled *decision;
+        struct snapshot *snapshot;       /* its tables were read just now; kept true on the way */
+        const struct known *known;
+        const struct opensm_conf *conf;
+        bool mirror;                     /* only the file */
+};
+
+void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job);
+
+/* What it wants done now; false: it waits, until its due time or for an answer. */
+bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret);
+usec_t opensm_writer_due(const struct opensm_writer *w);
+
+/* The answers, each to the action before; and the time. */
+void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct control_file files[CONTROL_MAX_FILES]);
+void opensm_writer_file_written(struct opensm_writer *w, usec_t now, int r);
+void opensm_writer_signalled(struct opensm_writer *w, usec_t now, int r, const char *why);
+void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r);
+void opensm_writer_tick(struct opensm_writer *w, usec_t now);
+
+/* Once after each start: it ended. *ret_r: 0 every phase was carried out; -ECANCELED: stopped early; else the problem was
+ * logged, and may be tried again. The tables in the snapshot are those of now, unless it is another error. */
+bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
+
+/* No further file is written; it ends soon. */
+void opensm_writer_stop(struct opensm_writer *w);
+/* What it borrows goes away: it is idle from now on. */
+void opensm_writer_drop(struct opensm_writer *w);
+
+/* "revoke", ...: the phase that runs. */
+const char *opensm_writer_phase(const struct opensm_writer *w);
+/* What went wrong last; "" if the last job went well. */
+const char *opensm_writer_problem(const struct opensm_writer *w);
