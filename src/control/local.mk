@@ -1,6 +1,10 @@
 # control/
 libpkeyd_core_la_SOURCES += \
 	src/control/action.h \
+	src/control/backoff.h \
+	src/control/control.c \
+	src/control/control.h \
+	src/control/control_internal.h \
 	src/control/event_text.c \
 	src/control/event_text.h \
 	src/control/events.def \
@@ -12,9 +16,15 @@ libpkeyd_core_la_SOURCES += \
 	src/control/opensm_writer.h \
 	src/control/port_query.c \
 	src/control/port_query.h \
+	src/control/reload.c \
+	src/control/reload.h \
+	src/control/schedule.c \
+	src/control/schedule.h \
 	src/control/sm_follow.c \
 	src/control/sm_follow.h \
 	src/control/snapshot.c \
 	src/control/snapshot.h \
+	src/control/sweep.c \
+	src/control/sweep.h \
 	src/control/verbs_check.c \
 	src/control/verbs_check.h

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/control.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "control/event_text.h"
+#include "control/reload.h"
+#include "control/sweep.h"
+
+/* --- for the others of this folder ---------------------------------------------------------------------------------- */
+
+void control_do(struct control *c, const struct control_action *action)
+{
+        assert(c->n_actions < MAX_ACTIONS);
+        c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
+}
+
+void control_say(struct control *c, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(c->text, sizeof(c->text), format, ap);
+        va_end(ap);
+}
+
+struct generation *control_wanted(const struct control *c)
+{
+        return c->candidate ? c->candidate : c->in_force;
+}
+
+bool control_may_write(const struct control *c, const struct generation *g)
+{
+        return c->config.goal != CONTROL_SERVE || g->settings->role == ROLE_ALWAYS || c->sm.state == SM_FOLLOW_WRITER;
+}
+
+static bool follows_sm(const struct generation *g)
+{
+        return g && g->settings->role == ROLE_FOLLOW_SM;
+}
+
+bool control_follows_sm(const struct control *c)
+{
+        return c->config.goal == CONTROL_SERVE && (follows_sm(c->in_force) || follows_sm(c->candidate));
+}
+
+void port_key_make(const struct settings *s, struct port_key *ret)
+{
+        *ret = (struct port_key) { .number = s->port };
+        (void) snprintf(ret->ca, sizeof(ret->ca), "%s", s->ca ? s->ca : "");
+}
+
+bool port_key_equal(const struct port_key *a, const struct port_key *b)
+{
+        return strcmp(a->ca, b->ca) == 0 && a->number == b->number;
+}
+
+const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME])
+{
+        if (s->ca)
+                (void) snprintf(ret, CONTROL_PORT_NAME, "%s%s%.0u", s->ca, s->port ? "/" : "", s->port);
+        else
+                (void) snprintf(ret, CONTROL_PORT_NAME, "an InfiniBand port");
+        return ret;
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------------- */
+
+/* The results of one that does not serve stay until it is freed. */
+static void end(struct control *c, int r)
+{
+        if (c->config.goal == CONTROL_SERVE)
+                sweep_free(c);
+        c->state = CONTROL_ENDED;
+        control_do(c, &(struct control_action) { .kind = CONTROL_EXIT, .r = r });
+}
+
+static void stopped(struct control *c)
+{
+        if (c->config.goal == CONTROL_SERVE && c->started)
+                log_add(c->log, LOG_EVENT_STOPPED, NULL, "stopped; the fabric stays as it is");
+        end(c, 0);
+}
+
+/* --- the first answer ----------------------------------------------------------------------------------------------- */
+
+static const char *start_problem(int r)
+{
+        switch (r) {
+        case -ENODEV:
+                return "this host has no such device";
+        case -EACCES:
+        case -EPERM:
+                return "no permission to use /dev/infiniband/umad*; pkeyd must be run as root";
+        case -EOPNOTSUPP:
+                return "the kernel module ib_umad is not loaded";
+        }
+        return strerror(-r);
+}
+
+/* A device that is not there at the start, or may not be used, is not waited for: an admin sees the message now. */
+static void on_port(struct control *c, const struct control_event *event)
+{
+        const struct generation *g = control_wanted(c);
+        bool first = c->config.goal == CONTROL_SERVE && !c->started;
+        char port[CONTROL_PORT_NAME];
+        int r = event->port.r;
+
+        if (first && r < 0 && r != -ENETDOWN) {
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%s: %s", control_port_name(g->settings, port), start_problem(r));
+                end(c, r);
+                return;
+        }
+        if (first)
+                log_add(c->log, LOG_EVENT_STARTED, NULL, "%s started, policy %s", c->config.program, g->policy->file);
+        c->started = true;
+        sweep_port(c, event);
+}
+
+/* --- sweeps --------------------------------------------------------------------------------------------------------- */
+
+static bool snapshot_is_of_wanted_port(const struct control *c)
+{
+        struct port_key key;
+
+        port_key_make(control_wanted(c)->settings, &key);
+        return c->snapshot && port_key_equal(&key, &c->port);
+}
+
+static void begin_sweep(struct control *c)
+{
+        usec_t interval = control_wanted(c)->settings->sweep_interval;
+        enum sweep_kind kind = schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->waiting);
+
+        schedule_begin(&c->schedule, c->now, kind, interval);
+        sweep_begin(c, kind);
+}
+
+static void schedule_after(struct control *c, enum sweep_result result)
+{
+        usec_t interval = control_wanted(c)->settings->sweep_interval;
+
+        switch (result) {
+        case SWEEP_DONE:
+                schedule_done(&c->schedule);
+                break;
+        case SWEEP_PARTIAL:
+                schedule_partial(&c->schedule, c->now, interval);
+                break;
+        case SWEEP_REFUSED:
+                schedule_refused(&c->schedule);
+                break;
+        case SWEEP_FAILED:
+                schedule_failed(&c->schedule, c->now, interval);
+                break;
+        case SWEEP_WAITS:
+                schedule_waits(&c->schedule, c->now);
+                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT }); /* the next look may find another */
+                break;
+        case SWEEP_STOPPED:
+                schedule_stopped(&c->schedule);
+                break;
+        case SWEEP_STALE:
+                schedule_stale(&c->schedule);
+                break;
+        case SWEEP_N_RESULTS:
+                break;
+        }
+        if (result != SWEEP_STOPPED && result != SWEEP_STALE)
+                schedule_settled(&c->schedule, c->now);
+}
+
+static void count_sweep(struct control *c, enum sweep_result result)
+{
+        struct control_numbers *n = &c->status.numbers;
+        bool whole = result == SWEEP_DONE || result == SWEEP_PARTIAL;
+
+        n->sweeps[result]++;
+        if (whole)
+                n->last_sweep = c->wall;
+        if (result == SWEEP_DONE)
+                n->last_success = c->wall;
+        if (whole && c->sweep.kind == SWEEP_FULL)
+                n->sweep_duration = c->now - c->sweep.began;
+        if (result != SWEEP_STOPPED && result != SWEEP_STALE)
+                c->status.last_result = result;
+}
+
+/* Once, or again and again. */
+static void sweep_ended(struct control *c)
+{
+        enum sweep_result result = c->sweep.result;
+
+        count_sweep(c, result);
+        if (c->config.goal != CONTROL_SERVE) {
+                end(c, c->results.r);
+                return;
+        }
+        if (c->stopping) {
+                stopped(c);
+                return;
+        }
+        /* else the next sweep is part of it */
+        if (result != SWEEP_STOPPED && result != SWEEP_STALE && !c->schedule.reload_due) {
+                reload_sweep_ended(c, result);
+                c->ready = true;
+        }
+        sweep_free(c);
+        c->state = CONTROL_IDLE;
+        schedule_after(c, result);
+}
+
+/* --- notices -------------------------------------------------------------------------------------------------------- */
+
+static void take_start(struct control *c, const struct control_start *start)
+{
+        c->indexes = start->indexes;
+        c->indexes_stored = index_memory_digest(c->indexes);
+        c->known = start->known;
+        c->in_force = start->in_force;
+        c->candidate = start->candidate;
+        c->last_number = start->last_number;
+        if (c->config.goal != CONTROL_SERVE || !c->in_force || !c->candidate ||
+            !generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes))
+                return;
+        /* the same policy, from now on by the file's own name in messages */
+        c->candidate->number = c->in_force->number;
+        generation_unref(c->in_force);
+        c->in_force = STEAL(c->candidate);
+}
+
+static void on_start(struct control *c, const struct control_event *event)
+{
+        const struct control_start *start = &event->start;
+        size_t n = start->findings->n_errors;
+
+        take_start(c, start);
+        event_text_findings(c->log, start->findings);
+        if (!control_wanted(c)) {
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; nothing is in force", n, n == 1 ? "" : "s");
+                end(c, -EBADMSG);
+                return;
+        }
+        if (!c->candidate && n > 0) {
+                c->n_file_errors = n;
+                log_add(c->log, LOG_EVENT_LAST_POLICY, &(struct log_about) { .generation = c->in_force->number },
+                        "%zu error%s; the last policy in force, generation %" PRIu64 ", stays in force", n, n == 1 ? "" : "s",
+                        c->in_force->number);
+        }
+        control_say(c, "starting");
+        begin_sweep(c);
+}
+
+static void on_candidate(struct control *c, const struct control_event *event)
+{
+        reload_candidate(c, &event->candidate);
+        if (c->schedule.reload_due)
+                sweep_stop_writing(c);
+}
+
+static void read_local_tables(struct control *c)
+{
+        if (c->reading_local || c->now < verbs_check_due(c->verbs))
+                return;
+        c->reading_local = true;
+        control_do(c, &(struct control_action) { .kind = CONTROL_READ_LOCAL_TABLES });
+}
+
+/* Beside the sweeps: while one runs, what it writes is not yet what is expected, and it looks at its end. */
+static void on_due(struct control *c, const struct control_event *event)
+{
+        (void) event;
+        if (c->state != CONTROL_IDLE) {
+                sweep_tick(c);
+                return;
+        }
+        if (c->now >= schedule_due(&c->schedule))
+                begin_sweep(c);
+        else
+                read_local_tables(c);
+}
+
+static void on_local_tables(struct control *c, const struct control_event *event)
+{
+        struct guid guid;
+        usec_t at;
+
+        c->reading_local = false;
+        if (c->state != CONTROL_IDLE)
+                return;
+        verbs_check_see(c->verbs, c->now, event->local.tables, event->local.n, c->log);
+        /* a subnet manager that was started again writes every table, so the whole fabric is next */
+        while (verbs_check_next_port(c->verbs, &guid, &at)) {
+                uint32_t port = subnet_find_endport(c->snapshot->subnet, guid);
+
+                schedule_event(&c->schedule, c->now);
+                if (port == SUBNET_NONE)
+                        continue;
+                c->snapshot->failed[port] = true;
+                schedule_port(&c->schedule, at);
+        }
+}
+
+static const char *verbs_event_to_string(enum verbs_event_kind kind)
+{
+        switch (kind) {
+        case VERBS_P_KEY_CHANGE:
+                return "P_Key change";
+        case VERBS_LID_CHANGE:
+                return "LID change";
+        case VERBS_SM_CHANGE:
+                return "SM change";
+        case VERBS_CLIENT_REREGISTER:
+                return "client reregister";
+        case VERBS_PORT_ACTIVE:
+                return "port active";
+        case VERBS_PORT_ERROR:
+                return "port error";
+        case VERBS_DEVICE_FATAL:
+                return "device fatal";
+        }
+        return "?";
+}
+
+/* The master SM may be another one. An apply that follows it ends, to ask where it is. */
+static void sm_changed(struct control *c)
+{
+        sm_follow_doubt(&c->sm);
+        if (control_follows_sm(c))
+                sweep_stop_writing(c);
+}
+
+static void on_verbs(struct control *c, const struct control_event *event)
+{
+        const struct verbs_event *e = &event->verbs;
+
+        log_debug(c->log, "%s/%u: %s", e->device, e->number, verbs_event_to_string(e->kind));
+        switch (e->kind) {
+        case VERBS_P_KEY_CHANGE:
+                if (c->state == CONTROL_IDLE) /* else the sweep looks at its end */
+                        verbs_check_changed(c->verbs, c->now, e->port_guid);
+                return;
+        case VERBS_DEVICE_FATAL:
+                log_add(c->log, LOG_EVENT_DEVICE_GONE, NULL, "%s has failed or was taken out", e->device);
+                break;
+        case VERBS_SM_CHANGE:
+                c->status.sm_changes++;
+                sm_changed(c);
+                break;
+        case VERBS_CLIENT_REREGISTER:
+                c->status.sm_changes++;
+                break;
+        case VERBS_LID_CHANGE:
+        case VERBS_PORT_ACTIVE:
+        case VERBS_PORT_ERROR:
+                break;
+        }
+        schedule_event(&c->schedule, c->now);
+}
+
+/* Nothing that is stored decides anything, so a store that fails stops nothing; it is reported once until it works again. */
+static void on_stored(struct control *c, const struct control_event *event)
+{
+        if (event->stored.r < 0 && !c->store_failed)
+                log_add(c->log, LOG_EVENT_STATE_DIR, NULL, "%s: %s; going on without", event->stored.what,
+                        strerror(-event->stored.r));
+        c->store_failed = event->stored.r < 0;
+}
+
+static void on_stop(struct control *c, const struct control_event *event)
+{
+        (void) event;
+        c->stopping = true;
+        control_say(c, "stopping");
+        if (c->state == CONTROL_APPLYING) {
+                sweep_stop_writing(c); /* the end of the sweep is the end */
+                return;
+        }
+        c->results.r = -ECANCELED;
+        c->results.failed = c->state;
+        stopped(c);
+}
+
+/* --- events --------------------------------------------------------------------------------------------------------- */
+
+typedef void (*handler)(struct control *c, const struct control_event *event);
+
+static const handler notices[CONTROL_N_EVENTS] = {
+        [CONTROL_EVENT_START] = on_start,
+        [CONTROL_EVENT_DUE] = on_due,
+        [CONTROL_EVENT_CANDIDATE] = on_candidate,
+        [CONTROL_EVENT_VERBS] = on_verbs,
+        [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
+        [CONTROL_EVENT_STORED] = on_stored,
+        [CONTROL_EVENT_STOP] = on_stop,
+};
+
+/* Which answers a state waits for. What is not here is not expected. */
+static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
+        [CONTROL_OPENING_PORT] = { [CONTROL_EVENT_PORT] = on_port },
+        [CONTROL_QUERYING_PORT] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_queried },
+        [CONTROL_DISCOVERING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_discovered },
+        [CONTROL_CHOOSING] = { [CONTROL_EVENT_TABLES_CHOSEN] = sweep_chosen },
+        [CONTROL_SURVEYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_surveyed },
+        [CONTROL_CONFIRMING] = { [CONTROL_EVENT_CONFIRMED] = sweep_confirmed },
+        [CONTROL_LOCKING] = { [CONTROL_EVENT_LOCK] = sweep_locked },
+        [CONTROL_FINDING_SM] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_found_sm },
+        [CONTROL_READING_CONF] = { [CONTROL_EVENT_FILES_READ] = sweep_read_conf },
+        [CONTROL_APPLYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_applied },
+        [CONTROL_WRITING_OPENSM] = {
+                [CONTROL_EVENT_FILES_READ] = sweep_writer_files,
+                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_written,
+                [CONTROL_EVENT_OPENSM_SIGNALLED] = sweep_writer_signalled,
+                [CONTROL_EVENT_STAGE_ENDED] = sweep_writer_surveyed,
+        },
+        [CONTROL_MIRRORING] = {
+                [CONTROL_EVENT_FILES_READ] = sweep_writer_files,
+                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_written,
+        },
+};
+
+static void update_text(struct control *c)
+{
+        size_t n = c->n_file_errors;
+
+        if (n == 0)
+                (void) snprintf(c->status_text, sizeof(c->status_text), "%s", c->text);
+        else
+                (void) snprintf(c->status_text, sizeof(c->status_text), "%s (the files as they are were refused: %zu error%s)",
+                                c->text, n, n == 1 ? "" : "s");
+}
+
+static void update_status(struct control *c)
+{
+        struct control_status *s = &c->status;
+
+        update_text(c);
+        s->state = c->state;
+        s->text = c->status_text;
+        s->ready = c->ready;
+        s->stopping = c->stopping;
+        s->waiting = c->waiting;
+        s->reload_pending = c->reloads.n_pending > 0;
+        s->in_force = c->in_force;
+        s->wanted = control_wanted(c);
+        s->writing = c->in_force && c->in_force->settings->mode == MODE_ENFORCE && control_may_write(c, c->in_force);
+        s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
+        s->n_file_errors = c->n_file_errors;
+        s->snapshot = c->snapshot;
+        s->port_info = c->has_port_info ? &c->port_info : NULL;
+}
+
+int control_event(struct control *c, usec_t now, const struct control_event *event)
+{
+        handler handle;
+
+        assert(event->kind < CONTROL_N_EVENTS);
+        handle = notices[event->kind] ? notices[event->kind] : answers[c->state][event->kind];
+        if (c->state == CONTROL_ENDED || !handle)
+                return -EPROTO;
+        c->now = MAX(c->now, now);
+        c->wall = event->wall;
+        handle(c, event);
+        if (c->sweep.ended && c->state != CONTROL_ENDED)
+                sweep_ended(c);
+        update_status(c);
+        return 0;
+}
+
+bool control_next_action(struct control *c, struct control_action *ret)
+{
+        const struct log_entry *entry = log_next(c->log);
+
+        if (entry) {
+                *ret = (struct control_action) { .kind = CONTROL_LOG, .entry = entry };
+                return true;
+        }
+        if (c->n_actions == 0)
+                return false;
+        *ret = c->actions[c->first_action];
+        c->first_action = (c->first_action + 1) % MAX_ACTIONS;
+        c->n_actions--;
+        return true;
+}
+
+usec_t control_due(const struct control *c)
+{
+        switch (c->state) {
+        case CONTROL_ENDED:
+                return USEC_INFINITY;
+        case CONTROL_IDLE:
+                return MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
+        default:
+                return sweep_due(c);
+        }
+}
+
+/* --- what it knows -------------------------------------------------------------------------------------------------- */
+
+const struct control_status *control_get_status(const struct control *c)
+{
+        return &c->status;
+}
+
+const struct control_results *control_get_results(const struct control *c)
+{
+        return &c->results;
+}
+
+static unsigned percent(const struct mad_stage *stage)
+{
+        uint64_t done, total;
+
+        stage->progress(stage->state, &done, &total);
+        return total > 0 ? (unsigned) (done * 100 / total) : 0;
+}
+
+void control_describe(const struct control *c, char *ret, size_t size)
+{
+        const struct sweep *s = &c->sweep;
+
+        switch (c->state) {
+        case CONTROL_OPENING_PORT:
+        case CONTROL_QUERYING_PORT:
+                (void) snprintf(ret, size, "looking at the local port");
+                return;
+        case CONTROL_DISCOVERING:
+                (void) snprintf(ret, size, "discovering the fabric");
+                return;
+        case CONTROL_SURVEYING:
+                (void) snprintf(ret, size, "reading P_Key tables, %u %% done", percent(&s->stage));
+                return;
+        case CONTROL_LOCKING:
+                (void) snprintf(ret, size, "waiting for another process that writes P_Key tables");
+                return;
+        case CONTROL_FINDING_SM:
+        case CONTROL_TAKING_OVER:
+                sm_follow_describe(&c->sm, c->sm_name, ret, size);
+                return;
+        case CONTROL_APPLYING:
+                (void) snprintf(ret, size, "generation %" PRIu64 ": writing P_Key tables (%s), %u %% done", s->generation->number,
+                                plan_phase_to_string(apply_phase(s->apply)), percent(&s->stage));
+                return;
+        case CONTROL_WRITING_OPENSM:
+                (void) snprintf(ret, size, "generation %" PRIu64 ": OpenSM writes P_Key tables (%s)", s->generation->number,
+                                opensm_writer_phase(c->writer));
+                return;
+        case CONTROL_IDLE:
+        case CONTROL_CHOOSING:
+        case CONTROL_CONFIRMING:
+        case CONTROL_READING_CONF:
+        case CONTROL_MIRRORING:
+        case CONTROL_ENDED:
+        case CONTROL_N_STATES:
+                break;
+        }
+        (void) snprintf(ret, size, "%s", c->text);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------------- */
+
+struct control *control_new(const struct control_config *config)
+{
+        _cleanup_(control_free_p) struct control *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return NULL;
+        c->config = *config;
+        schedule_init(&c->schedule);
+        c->log = log_new();
+        c->watch = watch_new();
+        c->verbs = verbs_check_new();
+        c->links = discovery_links_new();
+        c->writer = c->log ? opensm_writer_new(c->log) : NULL;
+        if (!c->log || !c->watch || !c->verbs || !c->links || !c->writer)
+                return NULL;
+        update_status(c);
+        return STEAL(c);
+}
+
+struct control *control_free(struct control *c)
+{
+        if (!c)
+                return NULL;
+        if (c->writer)
+                sweep_free(c);
+        (void) opensm_writer_free(c->writer);
+        (void) verbs_check_free(c->verbs);
+        watch_free(c->watch);
+        discovery_links_free(c->links);
+        snapshot_unref(c->snapshot);
+        generation_unref(c->candidate);
+        generation_unref(c->in_force);
+        (void) index_memory_free(c->indexes);
+        known_done(&c->known);
+        reload_done(c);
+        (void) log_free(c->log);
+        free(c);
+        return NULL;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The inside of control: of no interest outside of this folder.
+ *
+ *     control.c   events: what is noted, which answer goes where, how a sweep that ended is followed by the next
+ *     sweep.c     the steps of a sweep
+ *     reload.c    candidates, and those who wait for the end of a reload
+ *     schedule.c  when the next sweep is due
+ *
+ * Each of them may call those below it, never those above.
+ */
+
+#include "apply/apply.h"
+#include "control/control.h"
+#include "control/opensm_writer.h"
+#include "control/schedule.h"
+#include "control/sm_follow.h"
+#include "discovery/discovery.h"
+#include "watch/watch.h"
+
+#define MAX_ACTIONS  32 /* that one event can cause; log entries stand in the log */
+#define MAX_REQUESTS 32 /* of reloads that are waited for */
+#define MAX_CA_NAME  64
+
+/* Which port the settings want; ca "" and number 0: any. */
+struct port_key {
+        char ca[MAX_CA_NAME];
+        unsigned number;
+};
+
+/* Who waits for the end of a reload. */
+struct reload_request {
+        uint64_t id;        /* 0: nobody is to be answered, but the service manager waits */
+        bool unchanged;     /* the files were as before: only a full sweep that began later ends it */
+        uint64_t serial;    /* they count up */
+};
+
+struct reloads {
+        struct reload_request pending[MAX_REQUESTS];
+        size_t n_pending;
+        uint64_t last_serial;
+        struct arena *arena;      /* of the findings */
+        struct findings findings; /* of the files, and of the planner, for those who wait */
+};
+
+/* What is being answered; the action points at it. */
+struct reload_answer {
+        struct reload_end end;
+        char text[1024];
+        uint64_t requests[MAX_REQUESTS];
+        struct arena *arena;      /* of the findings */
+        struct findings findings;
+};
+
+/* One sweep. */
+struct sweep {
+        enum sweep_kind kind;
+        usec_t began;
+        uint64_t first_serial;        /* of requests that came after it began */
+        uint64_t decided_serial;      /* ... and after it decided */
+        struct arena *arena;          /* of all that lives no longer than the sweep */
+        struct m_keys *m_keys;        /* of what was wanted when it began; a reload may put others in force meanwhile */
+        struct port_key port;         /* that it works through */
+
+        struct mad_stage stage;       /* the one that runs */
+        struct port_query query;
+        struct discovery *discovery;
+        struct snapshot *new_snapshot; /* until it takes the place of c->snapshot */
+        struct observed *seen;        /* what a survey of a known fabric reads */
+        struct survey *survey;
+        uint32_t *chosen;             /* tables to read; NULL: all */
+        uint32_t n_chosen;
+        bool surveyed;                /* tables were read in this sweep */
+        usec_t lock_at;               /* when the lock is tried again; USEC_INFINITY: it is being tried */
+        bool locked, waited_for_lock;
+        const struct plan *confirmed; /* by a person; NULL: none was */
+
+        struct generation *generation; /* referenced: what it decided by */
+        struct plan_options options;
+        struct reconciled decision;
+        struct opensm_conf conf;
+        struct findings conf_findings; /* what is wrong with it */
+        struct apply *apply;
+        struct sm_guard guard;
+        usec_t apply_began, sm_seen_at;
+        bool apply_stopped;
+
+        bool ended;
+        enum sweep_result result;
+};
+
+struct control {
+        struct control_config config;
+        usec_t now, wall;
+        enum control_state state;
+        struct control_status status;
+        char text[1024], status_text[1200];
+        struct control_results results;
+
+        struct log *log;
+        struct control_action actions[MAX_ACTIONS]; /* a ring */
+        unsigned first_action, n_actions;
+        struct reload_answer answer;     /* of the action in the ring */
+
+        struct generation *in_force, *candidate;
+        uint64_t last_number;
+        size_t n_file_errors;
+        struct reloads reloads;
+
+        struct index_memory *indexes;
+        uint64_t indexes_stored;         /* digest of them as they were stored last */
+        struct known known;
+        bool store_failed;               /* was logged */
+
+        struct port_key port;            /* that was opened last */
+        struct guid port_guid;
+        char port_name[80];
+        struct guid host_guids[SM_MAX_PORTS];
+        size_t n_host_guids;
+        struct port_info port_info;
+        bool has_port_info;
+
+        struct snapshot *snapshot;
+        struct discovery_links *links;
+        struct watch *watch;
+        uint64_t watched_generation;     /* by which tables were judged last; 0: not yet */
+        uint64_t apply_failures;         /* digest of what the last apply could not do */
+        struct sm_follow sm;
+        char sm_name[96];
+        uint64_t standby_reported;       /* digest of the difference that was logged on standby */
+        struct verbs_check *verbs;
+        bool reading_local;              /* local tables were asked for */
+        struct opensm_writer *writer;
+        struct schedule schedule;
+        struct sweep sweep;              /* while state is not IDLE or ENDED */
+        bool started, ready, waiting, stopping;
+        bool discovery_failed;           /* was logged */
+};
+
+/* Appends an action. */
+void control_do(struct control *c, const struct control_action *action);
+/* The status line. */
+void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The candidate, else what is in force. */
+struct generation *control_wanted(const struct control *c);
+/* True if this host may write by this generation, as far as SM tracking matters. */
+bool control_may_write(const struct control *c, const struct generation *g);
+bool control_follows_sm(const struct control *c);
+#define CONTROL_PORT_NAME (MAX_CA_NAME + 16)
+/* "mlx5_0/1", or "an InfiniBand port"; gives ret. */
+const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);
+void port_key_make(const struct settings *s, struct port_key *ret);
+bool port_key_equal(const struct port_key *a, const struct port_key *b);

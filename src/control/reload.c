@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/reload.h"
+
+#include <string.h>
+
+#include "control/event_text.h"
+
+#define MAX_FINDINGS 256 /* for each answer */
+
+/* --- findings for those who wait -------------------------------------------------------------------------------- */
+
+static void copy_findings(const struct findings *from, struct arena **arena, struct findings *to)
+{
+        if (!*arena)
+                to->arena = *arena = arena_new();
+        for (size_t i = 0; *arena && i < from->n && to->n < MAX_FINDINGS; i++)
+                findings_append(to, &from->items[i]);
+}
+
+static void forget_findings(struct arena **arena, struct findings *f)
+{
+        findings_done(f);
+        *arena = arena_free(*arena);
+        findings_init(f, NULL);
+}
+
+void reload_done(struct control *c)
+{
+        forget_findings(&c->reloads.arena, &c->reloads.findings);
+        forget_findings(&c->answer.arena, &c->answer.findings);
+}
+
+void reload_note_findings(struct control *c, const struct findings *findings)
+{
+        if (c->reloads.n_pending > 0)
+                copy_findings(findings, &c->reloads.arena, &c->reloads.findings);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+/* The first n of c->answer.requests. The shell has taken the answer before it calls again, and no event causes two. */
+static void answer(struct control *c, enum reload_outcome outcome, const struct findings *findings, size_t n)
+{
+        struct reload_answer *a = &c->answer;
+
+        forget_findings(&a->arena, &a->findings);
+        copy_findings(findings, &a->arena, &a->findings);
+        (void) snprintf(a->text, sizeof(a->text), "%s", c->text);
+        a->end = (struct reload_end) {
+                .outcome = outcome,
+                .generation = c->in_force ? c->in_force->number : 0,
+                .text = a->text,
+                .findings = &a->findings,
+                .requests = a->requests,
+                .n_requests = n,
+        };
+        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+}
+
+/* Has the sweep that ends now done what this one asked for? */
+static bool is_served(const struct control *c, const struct reload_request *q)
+{
+        if (q->unchanged)
+                return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;
+        return q->serial < c->sweep.decided_serial;
+}
+
+static size_t take_requests(struct control *c, bool all)
+{
+        struct reloads *r = &c->reloads;
+        size_t n = 0, kept = 0;
+
+        for (size_t i = 0; i < r->n_pending; i++) {
+                if (!all && !is_served(c, &r->pending[i]))
+                        r->pending[kept++] = r->pending[i];
+                else if (r->pending[i].id)
+                        c->answer.requests[n++] = r->pending[i].id;
+        }
+        r->n_pending = kept;
+        return n;
+}
+
+static void end_requests(struct control *c, enum reload_outcome outcome, const struct findings *findings, bool all)
+{
+        size_t before = c->reloads.n_pending, n = take_requests(c, all);
+
+        if (c->reloads.n_pending < before)
+                answer(c, outcome, findings ? findings : &c->reloads.findings, n);
+}
+
+static enum reload_outcome outcome_of(const struct control *c, enum sweep_result result)
+{
+        if (c->candidate || result == SWEEP_WAITS || result == SWEEP_FAILED)
+                return RELOAD_WAITS;
+        if (result == SWEEP_PARTIAL)
+                return RELOAD_PARTIAL;
+        return RELOAD_CARRIED_OUT;
+}
+
+void reload_sweep_ended(struct control *c, enum sweep_result result)
+{
+        enum reload_outcome outcome = outcome_of(c, result);
+        bool all_unchanged = true;
+
+        /* where nothing can be done there is nothing to wait for */
+        if (outcome == RELOAD_WAITS) {
+                end_requests(c, outcome, NULL, true);
+                return;
+        }
+        for (size_t i = 0; i < c->reloads.n_pending; i++)
+                all_unchanged &= c->reloads.pending[i].unchanged;
+        end_requests(c, outcome == RELOAD_CARRIED_OUT && all_unchanged ? RELOAD_UNCHANGED : outcome, NULL, false);
+}
+
+/* --- refused ------------------------------------------------------------------------------------------------------ */
+
+/* All findings, and as the last line what stays in force. */
+static void report_refused(struct control *c, const struct findings *findings)
+{
+        struct log_about about = { .generation = c->in_force ? c->in_force->number : 0 };
+        char in_force[64] = "nothing is in force";
+        size_t n = findings->n_errors;
+
+        if (c->in_force)
+                (void) snprintf(in_force, sizeof(in_force), "generation %" PRIu64 " stays in force", about.generation);
+        event_text_findings(c->log, findings);
+        if (findings->out_of_memory)
+                control_say(c, "out of memory; %s", in_force);
+        else
+                control_say(c, "%zu error%s; %s", n, n == 1 ? "" : "s", in_force);
+        log_add(c->log, LOG_EVENT_RELOAD_REFUSED, &about, "%s", c->text);
+        c->n_file_errors = MAX(n, (size_t) 1);
+}
+
+void reload_refuse(struct control *c, const struct findings *findings)
+{
+        report_refused(c, findings);
+        c->candidate = generation_unref(c->candidate);
+        schedule_no_candidate(&c->schedule);
+        end_requests(c, RELOAD_REFUSED, findings, true);
+}
+
+void reload_cannot(struct control *c, const struct findings *findings)
+{
+        end_requests(c, RELOAD_REFUSED, findings, true);
+}
+
+/* --- accepted ----------------------------------------------------------------------------------------------------- */
+
+void reload_accept(struct control *c)
+{
+        struct generation *g = c->candidate;
+
+        if (g->number == 0)
+                g->number = ++c->last_number;
+        verbs_check_forget(c->verbs);
+        generation_unref(c->in_force);
+        c->in_force = STEAL(c->candidate);
+        schedule_no_candidate(&c->schedule);
+        c->n_file_errors = 0;
+        log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
+                "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
+                g->policy->n_partitions == 1 ? "" : "s", g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
+        if (g->settings->mode == MODE_ENFORCE && c->config.goal == CONTROL_SERVE)
+                control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });
+}
+
+/* --- loaded ------------------------------------------------------------------------------------------------------- */
+
+/* Of those that nobody is to be answered for the last one is enough. */
+static bool add_request(struct control *c, uint64_t id, bool unchanged)
+{
+        struct reloads *r = &c->reloads;
+
+        for (size_t i = 0; id == 0 && i < r->n_pending; i++)
+                if (r->pending[i].id == 0)
+                        r->pending[i] = r->pending[--r->n_pending];
+        if (r->n_pending == MAX_REQUESTS)
+                return false;
+        r->pending[r->n_pending++] = (struct reload_request) { .id = id, .unchanged = unchanged, .serial = ++r->last_serial };
+        return true;
+}
+
+/* Only this one is concerned: a reload that is pending goes on. */
+static void refuse_files(struct control *c, const struct control_candidate *loaded)
+{
+        report_refused(c, loaded->findings);
+        c->answer.requests[0] = loaded->request;
+        answer(c, RELOAD_REFUSED, loaded->findings, loaded->request ? 1 : 0);
+}
+
+static void take_unchanged(struct control *c, const struct generation *wanted)
+{
+        log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
+                "both files are as they were; looking at the whole fabric");
+        c->n_file_errors = 0;
+        schedule_unchanged(&c->schedule);
+}
+
+void reload_candidate(struct control *c, const struct control_candidate *loaded)
+{
+        struct generation *g = loaded->generation, *wanted = control_wanted(c);
+        bool same;
+
+        if (!g) {
+                refuse_files(c, loaded);
+                return;
+        }
+        same = generation_equal(g, wanted);
+        if (c->reloads.n_pending == 0)
+                forget_findings(&c->reloads.arena, &c->reloads.findings);
+        if (!add_request(c, loaded->request, same && !c->candidate)) {
+                c->answer.requests[0] = loaded->request;
+                control_say(c, "too many callers wait for a reload already");
+                answer(c, RELOAD_WAITS, loaded->findings, loaded->request ? 1 : 0);
+        }
+        event_text_findings(c->log, loaded->findings);
+        reload_note_findings(c, loaded->findings);
+        if (same) {
+                take_unchanged(c, wanted);
+                generation_unref(g);
+                return;
+        }
+        generation_unref(c->candidate);
+        c->candidate = g;
+        schedule_reload(&c->schedule);
+}

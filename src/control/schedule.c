@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/schedule.h"
+
+#include "util/cleanup.h"
+#include "control/backoff.h"
+
+#define WAIT_FOR_PORT (3 * USEC_PER_SEC)    /* how often a port that is down is looked at */
+#define EVENT_SOON    (300 * USEC_PER_MSEC) /* the sweep after an event of a local port */
+#define EVENT_GAP     (5 * USEC_PER_SEC)    /* between two of them */
+#define SOON          (5 * USEC_PER_SEC)    /* the full sweep after a reload */
+#define MAX_TROUBLE   (60 * USEC_PER_SEC)   /* the longest wait after a sweep that failed */
+
+void schedule_init(struct schedule *s)
+{
+        *s = (struct schedule) { .retry_at = USEC_INFINITY };
+}
+
+usec_t schedule_due(const struct schedule *s)
+{
+        return s->reload_due ? 0 : MIN(s->sweep_at, s->retry_at);
+}
+
+enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known)
+{
+        if (!known)
+                return SWEEP_FULL;
+        if (s->reload_due)
+                return SWEEP_KNOWN;
+        return now >= s->sweep_at ? SWEEP_FULL : SWEEP_RETRY;
+}
+
+void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval)
+{
+        s->reload_due = false;
+        if (kind == SWEEP_FULL)
+                s->sweep_at = now + interval;
+}
+
+/* --- how a sweep ended ---------------------------------------------------------------------------------------------- */
+
+static void no_trouble(struct schedule *s)
+{
+        s->trouble_delay = 0;
+        s->retry_at = USEC_INFINITY;
+}
+
+void schedule_done(struct schedule *s)
+{
+        no_trouble(s);
+        s->retry_delay = 0;
+}
+
+void schedule_partial(struct schedule *s, usec_t now, usec_t interval)
+{
+        no_trouble(s);
+        s->retry_delay = backoff_next(s->retry_delay, interval);
+        s->retry_at = now + s->retry_delay;
+}
+
+void schedule_refused(struct schedule *s)
+{
+        no_trouble(s);
+}
+
+void schedule_failed(struct schedule *s, usec_t now, usec_t interval)
+{
+        s->trouble_delay = backoff_next(s->trouble_delay, MIN(MAX_TROUBLE, interval));
+        s->sweep_at = now + s->trouble_delay;
+        s->retry_at = USEC_INFINITY;
+}
+
+void schedule_waits(struct schedule *s, usec_t now)
+{
+        no_trouble(s);
+        s->sweep_at = now + WAIT_FOR_PORT;
+}
+
+void schedule_stopped(struct schedule *s)
+{
+        no_trouble(s);
+        s->reload_due = true;
+}
+
+void schedule_stale(struct schedule *s)
+{
+        no_trouble(s);
+        s->sweep_at = 0;
+}
+
+void schedule_settled(struct schedule *s, usec_t now)
+{
+        if (s->sweep_soon)
+                s->sweep_at = MIN(s->sweep_at, now + SOON);
+        s->sweep_soon = false;
+}
+
+/* --- what happens between them -------------------------------------------------------------------------------------- */
+
+void schedule_reload(struct schedule *s)
+{
+        s->reload_due = true;
+        s->sweep_soon = true;
+}
+
+void schedule_unchanged(struct schedule *s)
+{
+        s->sweep_at = 0;
+}
+
+void schedule_no_candidate(struct schedule *s)
+{
+        s->reload_due = false;
+}
+
+void schedule_event(struct schedule *s, usec_t now)
+{
+        usec_t at = MAX(now + EVENT_SOON, s->event_sweep_at + EVENT_GAP);
+
+        if (s->sweep_at <= at)
+                return;
+        s->event_sweep_at = at;
+        s->sweep_at = at;
+}
+
+void schedule_port(struct schedule *s, usec_t at)
+{
+        s->retry_at = MIN(s->retry_at, at);
+}

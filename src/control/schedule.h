@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * When the next sweep is due, and of which kind. A sweep of the whole fabric every sweep_interval; sooner after an event of
+ * a local port, a reload, or a problem; and between them short ones over ports that failed.
+ */
+
+#include "ib/types.h"
+
+enum sweep_kind {
+        SWEEP_FULL,  /* discover, and read every table */
+        SWEEP_KNOWN, /* the fabric as it is known: a new policy is carried out at once; apply reads first */
+        SWEEP_RETRY, /* only ports that failed are read again */
+};
+
+struct schedule {
+        usec_t sweep_at, retry_at;   /* the next full sweep, the next short one */
+        usec_t event_sweep_at;       /* the last full sweep that was due to an event */
+        usec_t retry_delay, trouble_delay;
+        bool sweep_soon;             /* after a reload: the next sweep of the known fabric is followed by a full one */
+        bool reload_due;             /* a candidate waits for a sweep of the known fabric */
+};
+
+void schedule_init(struct schedule *s);
+
+usec_t schedule_due(const struct schedule *s);
+/* What is due now. known: there is a snapshot of the port that is wanted, and the port works. */
+enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
+void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
+
+/* How the sweep ended, one of these; and schedule_settled after all but the last two. */
+void schedule_done(struct schedule *s);
+void schedule_partial(struct schedule *s, usec_t now, usec_t interval); /* some ports failed */
+void schedule_refused(struct schedule *s);
+void schedule_failed(struct schedule *s, usec_t now, usec_t interval);  /* later again, and later each time */
+void schedule_waits(struct schedule *s, usec_t now);    /* for the port */
+void schedule_stopped(struct schedule *s);              /* for a new policy, which is next */
+void schedule_stale(struct schedule *s);                /* begin anew at once */
+/* A known fabric that was written by it is soon looked at as a whole. */
+void schedule_settled(struct schedule *s, usec_t now);
+
+/* Both files were loaded: another candidate / the same again. */
+void schedule_reload(struct schedule *s);
+void schedule_unchanged(struct schedule *s);
+/* The candidate is there no more. */
+void schedule_no_candidate(struct schedule *s);
+/* Something happened in the fabric. A link that flaps does not make one sweep after the other. */
+void schedule_event(struct schedule *s, usec_t now);
+/* A port is to be read again at `at`. */
+void schedule_port(struct schedule *s, usec_t at);
