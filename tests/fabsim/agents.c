@@ -94,7 +94,7 @@ static void fill_port_info(struct question *q, uint8_t number, bool show_m_key)
                 mad_set_field(q->data, 0, IB_PORT_MKEY_VIOL_F, p->m_key_violations);
                 mad_set_field(q->data, 0, IB_PORT_PKEY_VIOL_F, p->p_key_violations);
                 mad_set_field(q->data, 0, IB_PORT_LID_F, base->lid.v);
-                mad_set_field(q->data, 0, IB_PORT_SMLID_F, fabsim_port_at(q->f, q->f->sm)->lid.v);
+                mad_set_field(q->data, 0, IB_PORT_SMLID_F, base->sm_lid.v ? base->sm_lid.v : fabsim_port_at(q->f, q->f->sm)->lid.v);
                 mad_set_field(q->data, 0, IB_PORT_LMC_F, base->lmc);
         }
         mad_set_field(q->data, 0, IB_PORT_LOCAL_PORT_F, q->at.port);

@@ -5,8 +5,10 @@
 
 void events_done(struct events *e)
 {
-        for (unsigned i = 0; i < e->n; i++)
+        for (unsigned i = 0; i < e->n; i++) {
+                free(e->heap[i]->data);
                 free(e->heap[i]);
+        }
         free(e->heap);
         *e = (struct events) {};
 }

@@ -7,8 +7,10 @@
 
 enum event_kind {
         EVENT_ARRIVE,   /* a frame reaches an agent */
-        EVENT_DELIVER,  /* an answer reaches this host */
-        EVENT_EXTERNAL, /* something that nobody asked for; `what` says it */
+        EVENT_DELIVER,  /* an answer reaches a host */
+        EVENT_ANSWER,   /* an action of a process was carried out; `data` is the answer */
+        EVENT_OPENSM,   /* something that an OpenSM does; `what` says it */
+        EVENT_EXTERNAL, /* something that no process asked for; `what` says it */
 };
 
 struct event {
@@ -18,7 +20,11 @@ struct event {
         struct fabsim_place place; /* ARRIVE */
         unsigned hops;             /* ARRIVE */
         struct mad_frame frame;    /* ARRIVE, DELIVER */
-        unsigned what;             /* EXTERNAL; with two numbers of its own */
+        unsigned process;          /* ARRIVE, DELIVER: whose frame it is */
+        uint64_t life;             /* of the process */
+        usec_t answered_at;        /* DELIVER: when the agent answered */
+        void *data;                /* ARRIVE: the basis of a Set. ANSWER: the answer. Owned */
+        unsigned what;             /* OPENSM, EXTERNAL; with two numbers of its own */
         unsigned x, y;
 };
 

@@ -30,6 +30,7 @@ struct fabsim_port {
         struct guid guid;               /* endports */
         struct lid lid;
         uint8_t lmc;
+        struct lid sm_lid;              /* of the master SM, as this port was told; 0: as it is */
         bool is_cabled;
         unsigned peer_node;             /* the other end of the cable */
         uint8_t peer_port;

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
@@ -101,12 +102,17 @@ static void make_partition(struct sim *s, struct intent_partition *p, unsigned n
 
 static void make_settings(struct sim *s, struct settings *ret)
 {
+        static const unsigned windows[] = { 1, 4, 16, 128 };
+
         settings_default(ret);
         ret->unmanaged = prng_permille(&s->rng, 250) ? UNMANAGED_KEEP : UNMANAGED_REMOVE;
         ret->enforcement = prng_permille(&s->rng, 700) ? ENFORCEMENT_BOTH : prng_below(&s->rng, ENFORCEMENT_OFF + 1);
         ret->enforcement_overflow = prng_permille(&s->rng, 500) ? OVERFLOW_DISABLE : OVERFLOW_REFUSE;
         ret->repair_index0 = prng_permille(&s->rng, 250);
         ret->mode = prng_permille(&s->rng, 20) ? MODE_AUDIT : MODE_ENFORCE;
+        ret->writer = s->writer;
+        ret->role = s->role;
+        ret->window = windows[prng_below(&s->rng, ELEMENTS(windows))];
 }
 
 /* A small change of an older one, or one all new. */
@@ -221,11 +227,12 @@ static void put_group(struct text *t, const char *name, unsigned first)
         put(t, "]\"\n");
 }
 
-void intent_print(const struct sim *s, const struct intent *it, char *ret, size_t size)
+void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t size)
 {
+        const struct intent *it = &s->intents[intent];
         struct text t = { ret, size };
 
-        put(&t, "version: 1\n");
+        put(&t, "# %u\nversion: 1\n", intent);
         if (it->has_owns)
                 put(&t, "owns: [0x7fff, 0x0001-0x00ff]\n");
         if (uses_groups(it)) {
@@ -246,6 +253,29 @@ void intent_print(const struct sim *s, const struct intent *it, char *ret, size_
         }
         if (it->is_broken)
                 put(&t, "  p1:\n    pkey: 0xffff\n   members\n");
+}
+
+void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size_t size)
+{
+        static const char *const enforcements[] = { "both", "in", "out", "off" };
+        const struct settings *it = &s->intents[intent].settings;
+        struct text t = { ret, size };
+
+        put(&t, "# %u\nmode: %s\nrole: %s\nunmanaged: %s\nenforcement: %s\nenforcement_overflow: %s\n", intent,
+            it->mode == MODE_AUDIT ? "audit" : "enforce", it->role == ROLE_ALWAYS ? "always" : "follow-sm",
+            it->unmanaged == UNMANAGED_KEEP ? "keep" : "remove", enforcements[it->enforcement],
+            it->enforcement_overflow == OVERFLOW_DISABLE ? "disable" : "refuse");
+        put(&t, "repair_index0: %s\nwindow: %u\n", it->repair_index0 ? "true" : "false", it->window);
+        if (it->writer == WRITER_OPENSM)
+                put(&t, "writer: opensm\nopensm: {partitions_conf: %s, reload: \"pid:2\", config: %s}\n", SIM_CONF,
+                    SIM_OPENSM_CONF);
+        else if (s->mirrors)
+                put(&t, "opensm: {mirror: %s, config: %s}\n", SIM_CONF, SIM_OPENSM_CONF);
+}
+
+unsigned intent_of_text(const char *text)
+{
+        return (unsigned) strtoul(text + strlen("# "), NULL, 10);
 }
 
 /* --- meaning --------------------------------------------------------------------------------------------------------- */

@@ -27,11 +27,14 @@ static bool is_self_or_sm(const struct sim *s, unsigned endport)
 {
         const struct fabsim_place p = s->endports[endport];
 
-        return p.node == s->f.self.node || p.node == s->f.sm.node;
+        for (unsigned i = 0; i < s->n_heads; i++)
+                if (p.node == s->heads[i].place.node)
+                        return true;
+        return p.node == s->f.sm.node;
 }
 
-/* With one key for each port libibnetdisc sees only what lets itself be read without it: switches, or there would be nothing
- * behind them, and this host and that of the SM, or no policy would be carried out. */
+/* With one key for each port discovery sees only what lets itself be read without it, for it does not know yet who is behind a
+ * cable: switches, or there would be nothing behind them, and head nodes and that of the SM, or no policy would be carried out. */
 static uint8_t choose_level(struct sim *s, struct prng *r, enum scheme scheme, unsigned endport)
 {
         bool must_be_seen = s->endports[endport].port == 0 || is_self_or_sm(s, endport);
@@ -90,6 +93,7 @@ void keys_make(struct sim *s)
         char text[SIM_MAX_ENDPORTS * 48];
         struct findings findings;
 
+        s->has_own_keys = scheme == KEYS_EACH;
         if (scheme != KEYS_NONE && a) {
                 choose_keys(s, &r, scheme);
                 choose_wrong(s, &r);
@@ -131,29 +135,35 @@ bool keys_are_wrong(const struct sim *s, struct fabsim_place at)
         return p->m_key && p->m_key != m_keys_get(s->m_keys, p->guid);
 }
 
-/* A key goes to no port but its own. */
+/* It answers nobody without its key, and who it is, and with that its key, is not known before it answers. */
+bool keys_hide(const struct sim *s, unsigned endport)
+{
+        const struct fabsim_place at = s->endports[endport];
+        const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
+
+        return p->m_key && p->m_key_protection > 1 && (s->has_own_keys || keys_are_wrong(s, at));
+}
+
+static bool is_in_file(const struct sim *s, uint64_t key)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (m_keys_get(s->m_keys, s->f.nodes[s->endports[i].node].ports[s->endports[i].port].guid) == key)
+                        return true;
+        return key == 0;
+}
+
+/* A key goes to no port but its own. Who is behind a cable is not known before NodeInfo was answered: until then it is one of
+ * the keys in the file. */
 void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
 {
         struct fabsim_place sma = sma_of(s, at);
         uint64_t key = mad_get_field64((void *) frame->mad, 0, IB_MAD_MKEY_F);
 
-        if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
-                sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
-}
-
-/* A write that failed though nothing stood in its way any more: for want of a key, and it was said so. */
-void keys_check_failure(struct sim *s, struct fabsim_place at, const struct apply_outcome *o)
-{
-        if (!keys_are_wrong(s, at)) {
-                sim_fail(s, "a write to node %u port %u failed (%s), whose M_Key is right", at.node, at.port,
-                         apply_reason_to_string(o->reason));
+        if (mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_NODE_INFO) {
+                if (!is_in_file(s, key))
+                        sim_fail(s, "a MAD with an M_Key that m_key_file does not have");
                 return;
         }
-        s->counters.key_failures++;
-        if (o->reason == APPLY_SET_UNANSWERED && o->m_key_counted != (s->daemon.retries > 0))
-                sim_fail(s, "node %u port %u: its M_KeyViolations %s", at.node, at.port,
-                         o->m_key_counted ? "moved by themselves" : "moved, which was not seen");
-        if (o->reason != APPLY_SET_UNANSWERED && o->reason != APPLY_TIMEOUT)
-                sim_fail(s, "a write to node %u port %u without its M_Key failed with %s", at.node, at.port,
-                         apply_reason_to_string(o->reason));
+        if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
+                sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
 }

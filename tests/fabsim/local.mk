@@ -36,18 +36,17 @@ check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/
 check_small_LDADD = $(TEST_LIBS)
 endif
 
-# Beside the core, pkeyd's pictures are pkeyd's own: src/pkeyd/picture.c needs nothing of the shell.
-check_PROGRAMS += tests/fabsim/simulate
-tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
-	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/wire.c tests/fabsim/discover.c \
-	tests/fabsim/discover.h tests/fabsim/daemon.c tests/fabsim/promises.c tests/fabsim/keys.c src/pkeyd/picture.c src/pkeyd/picture.h \
-	$(FABSIM_FABRIC)
-tests_fabsim_simulate_LDADD = libpkeyd-core.la
-TESTS += tests/fabsim/check_simulate.sh
-EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds
-
 # The window: a benchmark in virtual time, so it is a test as well.
 check_PROGRAMS += tests/fabsim/bench_window
 TESTS += tests/fabsim/bench_window
 tests_fabsim_bench_window_SOURCES = tests/fabsim/bench_window.c tests/fabsim/events.c tests/fabsim/events.h $(FABSIM_FABRIC)
 tests_fabsim_bench_window_LDADD = libpkeyd-core.la
+
+# Histories of control and everything below it, in virtual time.
+check_PROGRAMS += tests/fabsim/simulate
+tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
+	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/keys.c tests/fabsim/head.c \
+	tests/fabsim/opensm.c tests/fabsim/process.c tests/fabsim/wire.c tests/fabsim/promises.c $(FABSIM_FABRIC)
+tests_fabsim_simulate_LDADD = libpkeyd-core.la
+TESTS += tests/fabsim/check_simulate.sh
+EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds

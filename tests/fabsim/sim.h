@@ -2,27 +2,25 @@
 #pragma once
 
 /*
- * Deterministic simulation: the real core of pkeyd against the virtual fabric, in virtual time, single-threaded.
+ * Deterministic simulation: pkeyd's control core (src/control) against the virtual fabric, in virtual time, single-threaded.
  *
- *     world.c     a random fabric, and what happens to it unasked: rivals, reboots, cables, names, edits of the policy
- *     intent.c    a random policy as data, its text for policy_parse, and what it means (an oracle of its own)
+ *     world.c     a random fabric, and what happens to it: rivals, reboots, cables, names, edits of the policy
+ *     intent.c    random policies and settings as data, their text, and what they mean (an oracle of its own)
  *     keys.c      M_Keys of the ports, and what pkeyd's file says of them
- *     wire.c      frames on their way: latency, loss, and every other fault; looks at each frame that pkeyd sends
- *     daemon.c    the passes of src/pkeyd/pass.c over the core's stages, without the shell
- *     promises.c  what must be true, looked at after every event that changed a table
+ *     head.c      a head node: its files, its store, its lock, and what its kernel shows of its ports
+ *     opensm.c    the OpenSM of a head node: a process that reads a file when it likes, and writes tables
+ *     process.c   the third shell of control: a pkeyd or a pkeyctl, whose actions take time and may be its last
+ *     wire.c      frames on their way: latency, loss, and every other fault
+ *     promises.c  what must be true, checked after each event that changed a table
  *
  * One 64-bit seed makes one history, byte for byte. Nothing here reads a clock or an address.
  */
 
-#include "apply/apply.h"
+#include "control/control.h"
 #include "events.h"
 #include "fabric.h"
-#include "mad_engine/mad_engine.h"
-#include "pkeyd/picture.h"
-#include "plan/plan.h"
+#include "mad_engine/dispatcher.h"
 #include "prng.h"
-#include "reconcile.h"
-#include "watch/watch.h"
 
 #define SIM_MAX_PARTITIONS 8
 #define SIM_MAX_RULES      8
@@ -58,7 +56,7 @@ struct intent_partition {
         unsigned n_rules;
 };
 
-/* What an admin wants: the policy and the settings. */
+/* The contents of both files. */
 struct intent {
         struct intent_partition partitions[SIM_MAX_PARTITIONS]; /* [0]: the default partition */
         unsigned n_partitions;
@@ -67,9 +65,10 @@ struct intent {
         struct settings settings;
 };
 
-/* Who is where and how it is called, as it was when the daemon discovered the fabric. */
+/* Who is where and how it is called, as it was when a process discovered the fabric. */
 struct census_entry {
-        bool is_there;
+        bool is_there;          /* it can be reached */
+        bool is_seen;           /* ... and is in the snapshot */
         bool is_self, is_sm;
         enum node_type type;
         unsigned host, device;  /* what it calls itself */
@@ -79,14 +78,18 @@ struct census_entry {
 };
 
 struct census {
+        usec_t began;           /* of the discovery */
         struct census_entry entries[SIM_MAX_ENDPORTS]; /* by endport */
 };
 
 struct sim;
 
 void intent_make(struct sim *s, struct intent *ret);
-/* The text of partitions.yaml; static buffer of the caller. */
-void intent_print(const struct sim *s, const struct intent *it, char *ret, size_t size);
+/* The text of partitions.yaml and of pkeyd.yaml; each begins with the number of the intent. */
+void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t size);
+void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size_t size);
+/* The number that a text begins with. */
+unsigned intent_of_text(const char *text);
 /* What the policy makes of an endport: the oracle. */
 enum membership intent_membership(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
                                   unsigned partition);
@@ -96,80 +99,157 @@ bool intent_may_touch(const struct intent *it, uint16_t base);
 unsigned intent_wants(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
                       bool enforcing, struct p_key ret[2 * SIM_MAX_PARTITIONS]);
 
+/* --- head nodes ------------------------------------------------------------------------------------------------------ */
+
+/* The policy and the settings in force, and the fabric as it was discovered. */
+struct judgement {
+        struct judgement *next;
+        struct intent intent;
+        struct census census;
+};
+
+/* By what a write is judged: what was in force and what was known when a plan began to be carried out, or a
+ * file was written. */
+struct basis {
+        const struct judgement *by; /* NULL: pkeyd did not write this */
+        unsigned process;
+        uint64_t life;              /* of the process */
+        usec_t since;               /* nothing else may have changed a table since then */
+        uint64_t armed;             /* a bit for each endport, see promises.c */
+};
+
+#define SIM_FILES        4
+#define SIM_CONF         "/etc/opensm/partitions.conf"
+#define SIM_OPENSM_CONF  "/etc/opensm/opensm.conf"
+
+struct sim_file {
+        char path[64];
+        char *bytes;
+        size_t n;
+        struct basis basis;
+        usec_t written_at;
+        uint64_t version;           /* counts up */
+};
+
+/* What outlives pkeyd. */
+struct store {
+        struct index_memory *indexes;
+        uint64_t version;           /* of the indexes; counts up */
+        struct known known;
+        char *policy;               /* NULL: none was in force yet */
+        uint64_t number;
+        bool fails;
+};
+
+/* What an OpenSM gives an endport. */
+struct opensm_port {
+        bool is_named;
+        uint8_t level[SIM_BASES];   /* 0 none, 1 limited, 2 full */
+};
+
+struct opensm {
+        bool runs, hangs;
+        uint64_t life;              /* of the process; what an earlier one began does not happen */
+        struct basis basis;         /* of the file that it read last */
+        uint64_t version;
+        struct opensm_port ports[SIM_MAX_ENDPORTS];
+};
+
+struct head {
+        struct fabsim_place place;
+        unsigned intent_on_file;
+        struct store store;
+        struct sim_file files[SIM_FILES];
+        uint64_t lock;              /* life of the process that has it; 0: nobody */
+        struct opensm opensm;
+};
+
+/* --- processes ------------------------------------------------------------------------------------------------------- */
+
+#define SIM_MAX_HEADS     2
+#define SIM_MAX_PROCESSES 3 /* a pkeyd on each head node, and a pkeyctl on the first */
+#define SIM_MAX_REQUESTS  32
+
+/* An action that was carried out, or will be when its answer is due. */
+struct sim_answer {
+        unsigned process;
+        uint64_t life;
+        struct control_action action; /* what it points at is copied, or is valid until the answer */
+        char paths[CONTROL_MAX_FILES][64];
+        bool done;
+        struct control_event event;   /* if it was done; and what it points at */
+        struct guid guid;
+        struct local_table table;
+};
+
+/* When a table was read last, by block: when the agent answered. 0: not yet. */
+struct table_reads {
+        usec_t block_at[FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES];
+};
+
+struct process {
+        struct head *head;
+        unsigned number;
+        enum control_goal goal;
+        uint64_t life;                 /* another one for each start */
+        struct control *control;       /* NULL: it does not run */
+        struct mad_dispatcher *port;   /* NULL: it is closed */
+        uint64_t store_version;        /* of the indexes that it read or wrote last */
+        unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
+        bool killed;
+        usec_t stage_began;
+        enum control_state stage;      /* the state whose stage runs */
+        struct basis basis;            /* as it was when the stage began */
+
+        struct census census, adopted; /* of the last discovery; of the snapshot */
+        const struct subnet *subnet;   /* of the snapshot; not dereferenced later */
+        const struct judgement *judgement; /* NULL: none yet */
+        uint64_t judged_generation;
+        const struct generation *judged;
+        struct table_reads reads[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
+
+        uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads that were not answered yet */
+        unsigned n_requests;
+        uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
+        unsigned n_quiet;              /* of the full ones so many began since faults were over */
+        usec_t sweep_began;            /* of the one that runs; 0: none does */
+        bool full;                     /* it discovered the fabric */
+        enum sweep_result last_result; /* of the last one that ended */
+
+        struct arena *arena;           /* of a pkeyctl: its findings */
+        struct findings findings;
+};
+
 /* --- the simulation -------------------------------------------------------------------------------------------------- */
 
 /* How often things go wrong, of a thousand. */
 struct faults {
         unsigned lose_request, lose_answer, late, twice, busy, status_undone, status_done, cut_short, stranger, wrong_modifier;
-        unsigned kill;          /* pkeyd, at a MAD that it sends */
+        unsigned send_fails;    /* this host cannot send a frame */
+        unsigned kill;          /* a process, at a MAD that it sends, or at an action */
         unsigned trigger;       /* something external within the next moments, at a Set */
-};
-
-/* A policy that was accepted or is about to be, with what pkeyd's core made of its text. */
-struct sim_generation {
-        struct arena *arena;
-        struct policy *policy;
-        struct plan_options options;
-        const struct intent *intent;
-        unsigned number;
-};
-
-enum sim_pass { SIM_FULL, SIM_KNOWN, SIM_RETRY };
-enum sim_result { SIM_DONE, SIM_PARTIAL, SIM_REFUSED, SIM_ENDED, SIM_ERROR, SIM_KILLED };
-
-/* What src/pkeyd/daemon.h keeps. */
-struct sim_daemon {
-        struct mad_engine *engine;
-        uint8_t retries;                           /* of its stages */
-        struct picture *picture;
-        struct census census;                      /* of the picture */
-        struct sim_generation *generation, *candidate;
-        unsigned last_number, watched;
-        struct index_memory *memory, *disk;        /* in memory; as it was last written down */
-        const struct intent *disk_intent;          /* the last policy in force, as it was written down */
-        struct watch *watch;
-        usec_t sweep_at, retry_at, retry_delay;
-        bool reload_due, sweep_soon;
-        struct apply *applying;                    /* while a plan is carried out */
-        struct reconciled decision;                /* of the pass; its plan is what Sets are checked against */
-        bool may_set;                              /* an apply runs */
-        bool killed, ended;
-        unsigned n_full;                           /* sweeps that were carried through since faults stopped */
-        unsigned n_quiet;                          /* sweeps that began since then, whatever came of them */
-        bool held[P_KEY_BASE_MASK + 1];            /* bases that the last apply held back */
-        unsigned n_held;
-        enum sim_result last_result;
+        unsigned slow;          /* an action takes seconds */
 };
 
 /* What is remembered of each table, from the fabric's side. */
 struct table_record {
-        usec_t changed_at;       /* when somebody else than pkeyd last changed it, or its surroundings */
-        bool is_known;           /* pkeyd read it whole since then */
-        struct p_key at_start[FABSIM_MAX_ENTRIES];  /* when the transition began: A */
-        uint16_t freed[FABSIM_MAX_ENTRIES];         /* the base that pkeyd freed an index from; 0: none, or forgotten */
-        bool freed_unsaved[FABSIM_MAX_ENTRIES];     /* ... and has not written down */
-        bool passed_on;          /* in this transition an index passed from one base to another */
-        bool was_disturbed;      /* by somebody else, ever */
+        usec_t changed_at;       /* when something else than pkeyd last changed it */
+        usec_t set_at[SIM_MAX_PROCESSES]; /* when a process last did */
+        usec_t moved_at;         /* when its cable, its node or its name changed */
+        uint16_t freed[FABSIM_MAX_ENTRIES];    /* the base that pkeyd freed an index from; 0: none, or forgotten */
+        uint64_t freed_by[FABSIM_MAX_ENTRIES]; /* the process that knows it; 0: it is stored */
+        bool passed_on;          /* an index passed from one base to another since the last check */
+        bool was_disturbed;      /* by something else than pkeyd, ever */
 };
 
-/* Levels as sender and receiver in each base, in both models of a switch (strict, lenient). */
+/* Levels as sender and receiver in a base, in both models of a switch (lenient, strict), and by the endport's own table. */
 struct reach {
-        uint8_t sends[2], receives[2];
-};
-
-struct transition {
-        bool is_on;
-        bool armed[SIM_MAX_ENDPORTS];
-        struct reach from[SIM_MAX_ENDPORTS][SIM_BASES], to[SIM_MAX_ENDPORTS][SIM_BASES], now[SIM_MAX_ENDPORTS][SIM_BASES];
-        bool skip[SIM_MAX_ENDPORTS][SIM_BASES];
-        usec_t began;
-        const struct intent *intent;
-        struct census census;
+        uint8_t sends[2], receives[2], own;
 };
 
 struct sim_counters {
-        uint64_t events, frames, sets, pairs_checked, transitions, verified, passed_on_checked, converged, refused;
-        uint64_t key_failures, converged_without_keys;
+        uint64_t events, frames, sets, opensm_writes, pairs_checked, sweeps, verified, passed_on_checked, converged, refused,
+                 kills, reloads, hand_overs, unconverged;
 };
 
 /* The M_Key of an endport, and what m_key_file says that it is. */
@@ -190,27 +270,35 @@ struct sim {
         struct faults faults;
         bool quiet;              /* faults are over */
         usec_t quiet_at, end_at;
-        bool use_directed_routes, has_rival, moves_cables;
+        bool use_directed_routes, has_rival, moves_cables, has_pkeyctl;
+        enum settings_writer writer;
+        enum settings_role role;
+        bool mirrors;
+        usec_t handed_over_at;
         uint16_t next_lid;
         unsigned next_host;      /* a name that nobody has yet */
         unsigned host_of[FABSIM_MAX_NODES], device_of[FABSIM_MAX_NODES]; /* what a CA is called now */
-        struct fabsim_place home[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1]; /* where a CA's cables go in the end */
-        bool has_home[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
 
         struct fabsim_place endports[SIM_MAX_ENDPORTS];
         unsigned n_endports;
         struct sim_key keys[SIM_MAX_ENDPORTS];
         struct m_keys *m_keys;   /* as read from the file; NULL: there is none */
         unsigned n_wrong_keys;
+        bool has_own_keys;       /* each port has another */
         struct intent intents[SIM_MAX_INTENTS];
-        unsigned n_intents, intent_on_file;
+        unsigned n_intents;
 
-        struct { bool is_out; uint32_t tid; usec_t until; } outstanding[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
-        uint32_t last_set[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1]; /* transaction of the last Set */
-        bool has_set;
+        struct head heads[SIM_MAX_HEADS];
+        unsigned n_heads;
+        struct process processes[SIM_MAX_PROCESSES];
+        unsigned n_processes;
+        uint64_t last_life, last_request;
+        struct judgement *judgements;
+
+        struct { bool is_out; unsigned process; uint32_t tid; usec_t until; } outstanding[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
+        struct { unsigned process; uint32_t tid; bool is_there; } last_set[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
         struct table_record tables[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
-        struct transition transition;
-        struct sim_daemon daemon;
+        struct reach reach[SIM_MAX_ENDPORTS][SIM_BASES]; /* as the hardware is now */
         struct sim_counters counters;
         bool failed;
         char failure[256];
@@ -219,6 +307,8 @@ struct sim {
 /* The first failure counts; everything comes to an end soon after. */
 void sim_fail(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Text that is part of the history. */
+void sim_digest(struct sim *s, const char *text);
 static const uint16_t sim_bases[SIM_BASES] = {
         0x7fff, 0x0010, 0x0011, 0x0012, 0x0013, 0x0014, 0x0015, 0x0016, 0x0017, 0x0018, 0x0f01, 0x0f02, 0x0f03, 0x0f04,
 };
@@ -229,6 +319,13 @@ void world_external(struct sim *s, const struct event *e);
 /* Something at random, at this time. */
 void world_schedule(struct sim *s, usec_t at);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
+void world_restart(struct sim *s, unsigned head, usec_t at);
+/* Who is where now; self: the port of who looks. */
+void world_take_census(struct sim *s, struct fabsim_place self, struct census *ret);
+/* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to repair. */
+void world_be_quiet(struct sim *s);
+/* p is about to write: may its head node? */
+void world_check_writer(struct sim *s, const struct process *p);
 
 /* keys.c */
 void keys_make(struct sim *s);
@@ -236,36 +333,72 @@ void keys_make(struct sim *s);
 void keys_restore(struct sim *s);
 /* Is what m_key_file says of the SMA there not its M_Key? */
 bool keys_are_wrong(const struct sim *s, struct fabsim_place at);
+/* Can it not be discovered? */
+bool keys_hide(const struct sim *s, unsigned endport);
 void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at);
-void keys_check_failure(struct sim *s, struct fabsim_place at, const struct apply_outcome *o);
+
+/* head.c */
+void head_make(struct sim *s, struct head *h, struct fabsim_place place);
+void head_done(struct head *h);
+struct sim_file *head_file(struct head *h, const char *path); /* NULL: there is none */
+void head_write_file(struct sim *s, struct head *h, const char *path, const char *bytes, size_t n, const struct process *by);
+/* Reads both files. Returns owned; NULL: findings say why. */
+struct generation *head_load(struct sim *s, struct head *h, struct findings *findings);
+/* What p's store remembers; members of ret are owned by the caller. */
+void head_recall(struct sim *s, struct process *p, struct control_start *ret);
+/* -ENOSPC: it fails. */
+int head_store(struct sim *s, struct process *p, const struct control_record *record);
+void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
+void head_unlock(struct process *p);
+
+/* opensm.c */
+void opensm_start(struct sim *s, struct head *h);
+void opensm_event(struct sim *s, const struct event *e);
+/* As kill(2) on its process; signal 0: only a look. Returns 0 or -ESRCH. */
+int opensm_signal(struct sim *s, struct head *h, int signal);
+/* It crashes, hangs, or reads its file. */
+void opensm_disturb(struct sim *s, struct head *h);
+
+/* process.c */
+void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal);
+void process_kill(struct sim *s, struct process *p);
+/* Control of this process waits until then, and so does its port. */
+usec_t process_due(const struct process *p);
+void process_tick(struct sim *s, struct process *p);
+void process_receive(struct sim *s, struct process *p, const struct event *e);
+void process_answer(struct sim *s, struct sim_answer *a);
+/* An answer that will not come. */
+void process_drop(struct sim_answer *a);
+void process_hangup(struct sim *s, struct process *p);
+void process_stop(struct sim *s, struct process *p);
+void process_verbs(struct sim *s, struct process *p, enum verbs_event_kind kind);
 
 /* wire.c */
-void wire_send(struct sim *s, const struct mad_frame *frame);
+void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame);
 void wire_arrive(struct sim *s, struct event *e);
 void wire_deliver(struct sim *s, struct event *e);
-void wire_forget(struct sim *s);
-
-/* daemon.c */
-void daemon_start(struct sim *s);
-void daemon_stop(struct sim *s);
-/* Waits until something is due and does it. */
-void daemon_step(struct sim *s);
-void daemon_hup(struct sim *s);
-/* The next event, or the engine's deadline, whatever comes first but not behind `until`. False: there is none. */
-bool sim_step(struct sim *s, usec_t until);
+/* The engine of p took an answer. */
+void wire_answered(struct sim *s, struct process *p, const struct event *e);
+void wire_forget(struct sim *s, const struct process *p);
 
 /* promises.c */
-void promises_read(struct sim *s, const struct observed *o, usec_t began, bool whole);
-void promises_begin(struct sim *s);
-void promises_end(struct sim *s, bool clean);
-/* pkeyd's own Set changed a table (before: as it was); somebody else changed what is at a place. */
-void promises_set(struct sim *s, struct fabsim_place at, const struct p_key *before, uint16_t block);
-void promises_enforcement(struct sim *s, struct fabsim_place at);
+/* A frame of pkeyd's changed what is at a place; before: that port as it was. */
+void promises_changed(struct sim *s, const struct basis *basis, struct fabsim_place at, const struct fabsim_port *before);
+/* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */
+void promises_rewritten(struct sim *s, const struct basis *basis, unsigned endport);
+/* Something else changed the table at a place / its cable, its node or its name. */
 void promises_disturbed(struct sim *s, struct fabsim_place at);
-/* A SubnSet is about to go out. */
-void promises_check_set(struct sim *s, const struct mad_frame *frame, struct fabsim_place at);
-struct fabsim_place promises_place_of(const struct sim *s, const struct subnet *subnet, uint32_t port);
-void promises_verified(struct sim *s, const struct verification *v);
-void promises_converged(struct sim *s);
-void promises_saved(struct sim *s);
-void promises_lost(struct sim *s);
+void promises_moved(struct sim *s, struct fabsim_place at);
+/* p works with another snapshot of the fabric. */
+void promises_snapshot(struct sim *s, struct process *p, const struct subnet *subnet);
+/* What p knows now by tables that it read after `since`. */
+struct basis promises_basis(const struct sim *s, const struct process *p, usec_t since);
+/* p is about to send a SubnSet. */
+void promises_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
+/* A sweep of p ended. */
+void promises_swept(struct sim *s, const struct process *p);
+void promises_stored(struct sim *s, const struct process *p);
+/* p is gone, with all that it had not stored. */
+void promises_lost(struct sim *s, const struct process *p);
+/* Faults have been over for a while. */
+void promises_converged(struct sim *s, const struct process *p);

@@ -41,47 +41,19 @@ void sim_trace(struct sim *s, const char *format, ...)
         putchar('\n');
 }
 
-/* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to mend. */
-static void be_quiet(struct sim *s)
+void sim_digest(struct sim *s, const char *text)
 {
-        s->quiet = true;
-        s->faults = (struct faults) {};
-        for (unsigned n = 0; n < s->f.n_nodes; n++)
-                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++) {
-                        struct fabsim_port *port = &s->f.nodes[n].ports[p];
-
-                        port->swallows.v = 0;
-                }
-        keys_restore(s);
-        for (unsigned n = 0; n < s->f.n_nodes; n++) {
-                if (s->f.nodes[n].is_up)
-                        continue;
-                s->f.nodes[n].is_up = true;
-                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
-                        promises_disturbed(s, (struct fabsim_place) { n, p });
-        }
-        sim_trace(s, "faults are over");
+        for (; *text; text++)
+                s->digest = (s->digest ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
 }
 
-bool sim_step(struct sim *s, usec_t until)
-{
-        usec_t engine = s->daemon.engine ? mad_engine_deadline(s->daemon.engine) : USEC_INFINITY;
-        usec_t next = events_next_at(&s->events);
-        struct event *e;
+/* --- one history ----------------------------------------------------------------------------------------------------- */
 
-        if (!s->quiet && s->now >= s->quiet_at)
-                be_quiet(s);
-        if (MIN(next, engine) > until) {
-                s->now = MAX(s->now, until);
-                return false;
-        }
-        s->counters.events++;
-        if (engine < next) {
-                s->now = MAX(s->now, engine);
-                return true;
-        }
-        s->now = MAX(s->now, next);
-        e = events_take(&s->events);
+#define MAX_EVENTS   3000000
+#define FULL_SWEEPS  3 /* in peace, before everything must be right */
+
+static void happen(struct sim *s, struct event *e)
+{
         switch (e->kind) {
         case EVENT_ARRIVE:
                 wire_arrive(s, e);
@@ -89,28 +61,99 @@ bool sim_step(struct sim *s, usec_t until)
         case EVENT_DELIVER:
                 wire_deliver(s, e);
                 break;
+        case EVENT_ANSWER:
+                process_answer(s, e->data);
+                break;
+        case EVENT_OPENSM:
+                opensm_event(s, e);
+                break;
         case EVENT_EXTERNAL:
                 world_external(s, e);
                 break;
         }
+        free(e->data);
         free(e);
+}
+
+/* The next thing that happens. */
+static void step(struct sim *s)
+{
+        usec_t next = events_next_at(&s->events);
+        struct process *first = NULL;
+
+        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
+                usec_t due = process_due(&s->processes[i]);
+
+                if (due < next) {
+                        next = due;
+                        first = &s->processes[i];
+                }
+        }
+        if (next == USEC_INFINITY || ++s->counters.events > MAX_EVENTS) {
+                sim_fail(s, next == USEC_INFINITY ? "nothing happens any more" : "no end");
+                return;
+        }
+        if (!s->quiet && next >= s->quiet_at) {
+                world_be_quiet(s);
+                return;
+        }
+        s->now = MAX(s->now, next);
+        if (first)
+                process_tick(s, first);
+        else
+                happen(s, events_take(&s->events));
+}
+
+static bool is_settled(const struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_heads; i++)
+                if (!s->processes[i].control || s->processes[i].n_quiet < FULL_SWEEPS)
+                        return false;
         return true;
+}
+
+static void finish(struct sim *s)
+{
+        struct judgement *j;
+
+        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
+                process_kill(s, &s->processes[i]);
+        for (unsigned i = 0; i < s->n_heads; i++)
+                head_done(&s->heads[i]);
+        while ((j = s->judgements)) {
+                s->judgements = j->next;
+                free(j);
+        }
+        for (struct event *e; s->events.n > 0;) {
+                e = events_take(&s->events);
+                if (e->kind == EVENT_ANSWER)
+                        process_drop(e->data);
+                free(e->data);
+                free(e);
+        }
+        events_done(&s->events);
+        s->m_keys = m_keys_free(s->m_keys);
 }
 
 static void simulate(struct sim *s, uint64_t seed, bool trace)
 {
         *s = (struct sim) { .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325) };
+        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
+                s->processes[i].number = i;
         world_make(s);
         keys_make(s);
-        daemon_start(s);
-        while (!s->failed && s->now < s->end_at && s->daemon.n_full < 3)
-                daemon_step(s);
-        if (!s->failed)
-                promises_converged(s);
-        daemon_stop(s);
-        s->m_keys = m_keys_free(s->m_keys);
-        events_done(&s->events);
+        while (!s->failed && s->now < s->end_at && !is_settled(s))
+                step(s);
+        for (unsigned i = 0; i < s->n_heads && !s->failed; i++) {
+                if (s->processes[i].control)
+                        promises_converged(s, &s->processes[i]);
+                else if (!s->intents[s->heads[i].intent_on_file].is_broken)
+                        sim_fail(s, "pkeyd %u does not run", i);
+        }
+        finish(s);
 }
+
+/* --- many ------------------------------------------------------------------------------------------------------------ */
 
 struct totals {
         struct sim_counters sum;
@@ -131,11 +174,12 @@ static void print_totals(const struct totals *t)
 {
         const struct sim_counters *c = &t->sum;
 
-        printf("%" PRIu64 " seeds: %" PRIu64 " events, %" PRIu64 " MADs, %" PRIu64 " Sets, %" PRIu64 " transitions, %" PRIu64
-               " pairs checked, %" PRIu64 " tables verified, %" PRIu64 " indexes passed on, %" PRIu64
-               " converged, %" PRIu64 " refused; %" PRIu64 " writes without the M_Key, %" PRIu64 " converged but for them\n",
-               t->n_seeds, c->events, c->frames, c->sets, c->transitions, c->pairs_checked, c->verified,
-               c->passed_on_checked, c->converged, c->refused, c->key_failures, c->converged_without_keys);
+        printf("%" PRIu64 " seeds: %" PRIu64 " events, %" PRIu64 " MADs, %" PRIu64 " Sets, %" PRIu64 " writes of OpenSM, %" PRIu64
+               " pairs checked, %" PRIu64 " sweeps, %" PRIu64 " tables called right, %" PRIu64 " indexes passed on, %" PRIu64
+               " ends of processes, %" PRIu64 " reloads, %" PRIu64 " hand-overs; %" PRIu64 " converged, %" PRIu64
+               " refused, %" PRIu64 " converged but for ports without their M_Key\n",
+               t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
+               c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged);
         (void) fflush(stdout);
 }
 

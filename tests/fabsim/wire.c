@@ -9,6 +9,7 @@
  */
 
 #include <infiniband/mad.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
@@ -39,84 +40,112 @@ static usec_t latency(struct sim *s, unsigned hops)
         return 2 + hops + prng_below(&s->rng, 50 + 20 * hops);
 }
 
-/* One outstanding to a destination: none of another transaction to the same agent may wait for its answer still. A frame
- * that finds no way out of the fabric is outstanding nowhere: nobody will answer it. */
-static void check_outstanding(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
+/* One outstanding to a destination: none of another transaction of this process to the same agent may wait for its answer
+ * still. A frame that finds no way out of the fabric is outstanding nowhere: no agent will answer it. The local port has two
+ * addresses, for its state is queried while it is written. */
+static void check_outstanding(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at)
 {
         uint32_t tid = mad_frame_tid(frame);
 
-        if (s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].tid != tid &&
-            s->outstanding[at.node][at.port].until > s->now)
+        if (at.node == p->head->place.node && at.port == p->head->place.port)
+                return;
+        if (s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].process == p->number &&
+            s->outstanding[at.node][at.port].tid != tid && s->outstanding[at.node][at.port].until > s->now)
                 sim_fail(s, "two MADs outstanding to node %u port %u", at.node, at.port);
         s->outstanding[at.node][at.port].is_out = true;
+        s->outstanding[at.node][at.port].process = p->number;
         s->outstanding[at.node][at.port].tid = tid;
         s->outstanding[at.node][at.port].until = s->now + frame->timeout;
 }
 
-static void answered(struct sim *s, uint32_t tid)
+static void forget_outstanding(struct sim *s, const struct process *p, uint32_t tid)
 {
         for (unsigned n = 0; n < s->f.n_nodes; n++)
-                for (unsigned p = 0; p <= s->f.nodes[n].num_ports; p++)
-                        if (s->outstanding[n][p].is_out && s->outstanding[n][p].tid == tid)
-                                s->outstanding[n][p].is_out = false;
+                for (unsigned i = 0; i <= s->f.nodes[n].num_ports; i++)
+                        if (s->outstanding[n][i].is_out && s->outstanding[n][i].process == p->number &&
+                            s->outstanding[n][i].tid == tid)
+                                s->outstanding[n][i].is_out = false;
 }
 
-void wire_forget(struct sim *s)
+void wire_forget(struct sim *s, const struct process *p)
 {
-        memset(s->outstanding, 0, sizeof(s->outstanding));
-        memset(s->last_set, 0, sizeof(s->last_set));
+        for (unsigned n = 0; n < s->f.n_nodes; n++)
+                for (unsigned i = 0; i <= s->f.nodes[n].num_ports; i++) {
+                        if (s->outstanding[n][i].process == p->number)
+                                s->outstanding[n][i].is_out = false;
+                        if (s->last_set[n][i].process == p->number)
+                                s->last_set[n][i].is_there = false;
+                }
 }
 
-/* pkeyd asks tables only of ports that have to do with partitions. */
+/* pkeyd reads tables only of ports that have to do with partitions, and discovers nothing but nodes, switches and ports. */
 static void check_target(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
 {
         uint32_t attribute = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F);
         uint32_t modifier = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRMOD_F);
         struct fabsim_node *n = &s->f.nodes[at.node];
-        uint32_t port = attribute == SMP_ATTR_P_KEY_TABLE ? modifier >> 16 : modifier;
+        uint32_t port = modifier >> 16;
         struct fabsim_place peer;
 
-        if (attribute != SMP_ATTR_P_KEY_TABLE && attribute != SMP_ATTR_PORT_INFO)
+        switch (attribute) {
+        case SMP_ATTR_NODE_INFO:
+        case SMP_ATTR_NODE_DESCRIPTION:
+        case SMP_ATTR_SWITCH_INFO:
+        case SMP_ATTR_PORT_INFO:
+                return;
+        case SMP_ATTR_P_KEY_TABLE:
+                break;
+        default:
                 sim_fail(s, "an attribute (0x%x) that pkeyd has no business with", attribute);
+        }
         if (n->type != NODE_SWITCH || port == 0)
                 return;
         if (!n->partition_enforcement_cap || (!n->inbound_cap && !n->outbound_cap))
-                sim_fail(s, "a MAD to port %u of switch %u, which cannot enforce", port, at.node);
-        /* if cables were as they are when it looked */
+                sim_fail(s, "a P_Key MAD to port %u of switch %u, which cannot enforce", port, at.node);
+        /* if cables were as they are when it was discovered */
         if (!s->moves_cables && fabsim_neighbour(&s->f, (struct fabsim_place) { at.node, (uint8_t) port }, &peer) &&
             s->f.nodes[peer.node].type == NODE_SWITCH)
-                sim_fail(s, "a MAD to a port between two switches");
+                sim_fail(s, "a P_Key MAD to a port between two switches");
 }
 
-void wire_send(struct sim *s, const struct mad_frame *frame)
+static void check_set(struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at)
+{
+        uint32_t tid = mad_frame_tid(frame);
+
+        s->counters.sets++;
+        /* what it wrote on may have changed since: it must read first */
+        if (s->last_set[at.node][at.port].is_there && s->last_set[at.node][at.port].process == p->number &&
+            s->last_set[at.node][at.port].tid == tid)
+                sim_fail(s, "a Set is sent again without a read");
+        s->last_set[at.node][at.port].is_there = true;
+        s->last_set[at.node][at.port].process = p->number;
+        s->last_set[at.node][at.port].tid = tid;
+        promises_check_set(s, p, frame, at);
+        if (!s->quiet && prng_permille(&s->rng, s->faults.trigger))
+                world_schedule(s, s->now + prng_below(&s->rng, 400));
+}
+
+void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
 {
         struct fabsim_place at = {};
+        struct basis *basis;
         struct event *e;
         unsigned hops = 0;
-        bool is_set = frame->mad[3] == MAD_SET;
 
         s->counters.frames++;
+        s->f.self = p->head->place;
         if (!fabsim_route(&s->f, frame, &at, &hops)) {
                 trace_frame(s, "nowhere", frame, at);
                 return;
         }
         trace_frame(s, "send", frame, at);
-        check_outstanding(s, frame, at);
+        check_outstanding(s, p, frame, at);
         check_target(s, frame, at);
         keys_check_frame(s, frame, at);
-        if (is_set) {
-                s->counters.sets++;
-                /* what it wrote on may have changed since: it must look first */
-                if (s->has_set && s->last_set[at.node][at.port] == mad_frame_tid(frame))
-                        sim_fail(s, "a Set is sent again without a look");
-                s->last_set[at.node][at.port] = mad_frame_tid(frame);
-                s->has_set = true;
-                promises_check_set(s, frame, at);
-                if (!s->quiet && prng_permille(&s->rng, s->faults.trigger))
-                        world_schedule(s, s->now + prng_below(&s->rng, 400));
-        }
+        if (frame->mad[3] == MAD_SET)
+                check_set(s, p, frame, at);
         if (!s->quiet && prng_permille(&s->rng, s->faults.kill))
-                s->daemon.killed = true;
+                p->killed = true;
         if (prng_permille(&s->rng, s->faults.lose_request)) {
                 sim_trace(s, "lost");
                 return;
@@ -125,17 +154,35 @@ void wire_send(struct sim *s, const struct mad_frame *frame)
         e->place = at;
         e->hops = hops;
         e->frame = *frame;
+        e->process = p->number;
+        e->life = p->life;
+        if (frame->mad[3] == MAD_SET) {
+                basis = malloc(sizeof(*basis));
+                *basis = p->basis;
+                e->data = basis;
+        }
 }
 
-static void reply(struct sim *s, const struct mad_frame *frame, unsigned hops)
+static void deliver(struct sim *s, const struct event *request, const struct mad_frame *frame, usec_t at)
 {
-        usec_t at = s->now + latency(s, hops);
+        struct event *e = events_add(&s->events, at, EVENT_DELIVER);
+
+        e->frame = *frame;
+        e->process = request->process;
+        e->life = request->life;
+        e->place = request->place;
+        e->answered_at = s->now;
+}
+
+static void reply(struct sim *s, const struct event *request, const struct mad_frame *frame)
+{
+        usec_t at = s->now + latency(s, request->hops);
 
         if (prng_permille(&s->rng, s->faults.late))
                 at += prng_below(&s->rng, 3000000);
-        events_add(&s->events, at, EVENT_DELIVER)->frame = *frame;
+        deliver(s, request, frame, at);
         if (prng_permille(&s->rng, s->faults.twice))
-                events_add(&s->events, at + prng_below(&s->rng, 3000000), EVENT_DELIVER)->frame = *frame;
+                deliver(s, request, frame, at + prng_below(&s->rng, 3000000));
 }
 
 static void set_status(struct mad_frame *frame, unsigned status)
@@ -155,7 +202,7 @@ static bool answer_only(struct sim *s, struct event *e, unsigned status)
         if (mad_get_field(answer.mad, 0, IB_MAD_MGMTCLASS_F) == IB_SMI_DIRECT_CLASS)
                 mad_set_field(answer.mad, 0, IB_DRSMP_DIRECTION_F, 1);
         set_status(&answer, status);
-        reply(s, &answer, e->hops);
+        reply(s, e, &answer);
         return true;
 }
 
@@ -170,54 +217,74 @@ static void spoil(struct sim *s, struct event *e, struct mad_frame *answer)
                 answer->length = prng_below(&s->rng, MAD_SIZE);
         if (prng_permille(&s->rng, s->faults.stranger)) {
                 mad_set_field64(other.mad, 0, IB_MAD_TRID_F, prng_next(&s->rng) & 0xffffffff);
-                reply(s, &other, e->hops);
+                reply(s, e, &other);
         }
         if (prng_permille(&s->rng, s->faults.wrong_modifier)) {
                 other = *answer;
                 mad_set_field(other.mad, 0, IB_MAD_ATTRMOD_F, mad_get_field(other.mad, 0, IB_MAD_ATTRMOD_F) ^ 1);
                 memset(other.mad + IB_SMP_DATA_OFFS, 0x5a, SMP_DATA_SIZE);
-                reply(s, &other, e->hops);
+                reply(s, e, &other);
         }
+}
+
+/* The table or the port that a Set changes; false: none. */
+static bool find_target(const struct sim *s, const struct event *e, struct fabsim_place *ret)
+{
+        uint32_t modifier = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F);
+        bool is_table = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_P_KEY_TABLE;
+        bool is_switch = s->f.nodes[e->place.node].type == NODE_SWITCH;
+
+        *ret = e->place;
+        if (is_switch)
+                ret->port = (uint8_t) (is_table ? modifier >> 16 : modifier);
+        return e->frame.mad[3] == MAD_SET && ret->port <= s->f.nodes[ret->node].num_ports;
 }
 
 void wire_arrive(struct sim *s, struct event *e)
 {
+        struct fabsim_port before;
+        struct fabsim_place target;
         struct mad_frame answer;
-        struct p_key before[FABSIM_MAX_ENTRIES];
-        uint32_t modifier = mad_get_field(e->frame.mad, 0, IB_MAD_ATTRMOD_F);
-        bool is_set = e->frame.mad[3] == MAD_SET;
-        bool is_table = mad_get_field(e->frame.mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_P_KEY_TABLE;
-        struct fabsim_port *table = NULL;
-        uint16_t block = 0;
+        bool is_set = find_target(s, e, &target);
 
         trace_frame(s, "arrive", &e->frame, e->place);
         if (prng_permille(&s->rng, s->faults.busy) && answer_only(s, e, STATUS_BUSY))
                 return;
         if (prng_permille(&s->rng, s->faults.status_undone) && answer_only(s, e, STATUS_REFUSED))
                 return;
-        if (is_set && is_table)
-                table = fabsim_table_at(&s->f, e->place, modifier, &block);
-        if (table)
-                memcpy(before, table->table, sizeof(before));
+        before = *fabsim_port_at(&s->f, target);
+        s->f.self = s->heads[e->process == 1].place; /* pkeyctl is on the first one */
         if (!fabsim_answer(&s->f, s->now, e->place, &e->frame, &answer))
                 return;
-        if (table) {
-                e->place.port = s->f.nodes[e->place.node].type == NODE_SWITCH ? (uint8_t) (modifier >> 16) : e->place.port;
-                promises_set(s, e->place, before, block);
-        } else if (is_set) {
-                promises_enforcement(s, (struct fabsim_place) { e->place.node, (uint8_t) modifier });
-        }
+        if (is_set)
+                promises_changed(s, e->data, target, &before);
         if (prng_permille(&s->rng, s->faults.lose_answer)) {
                 sim_trace(s, "answer lost");
                 return;
         }
         spoil(s, e, &answer);
-        reply(s, &answer, e->hops);
+        reply(s, e, &answer);
+}
+
+/* The engine took this answer. */
+void wire_answered(struct sim *s, struct process *p, const struct event *e)
+{
+        uint32_t modifier = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F), block = modifier & 0xffff;
+        bool is_switch = s->f.nodes[e->place.node].type == NODE_SWITCH;
+        uint8_t port = is_switch ? (uint8_t) (modifier >> 16) : e->place.port;
+
+        forget_outstanding(s, p, mad_frame_tid(&e->frame));
+        if (mad_get_field((void *) e->frame.mad, 0, IB_MAD_STATUS_F) & 0x7fff)
+                return;
+        if (mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_P_KEY_TABLE)
+                p->reads[e->place.node][port].block_at[block] = e->answered_at;
 }
 
 void wire_deliver(struct sim *s, struct event *e)
 {
+        struct process *p = &s->processes[e->process];
+
         trace_frame(s, "deliver", &e->frame, (struct fabsim_place) {});
-        if (s->daemon.engine && mad_engine_receive(s->daemon.engine, s->now, &e->frame) > 0)
-                answered(s, mad_frame_tid(&e->frame));
+        if (p->control && p->life == e->life)
+                process_receive(s, p, e);
 }

@@ -73,6 +73,8 @@ static void fill_enforcing(struct sim *s, struct fabsim_place leaf, const struct
                 p->enforce_inbound = n->inbound_cap && prng_permille(&s->rng, 800);
                 p->enforce_outbound = n->outbound_cap && prng_permille(&s->rng, 800);
         }
+        if (s->writer == WRITER_OPENSM) /* which filters in both directions, or in none */
+                p->enforce_inbound = p->enforce_outbound = p->enforce_inbound && p->enforce_outbound;
 }
 
 static void make_switches(struct sim *s, unsigned n)
@@ -86,8 +88,8 @@ static void make_switches(struct sim *s, unsigned n)
                 (void) snprintf(name, sizeof(name), "MF0;leaf%02u:MQM8700/U1", i);
                 (void) fabsim_add_node(&s->f, NODE_SWITCH, 12, (uint16_t) (prng_permille(&s->rng, 300) ? 8 : 32), name);
                 if (cap)
-                        fabsim_set_enforcement_cap(&s->f, i, cap, prng_permille(&s->rng, 850),
-                                                   prng_permille(&s->rng, 850));
+                        fabsim_set_enforcement_cap(&s->f, i, cap, s->writer == WRITER_OPENSM || prng_permille(&s->rng, 850),
+                                                   s->writer == WRITER_OPENSM || prng_permille(&s->rng, 850));
                 if (i > 0)
                         fabsim_connect(&s->f, i, 12, prng_below(&s->rng, i), (uint8_t) (12 - i));
         }
@@ -113,8 +115,6 @@ static void plug_in(struct sim *s, unsigned n_switches, unsigned node)
                 if ((p > 1 && prng_permille(&s->rng, 300)) || !free_switch_port(s, n_switches, &at))
                         continue;
                 fabsim_connect(&s->f, node, p, at.node, at.port);
-                s->home[node][p] = at;
-                s->has_home[node][p] = true;
                 fill_enforcing(s, at, &s->f.nodes[node].ports[p]);
         }
 }
@@ -161,11 +161,38 @@ static void choose_faults(struct sim *s)
 
         for (unsigned i = 0; i < ELEMENTS(rates); i++)
                 *rates[i] = prng_below(&s->rng, scale[level] + 1);
-        s->faults.kill = prng_permille(&s->rng, 300) ? 4 : 0;
+        s->faults.send_fails = level ? 1 : 0;
+        s->faults.kill = prng_permille(&s->rng, 300) ? 3 : 0;
+        s->faults.slow = prng_permille(&s->rng, 300) ? 100 : 0;
         s->faults.trigger = prng_permille(&s->rng, 500) ? prng_below(&s->rng, 100) : 0;
         s->has_rival = prng_permille(&s->rng, 500);
         s->use_directed_routes = prng_permille(&s->rng, 200);
         s->moves_cables = s->has_rival && !s->use_directed_routes && prng_permille(&s->rng, 500);
+}
+
+/* What stays the same in all of the policy's edits. */
+static void choose_settings(struct sim *s)
+{
+        s->writer = prng_permille(&s->rng, 200) ? WRITER_OPENSM : WRITER_DIRECT;
+        s->mirrors = s->writer == WRITER_DIRECT && prng_permille(&s->rng, 150);
+        s->n_heads = prng_permille(&s->rng, 250) ? 2 : 1;
+        s->role = s->n_heads > 1 || prng_permille(&s->rng, 100) ? ROLE_FOLLOW_SM : ROLE_ALWAYS;
+        s->has_pkeyctl = s->writer == WRITER_DIRECT && prng_permille(&s->rng, 300);
+}
+
+static void make_heads(struct sim *s, unsigned first_host)
+{
+        static const char both[] = "allow_both_pkeys TRUE\n";
+
+        for (unsigned i = 0; i < s->n_heads; i++) {
+                head_make(s, &s->heads[i], (struct fabsim_place) { first_host + i, 1 });
+                if (s->writer == WRITER_OPENSM || s->mirrors)
+                        head_write_file(s, &s->heads[i], SIM_OPENSM_CONF, both, strlen(both), NULL);
+                world_restart(s, i, prng_below(&s->rng, 2000000));
+        }
+        s->f.sm = s->heads[0].place;
+        if (s->writer == WRITER_DIRECT && s->role == ROLE_ALWAYS && prng_permille(&s->rng, 500))
+                s->f.sm = (struct fabsim_place) { first_host + 1, 1 };
 }
 
 void world_make(struct sim *s)
@@ -174,19 +201,21 @@ void world_make(struct sim *s)
 
         fabsim_init(&s->f);
         s->next_lid = 1;
+        choose_settings(s);
         make_switches(s, n_switches);
         for (unsigned i = 0; i < n_switches; i++)
                 fill_table(s, &s->f.nodes[i].ports[0]);
         make_hosts(s, n_switches);
         name_endports(s);
-        s->f.self = (struct fabsim_place) { n_switches, 1 };
-        s->f.sm = prng_permille(&s->rng, 500) ? s->f.self : (struct fabsim_place) { n_switches + 1, 1 };
         choose_faults(s);
+        make_heads(s, n_switches);
         s->quiet_at = (usec_t) prng_between(&s->rng, 1, 150) * USEC_PER_SEC;
-        s->end_at = s->quiet_at + 600 * USEC_PER_SEC;
+        s->end_at = s->quiet_at + 900 * USEC_PER_SEC;
         intent_make(s, &s->intents[0]);
         s->n_intents = 1;
-        n_events = prng_below(&s->rng, 8);
+        for (unsigned i = 0; i < s->n_endports; i++)
+                promises_moved(s, s->endports[i]);
+        n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
 }
@@ -199,56 +228,121 @@ unsigned world_endport_at(const struct sim *s, struct fabsim_place p)
         return UINT32_MAX;
 }
 
+/* As this port was told. */
+static bool is_sm(const struct sim *s, struct fabsim_place self, struct fabsim_place p)
+{
+        struct lid told = s->f.nodes[self.node].ports[self.port].sm_lid;
+
+        if (told.v)
+                return s->f.nodes[p.node].ports[p.port].lid.v == told.v;
+        return p.node == s->f.sm.node && p.port == s->f.sm.port;
+}
+
+static void take_entry(const struct sim *s, struct fabsim_place self, struct fabsim_place p, struct census_entry *ret)
+{
+        const struct fabsim_node *n = &s->f.nodes[p.node];
+        struct fabsim_place peer;
+        bool linked = fabsim_neighbour(&s->f, p, &peer);
+
+        *ret = (struct census_entry) {
+                .is_there = fabsim_distance(&s->f, p) >= 0,
+                .is_self = p.node == self.node && p.port == self.port,
+                .is_sm = is_sm(s, self, p),
+                .type = n->type,
+                .host = s->host_of[p.node],
+                .device = s->device_of[p.node],
+                .is_plugged = p.port > 0 && linked && s->f.nodes[peer.node].type == NODE_SWITCH,
+        };
+        if (ret->is_plugged)
+                ret->plugged_into = peer;
+}
+
+void world_take_census(struct sim *s, struct fabsim_place self, struct census *ret)
+{
+        s->f.self = self;
+        for (unsigned i = 0; i < s->n_endports; i++)
+                take_entry(s, self, s->endports[i], &ret->entries[i]);
+}
+
 /* --- what happens ---------------------------------------------------------------------------------------------------- */
 
 enum external {
         EXTERNAL_EDIT,         /* of the policy: a new one */
         EXTERNAL_EDIT_BACK,    /* one of before */
-        EXTERNAL_HUP,          /* nothing changed */
+        EXTERNAL_HANG_UP,      /* nothing changed */
+        EXTERNAL_STOP,         /* SIGTERM */
+        EXTERNAL_PKEYCTL,      /* pkeyctl apply, while pkeyd runs */
+        EXTERNAL_VERBS,        /* events of a head node's port, some of them about nothing */
+        EXTERNAL_STORE,        /* the disk is full, and after a while is not */
+        EXTERNAL_OPENSM,       /* crashes, hangs, reads its file */
+        EXTERNAL_HAND_OVER,    /* the master SM moves to the other head node */
         /* from here on only where there is a rival */
         EXTERNAL_WRITE,        /* another writer changes an entry */
         EXTERNAL_REBOOT,       /* a host, or a switch: tables as they come from the factory */
-        EXTERNAL_SM,           /* after a reboot on a leaf: OpenSM writes what it remembers */
         EXTERNAL_DIE,
-        EXTERNAL_REVIVE,
         EXTERNAL_RENAME,
         EXTERNAL_LID,
         EXTERNAL_M_KEY,
         EXTERNAL_SWALLOW,
         EXTERNAL_CABLE,        /* pulled, and put elsewhere after a while */
+        /* what follows from these */
+        EXTERNAL_SM_REWRITES,  /* after a reboot on a leaf: OpenSM writes what it remembers */
+        EXTERNAL_REVIVE,
         EXTERNAL_PLUG,
+        EXTERNAL_STORE_WORKS,
+        EXTERNAL_SM_TOLD,      /* a port is told where the master SM is */
+        EXTERNAL_START,        /* a pkeyd */
         N_EXTERNAL,
 };
 
-void world_schedule(struct sim *s, usec_t at)
+/* It goes on when faults are over. */
+static bool follows(enum external what)
+{
+        return what > EXTERNAL_SM_REWRITES;
+}
+
+static struct event *again(struct sim *s, usec_t at, enum external what, unsigned x)
 {
         struct event *e = events_add(&s->events, at, EVENT_EXTERNAL);
 
-        e->what = prng_below(&s->rng, s->has_rival ? N_EXTERNAL : EXTERNAL_WRITE);
-        e->x = prng_below(&s->rng, 1000);
-        e->y = prng_below(&s->rng, 1000);
-        if (e->what == EXTERNAL_REVIVE || e->what == EXTERNAL_SM || e->what == EXTERNAL_PLUG)
-                e->what = EXTERNAL_EDIT;
-}
-
-static void again(struct sim *s, usec_t delay, enum external what, unsigned x, unsigned y)
-{
-        struct event *e = events_add(&s->events, s->now + delay, EVENT_EXTERNAL);
-
         e->what = what;
         e->x = x;
-        e->y = y;
+        return e;
 }
 
+void world_schedule(struct sim *s, usec_t at)
+{
+        unsigned n = s->has_rival ? EXTERNAL_SM_REWRITES : EXTERNAL_WRITE;
+        struct event *e = again(s, at, prng_below(&s->rng, n), prng_below(&s->rng, 1000));
+
+        e->y = prng_below(&s->rng, 1000);
+}
+
+void world_restart(struct sim *s, unsigned head, usec_t at)
+{
+        (void) again(s, at, EXTERNAL_START, head);
+}
+
+static void hang_up(struct sim *s, unsigned head)
+{
+        process_hangup(s, &s->processes[head]);
+}
+
+/* An admin edits the files of one head node, and then of the other. */
 static void edit(struct sim *s, bool back)
 {
+        unsigned intent;
+
         if (!back && s->n_intents < SIM_MAX_INTENTS) {
                 intent_make(s, &s->intents[s->n_intents]);
-                s->intent_on_file = s->n_intents++;
+                intent = s->n_intents++;
         } else {
-                s->intent_on_file = prng_below(&s->rng, s->n_intents);
+                intent = prng_below(&s->rng, s->n_intents);
         }
-        daemon_hup(s);
+        for (unsigned i = 0; i < s->n_heads; i++) {
+                s->heads[i].intent_on_file = intent;
+                hang_up(s, i);
+        }
 }
 
 /* The host's tables after a reboot: the default partition at index 0. A switch forgets its enforcing tables and bits. */
@@ -265,7 +359,7 @@ static void reboot(struct sim *s, unsigned node)
         }
 }
 
-/* OpenSM, when a neighbour on the same leaf rebooted: it reads again, and what it finds is not what it remembers. */
+/* OpenSM, when another host on the same leaf rebooted: it reads again, and what it finds is not what it remembers. */
 static void sm_rewrites(struct sim *s, unsigned leaf)
 {
         struct fabsim_place peer;
@@ -280,26 +374,37 @@ static void sm_rewrites(struct sim *s, unsigned leaf)
         }
 }
 
+static bool is_head(const struct sim *s, unsigned node)
+{
+        for (unsigned i = 0; i < s->n_heads; i++)
+                if (s->heads[i].place.node == node)
+                        return true;
+        return false;
+}
+
+static void node_moved(struct sim *s, unsigned node)
+{
+        for (uint8_t p = 0; p <= s->f.nodes[node].num_ports; p++)
+                promises_moved(s, (struct fabsim_place) { node, p });
+}
+
 static void go_down(struct sim *s, const struct event *e, bool reboots)
 {
         unsigned node = e->x % s->f.n_nodes;
         struct fabsim_place at;
 
-        if (node == s->f.self.node || !s->f.nodes[node].is_up)
+        if (is_head(s, node) || !s->f.nodes[node].is_up)
                 return;
-        s->f.nodes[node].is_up = false;
-        for (uint8_t p = 0; p <= s->f.nodes[node].num_ports; p++)
-                promises_disturbed(s, (struct fabsim_place) { node, p });
         if (reboots) {
                 reboot(s, node);
-                s->f.nodes[node].is_up = true;
                 if (fabsim_neighbour(&s->f, (struct fabsim_place) { node, 1 }, &at) &&
                     s->f.nodes[at.node].type == NODE_SWITCH)
-                        again(s, prng_below(&s->rng, 3000000), EXTERNAL_SM, at.node, 0);
-                s->f.nodes[node].is_up = prng_permille(&s->rng, 500);
+                        (void) again(s, s->now + prng_below(&s->rng, 3000000), EXTERNAL_SM_REWRITES, at.node);
         }
+        s->f.nodes[node].is_up = reboots && prng_permille(&s->rng, 500);
+        node_moved(s, node);
         if (!s->f.nodes[node].is_up)
-                again(s, prng_below(&s->rng, 90) * USEC_PER_SEC, EXTERNAL_REVIVE, node, 0);
+                (void) again(s, s->now + prng_below(&s->rng, 90) * USEC_PER_SEC, EXTERNAL_REVIVE, node);
 }
 
 static void rival_writes(struct sim *s, const struct event *e)
@@ -323,6 +428,7 @@ static void rename_host(struct sim *s, unsigned x)
                 return;
         s->host_of[node] = prng_permille(&s->rng, 700) ? s->next_host++ : prng_below(&s->rng, s->next_host);
         describe_host(s, node);
+        node_moved(s, node);
 }
 
 /* Never one that another port has or had: pkeyd could not tell them apart until the next sweep, nor could anybody. */
@@ -347,12 +453,12 @@ static void pull_cable(struct sim *s, const struct event *e)
 {
         struct fabsim_place at = s->endports[e->x % s->n_endports], peer;
 
-        if (!s->moves_cables || at.port == 0 || at.node == s->f.self.node || !fabsim_neighbour(&s->f, at, &peer))
+        if (!s->moves_cables || at.port == 0 || is_head(s, at.node) || !fabsim_neighbour(&s->f, at, &peer))
                 return;
         fabsim_disconnect(&s->f, at.node, at.port);
-        promises_disturbed(s, at);
-        promises_disturbed(s, peer);
-        again(s, prng_below(&s->rng, 30000000), EXTERNAL_PLUG, e->x, 0);
+        promises_moved(s, at);
+        promises_moved(s, peer);
+        (void) again(s, s->now + prng_below(&s->rng, 30000000), EXTERNAL_PLUG, e->x);
 }
 
 static void put_cable(struct sim *s, const struct event *e)
@@ -365,27 +471,90 @@ static void put_cable(struct sim *s, const struct event *e)
         if (fabsim_port_at(&s->f, at)->is_cabled || !free_switch_port(s, n_switches, &peer))
                 return;
         fabsim_connect(&s->f, at.node, at.port, peer.node, peer.port);
-        promises_disturbed(s, at);
-        promises_disturbed(s, peer);
+        promises_moved(s, at);
+        promises_moved(s, peer);
 }
 
-void world_external(struct sim *s, const struct event *e)
+/* --- head nodes ------------------------------------------------------------------------------------------------------ */
+
+static void run_pkeyctl(struct sim *s)
 {
-        static const char *const names[] = { "edit", "edit back", "hup", "write", "reboot", "sm", "die", "revive", "rename",
-                                             "lid", "m_key", "swallow", "cable", "plug" };
+        struct process *p = &s->processes[2];
+
+        if (s->has_pkeyctl && !p->control)
+                process_start(s, p, &s->heads[0], CONTROL_APPLY);
+}
+
+static void verbs_event(struct sim *s, const struct event *e)
+{
+        static const enum verbs_event_kind kinds[] = {
+                VERBS_P_KEY_CHANGE, VERBS_LID_CHANGE, VERBS_SM_CHANGE, VERBS_CLIENT_REREGISTER, VERBS_PORT_ACTIVE,
+                VERBS_PORT_ERROR, VERBS_DEVICE_FATAL,
+        };
+
+        process_verbs(s, &s->processes[e->x % s->n_heads], kinds[e->y % ELEMENTS(kinds)]);
+}
+
+static void fill_disk(struct sim *s, unsigned head)
+{
+        s->heads[head].store.fails = true;
+        (void) again(s, s->now + prng_below(&s->rng, 40) * USEC_PER_SEC, EXTERNAL_STORE_WORKS, head);
+}
+
+/* What the default partition gives the port of the SM is another thing for who was told and for who was not. */
+static void sm_moved(struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_heads; i++)
+                promises_moved(s, s->heads[i].place);
+}
+
+/* Its own port hears of it first, the others within a second. */
+static void hand_over(struct sim *s)
+{
+        struct lid before = fabsim_port_at(&s->f, s->f.sm)->lid;
+        unsigned to = s->f.sm.node == s->heads[0].place.node;
+
+        if (s->n_heads < 2)
+                return;
+        s->counters.hand_overs++;
+        s->f.sm = s->heads[to].place;
+        s->handed_over_at = s->now;
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                fabsim_port_at(&s->f, s->endports[i])->sm_lid = before;
+                (void) again(s, s->now + prng_below(&s->rng, 1000000), EXTERNAL_SM_TOLD, i);
+        }
+        fabsim_port_at(&s->f, s->f.sm)->sm_lid.v = 0;
+        sm_moved(s);
+}
+
+static void sm_told(struct sim *s, unsigned endport)
+{
+        struct fabsim_place at = s->endports[endport];
+
+        fabsim_port_at(&s->f, at)->sm_lid.v = 0;
+        for (unsigned i = 0; i < s->n_heads; i++)
+                if (s->heads[i].place.node == at.node && s->heads[i].place.port == at.port) {
+                        sm_moved(s);
+                        process_verbs(s, &s->processes[i], VERBS_SM_CHANGE);
+                }
+}
+
+/* Two pkeyds follow the master SM: none writes when it has been elsewhere for as long as the other one waits. */
+void world_check_writer(struct sim *s, const struct process *p)
+{
+        bool is_here = p->head->place.node == s->f.sm.node && p->head->place.port == s->f.sm.port;
+
+        if (p->goal == CONTROL_SERVE && s->role == ROLE_FOLLOW_SM && !is_here && s->now > s->handed_over_at + 2 * USEC_PER_SEC)
+                sim_fail(s, "a Set of a standby");
+}
+
+/* --- what happens ---------------------------------------------------------------------------------------------------- */
+
+static void happens_to_ports(struct sim *s, const struct event *e)
+{
         struct fabsim_port *p = fabsim_port_at(&s->f, s->endports[e->x % s->n_endports]);
 
-        if (s->quiet && e->what != EXTERNAL_REVIVE && e->what != EXTERNAL_PLUG)
-                return;
-        sim_trace(s, "external: %s %u %u", names[e->what], e->x, e->y);
         switch ((enum external) e->what) {
-        case EXTERNAL_EDIT:
-        case EXTERNAL_EDIT_BACK:
-                edit(s, e->what == EXTERNAL_EDIT_BACK);
-                break;
-        case EXTERNAL_HUP:
-                daemon_hup(s);
-                break;
         case EXTERNAL_WRITE:
                 rival_writes(s, e);
                 break;
@@ -393,13 +562,12 @@ void world_external(struct sim *s, const struct event *e)
         case EXTERNAL_DIE:
                 go_down(s, e, e->what == EXTERNAL_REBOOT);
                 break;
-        case EXTERNAL_SM:
+        case EXTERNAL_SM_REWRITES:
                 sm_rewrites(s, e->x);
                 break;
         case EXTERNAL_REVIVE:
                 s->f.nodes[e->x].is_up = true;
-                for (uint8_t n = 0; n <= s->f.nodes[e->x].num_ports; n++)
-                        promises_disturbed(s, (struct fabsim_place) { e->x, n });
+                node_moved(s, e->x);
                 break;
         case EXTERNAL_RENAME:
                 rename_host(s, e->x);
@@ -413,7 +581,6 @@ void world_external(struct sim *s, const struct event *e)
         case EXTERNAL_SWALLOW:
                 p->swallows.v = random_key(s);
                 p->lies = e->y % 2;
-                promises_disturbed(s, s->endports[e->x % s->n_endports]);
                 break;
         case EXTERNAL_CABLE:
                 pull_cable(s, e);
@@ -421,7 +588,81 @@ void world_external(struct sim *s, const struct event *e)
         case EXTERNAL_PLUG:
                 put_cable(s, e);
                 break;
-        case N_EXTERNAL:
+        default:
                 break;
         }
+}
+
+void world_external(struct sim *s, const struct event *e)
+{
+        if (s->quiet && !follows(e->what))
+                return;
+        sim_trace(s, "external: %u %u %u", e->what, e->x, e->y);
+        switch ((enum external) e->what) {
+        case EXTERNAL_EDIT:
+        case EXTERNAL_EDIT_BACK:
+                edit(s, e->what == EXTERNAL_EDIT_BACK);
+                break;
+        case EXTERNAL_HANG_UP:
+                hang_up(s, e->x % s->n_heads);
+                break;
+        case EXTERNAL_STOP:
+                process_stop(s, &s->processes[e->x % SIM_MAX_PROCESSES]);
+                break;
+        case EXTERNAL_PKEYCTL:
+                run_pkeyctl(s);
+                break;
+        case EXTERNAL_VERBS:
+                verbs_event(s, e);
+                break;
+        case EXTERNAL_STORE:
+                fill_disk(s, e->x % s->n_heads);
+                break;
+        case EXTERNAL_STORE_WORKS:
+                s->heads[e->x].store.fails = false;
+                break;
+        case EXTERNAL_OPENSM:
+                opensm_disturb(s, &s->heads[e->x % s->n_heads]);
+                break;
+        case EXTERNAL_HAND_OVER:
+                hand_over(s);
+                break;
+        case EXTERNAL_SM_TOLD:
+                sm_told(s, e->x);
+                break;
+        case EXTERNAL_START:
+                if (!s->processes[e->x].control)
+                        process_start(s, &s->processes[e->x], &s->heads[e->x], CONTROL_SERVE);
+                break;
+        default:
+                happens_to_ports(s, e);
+                break;
+        }
+}
+
+void world_be_quiet(struct sim *s)
+{
+        s->quiet = true;
+        s->now = MAX(s->now, s->quiet_at);
+        s->faults = (struct faults) {};
+        for (unsigned n = 0; n < s->f.n_nodes; n++)
+                for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
+                        s->f.nodes[n].ports[p].swallows.v = 0;
+        keys_restore(s);
+        for (unsigned n = 0; n < s->f.n_nodes; n++) {
+                if (s->f.nodes[n].is_up)
+                        continue;
+                s->f.nodes[n].is_up = true;
+                node_moved(s, n);
+        }
+        for (unsigned i = 0; i < s->n_heads; i++) {
+                s->heads[i].store.fails = false;
+                opensm_start(s, &s->heads[i]);
+                if (s->intents[s->heads[i].intent_on_file].is_broken && prng_permille(&s->rng, 500)) {
+                        s->heads[i].intent_on_file = 0;
+                        hang_up(s, i);
+                }
+        }
+        process_stop(s, &s->processes[2]); /* a person who confirms later would write on a standby */
+        sim_trace(s, "faults are over");
 }

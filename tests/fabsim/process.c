@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The third shell of control (beside src/pkeyd/daemon.c and src/pkeyctl/session.c): a process of a head node in virtual time.
+ *
+ * Each action takes a while, and what it does is done at its beginning or at its end, at random; in between a process may be
+ * killed, stopped, told to reload, or hear of anything else. Nothing is known here of the order of actions.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+#include "util/cleanup.h"
+
+#define MAX_SLOTS 1024 /* requests that an engine may ever have memory for here */
+
+static void feed(struct sim *s, struct process *p, struct control_event *event);
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = {};
+        struct control_event event = { .kind = CONTROL_EVENT_START };
+        struct control_config config = { .goal = goal, .program = "pkeyd" };
+
+        findings_init(&findings, a);
+        p->head = h;
+        p->goal = goal;
+        p->life = ++s->last_life;
+        if (goal != CONTROL_SERVE) {
+                p->arena = arena_new();
+                findings_init(&p->findings, p->arena);
+                config.findings = &p->findings;
+                config.confirm = prng_permille(&s->rng, 500);
+        }
+        p->control = control_new(&config);
+        head_recall(s, p, &event.start);
+        event.start.candidate = head_load(s, h, &findings);
+        event.start.findings = &findings;
+        sim_trace(s, "process %u starts: %s", p->number, goal == CONTROL_SERVE ? "pkeyd" : "pkeyctl");
+        if (goal != CONTROL_SERVE && !event.start.candidate) {
+                /* it would have ended with the findings */
+                generation_unref(event.start.in_force);
+                (void) index_memory_free(event.start.indexes);
+                known_done(&event.start.known);
+                process_kill(s, p);
+                return;
+        }
+        feed(s, p, &event);
+}
+
+static void close_port(struct sim *s, struct process *p)
+{
+        p->port = mad_dispatcher_free(p->port);
+        wire_forget(s, p);
+}
+
+/* Whatever was done is done; what is under way goes nowhere. */
+void process_kill(struct sim *s, struct process *p)
+{
+        struct process fresh = { .number = p->number };
+
+        close_port(s, p);
+        p->control = control_free(p->control);
+        if (p->head)
+                head_unlock(p);
+        findings_done(&p->findings);
+        p->arena = arena_free(p->arena);
+        if (p->head)
+                promises_lost(s, p);
+        *p = fresh;
+}
+
+/* It was killed, or has ended. A pkeyd comes back. */
+static void bury(struct sim *s, struct process *p)
+{
+        bool serves = p->goal == CONTROL_SERVE;
+        unsigned head = (unsigned) (p->head - s->heads);
+
+        sim_trace(s, "process %u is gone", p->number);
+        s->counters.kills++;
+        process_kill(s, p);
+        if (serves)
+                world_restart(s, head, s->now + USEC_PER_SEC + prng_below(&s->rng, 5000000));
+}
+
+/* --- what it judges by ----------------------------------------------------------------------------------------------- */
+
+static void take_judgement(struct sim *s, struct process *p)
+{
+        const struct control_status *status = control_get_status(p->control);
+        const struct generation *g = p->goal == CONTROL_SERVE ? status->in_force : status->wanted;
+        struct judgement *j;
+
+        if (status->snapshot && status->snapshot->subnet != p->subnet) {
+                p->subnet = status->snapshot->subnet;
+                p->adopted = p->census;
+                promises_snapshot(s, p, p->subnet);
+                p->judged = NULL;
+        }
+        if (!g || (g == p->judged && g->number == p->judged_generation))
+                return;
+        p->judged = g;
+        p->judged_generation = g->number;
+        j = calloc(1, sizeof(*j));
+        j->next = s->judgements;
+        s->judgements = j;
+        j->intent = s->intents[intent_of_text(g->policy_bytes)];
+        j->intent.settings = s->intents[intent_of_text(g->settings_bytes)].settings;
+        j->census = p->adopted;
+        sim_trace(s, "process %u: generation %" PRIu64 " is policy %u with settings %u", p->number, g->number,
+                  intent_of_text(g->policy_bytes), intent_of_text(g->settings_bytes));
+        p->judgement = j;
+}
+
+/* --- actions --------------------------------------------------------------------------------------------------------- */
+
+static bool is_linked(const struct sim *s, const struct head *h)
+{
+        struct fabsim_place ignored;
+
+        return s->f.nodes[h->place.node].is_up && fabsim_neighbour(&s->f, h->place, &ignored);
+}
+
+static void open_port(struct sim *s, struct process *p, const struct settings *settings, struct sim_answer *a)
+{
+        struct control_port *ret = &a->event.port;
+        struct mad_engine_config config = {
+                .window = settings->window, .timeout = settings->timeout, .first_tid = (uint32_t) prng_next(&s->rng),
+        };
+
+        *ret = (struct control_port) { .name = "mlx5_0 port 1", .host_guids = &a->guid, .n_host_guids = 1 };
+        ret->guid = a->guid = fabsim_port_at(&s->f, p->head->place)->guid;
+        ret->r = is_linked(s, p->head) ? 0 : -ENETDOWN;
+        if (ret->r < 0)
+                close_port(s, p);
+        else if (!p->port && mad_dispatcher_new(&config, &p->port) < 0)
+                abort();
+}
+
+static void read_local_tables(struct sim *s, const struct process *p, struct sim_answer *a)
+{
+        const struct fabsim_port *port = fabsim_port_at(&s->f, p->head->place);
+
+        a->table = (struct local_table) { .port_guid = port->guid };
+        if (is_linked(s, p->head)) {
+                a->table.entries = port->table;
+                a->table.n_entries = port->capacity;
+        }
+        a->event.local.tables = &a->table;
+        a->event.local.n = 1;
+}
+
+static void read_files(struct head *h, const struct sim_answer *a, struct control_event *ret)
+{
+        for (unsigned i = 0; i < CONTROL_MAX_FILES && *a->paths[i]; i++) {
+                const struct sim_file *f = head_file(h, a->paths[i]);
+
+                ret->files[i] = (struct control_file) { .path = a->paths[i], .r = f ? 0 : -ENOENT };
+                if (!f)
+                        continue;
+                ret->files[i].bytes = f->bytes;
+                ret->files[i].n = f->n;
+        }
+}
+
+static int write_file(struct sim *s, struct process *p, const struct sim_answer *a)
+{
+        const struct control_file *f = &a->action.files[0];
+
+        if (p->head->store.fails)
+                return -ENOSPC; /* the disk is full */
+        head_write_file(s, p->head, a->paths[0], f->bytes, f->n, p);
+        return 0;
+}
+
+/* What the action does; its answer. */
+static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
+{
+        struct control_event *e = &a->event;
+
+        a->done = true;
+        switch (a->action.kind) {
+        case CONTROL_OPEN_PORT:
+                e->kind = CONTROL_EVENT_PORT;
+                open_port(s, p, a->action.settings, a);
+                break;
+        case CONTROL_LOCK:
+                e->kind = CONTROL_EVENT_LOCK;
+                head_lock(s, p, &e->lock);
+                break;
+        case CONTROL_STORE:
+                e->kind = CONTROL_EVENT_STORED;
+                e->stored.r = head_store(s, p, &a->action.record);
+                e->stored.what = "the store";
+                break;
+        case CONTROL_READ_LOCAL_TABLES:
+                e->kind = CONTROL_EVENT_LOCAL_TABLES;
+                read_local_tables(s, p, a);
+                break;
+        case CONTROL_READ_FILES:
+                e->kind = CONTROL_EVENT_FILES_READ;
+                read_files(p->head, a, e);
+                break;
+        case CONTROL_WRITE_FILE:
+                e->kind = CONTROL_EVENT_FILE_WRITTEN;
+                e->r = write_file(s, p, a);
+                break;
+        case CONTROL_SIGNAL_OPENSM:
+                e->kind = CONTROL_EVENT_OPENSM_SIGNALLED;
+                e->opensm.r = opensm_signal(s, p->head, a->action.signal);
+                e->opensm.why = "there is no process of OpenSM";
+                break;
+        case CONTROL_CONFIRM:
+                e->kind = CONTROL_EVENT_CONFIRMED;
+                e->yes = prng_permille(&s->rng, 900);
+                break;
+        case CONTROL_RUN_STAGE:
+        case CONTROL_CHOOSE_TABLES:
+        case CONTROL_CLOSE_PORT:
+        case CONTROL_UNLOCK:
+        case CONTROL_LOG:
+        case CONTROL_ANSWER:
+        case CONTROL_EXIT:
+                sim_fail(s, "action %d has no answer", (int) a->action.kind);
+                break;
+        }
+}
+
+/* What an action points at is valid until control is called again, but for the bytes of a file. */
+static bool must_be_done_at_once(enum control_action_kind kind)
+{
+        return kind == CONTROL_OPEN_PORT || kind == CONTROL_STORE;
+}
+
+static bool must_be_done_at_last(enum control_action_kind kind)
+{
+        return kind == CONTROL_READ_LOCAL_TABLES || kind == CONTROL_READ_FILES; /* the answer points at what was read */
+}
+
+static void begin(struct sim *s, struct process *p, const struct control_action *action)
+{
+        struct sim_answer *a = calloc(1, sizeof(*a));
+        usec_t takes = 1 + prng_below(&s->rng, 3000);
+        struct event *e;
+
+        if (p->waits_for[action->kind]++ > 0 && action->kind != CONTROL_STORE)
+                sim_fail(s, "action %d comes again before it was answered", (int) action->kind);
+        a->process = p->number;
+        a->life = p->life;
+        a->action = *action;
+        for (unsigned i = 0; action->kind == CONTROL_READ_FILES && i < CONTROL_MAX_FILES && action->files[i].path; i++)
+                (void) snprintf(a->paths[i], sizeof(a->paths[i]), "%s", action->files[i].path);
+        if (action->kind == CONTROL_WRITE_FILE)
+                (void) snprintf(a->paths[0], sizeof(a->paths[0]), "%s", action->files[0].path);
+        if (must_be_done_at_once(action->kind) || (!must_be_done_at_last(action->kind) && prng_permille(&s->rng, 500)))
+                carry_out(s, p, a);
+        if (!s->quiet && prng_permille(&s->rng, s->faults.slow))
+                takes += prng_below(&s->rng, 4000000);
+        if (action->kind == CONTROL_CONFIRM)
+                takes += prng_below(&s->rng, 90) * USEC_PER_SEC;
+        e = events_add(&s->events, s->now + takes, EVENT_ANSWER);
+        e->data = a;
+}
+
+static void answer_requests(struct sim *s, struct process *p, const struct reload_end *end)
+{
+        if (!*end->text)
+                sim_fail(s, "a reload is answered without a word");
+        for (size_t i = 0; i < end->n_requests; i++) {
+                unsigned k = 0;
+
+                while (k < p->n_requests && p->requests[k] != end->requests[i])
+                        k++;
+                if (k == p->n_requests)
+                        sim_fail(s, "a reload is answered that nobody asked for, or again");
+                else
+                        p->requests[k] = p->requests[--p->n_requests];
+        }
+}
+
+static void exit_process(struct sim *s, struct process *p, int r)
+{
+        if (control_get_status(p->control)->state != CONTROL_ENDED)
+                sim_fail(s, "process %u ends in state %d", p->number, (int) control_get_status(p->control)->state);
+        sim_trace(s, "process %u ends with %d", p->number, r);
+        p->killed = true;
+}
+
+static void act(struct sim *s, struct process *p, const struct control_action *action)
+{
+        switch (action->kind) {
+        case CONTROL_RUN_STAGE:
+                if (!p->port) {
+                        sim_fail(s, "a stage without a port");
+                        return;
+                }
+                p->stage = control_get_status(p->control)->state;
+                p->stage_began = s->now;
+                p->basis = promises_basis(s, p, 0); /* what is read later is heard of by the next plan */
+                mad_dispatcher_start(p->port, action->stage);
+                return;
+        case CONTROL_CLOSE_PORT:
+                close_port(s, p);
+                return;
+        case CONTROL_UNLOCK:
+                head_unlock(p);
+                return;
+        case CONTROL_LOG:
+                sim_digest(s, action->entry->text);
+                sim_trace(s, "%u log: %s", p->number, action->entry->text);
+                if (!*action->entry->text || strchr(action->entry->text, '\n'))
+                        sim_fail(s, "a log entry is no line: %s", action->entry->text);
+                return;
+        case CONTROL_ANSWER:
+                answer_requests(s, p, action->end);
+                return;
+        case CONTROL_EXIT:
+                exit_process(s, p, action->r);
+                return;
+        case CONTROL_OPEN_PORT:
+        case CONTROL_LOCK:
+        case CONTROL_STORE:
+        case CONTROL_READ_LOCAL_TABLES:
+        case CONTROL_READ_FILES:
+        case CONTROL_WRITE_FILE:
+        case CONTROL_SIGNAL_OPENSM:
+        case CONTROL_CHOOSE_TABLES:
+        case CONTROL_CONFIRM:
+                begin(s, p, action);
+                return;
+        }
+}
+
+/* --- events ---------------------------------------------------------------------------------------------------------- */
+
+/* A sweep that ended is seen by its count. */
+static void see_sweeps(struct sim *s, struct process *p)
+{
+        const struct control_status *status = control_get_status(p->control);
+
+        if (status->state != CONTROL_IDLE && p->sweep_began == 0)
+                p->sweep_began = s->now;
+        for (int r = 0; r < SWEEP_N_RESULTS; r++) {
+                if (status->numbers.sweeps[r] == p->n_sweeps[r])
+                        continue;
+                p->n_sweeps[r]++;
+                p->last_result = (enum sweep_result) r;
+                p->n_quiet += p->full && s->quiet && p->sweep_began > s->quiet_at;
+                p->sweep_began = 0;
+                p->full = false;
+                s->counters.sweeps++;
+                promises_swept(s, p);
+        }
+}
+
+/* It waits for something, or it would wait for ever. */
+static void check_waiting(struct sim *s, const struct process *p)
+{
+        enum control_state state = control_get_status(p->control)->state;
+        unsigned waits_for = 0;
+
+        if (state == CONTROL_ENDED)
+                return;
+        for (unsigned i = 0; i < CONTROL_N_ACTIONS; i++)
+                waits_for += p->waits_for[i];
+        if (!waits_for && !(p->port && mad_dispatcher_is_running(p->port)) && control_due(p->control) == USEC_INFINITY)
+                sim_fail(s, "process %u waits for nothing in state %d", p->number, (int) state);
+}
+
+static void post(struct sim *s, struct process *p, struct control_event *event)
+{
+        enum control_event_kind kind = event->kind;
+        int r;
+
+        event->wall = s->now + UINT64_C(1700000000) * USEC_PER_SEC;
+        r = control_event(p->control, s->now, event);
+        if (r < 0 && control_get_status(p->control)->state != CONTROL_ENDED)
+                sim_fail(s, "event %d was not expected in state %d", (int) kind,
+                         (int) control_get_status(p->control)->state);
+        take_judgement(s, p);
+        see_sweeps(s, p);
+}
+
+static void take_turn(struct sim *s, struct process *p)
+{
+        struct mad_frame frame;
+
+        while (!p->killed && !s->failed && mad_dispatcher_next_send(p->port, s->now, &frame)) {
+                if (!s->quiet && prng_permille(&s->rng, s->faults.send_fails))
+                        mad_dispatcher_send_failed(p->port, s->now, &frame, ENOBUFS);
+                else
+                        wire_send(s, p, &frame);
+        }
+}
+
+static bool take_stage_end(struct sim *s, struct process *p, struct control_event *ret)
+{
+        if (p->killed || !p->port || !mad_dispatcher_take_end(p->port, &ret->r))
+                return false;
+        if (ret->r < 0)
+                sim_fail(s, "a stage waits for nothing");
+        ret->kind = CONTROL_EVENT_STAGE_ENDED;
+        if (p->stage == CONTROL_DISCOVERING) {
+                p->full = true;
+                world_take_census(s, p->head->place, &p->census);
+                p->census.began = p->stage_began;
+        }
+        return true;
+}
+
+/* An event, and whatever follows from it at once. */
+static void feed(struct sim *s, struct process *p, struct control_event *event)
+{
+        struct control_event ended = {};
+        struct control_action action;
+        bool more = true;
+
+        while (more && !s->failed) {
+                post(s, p, event);
+                while (!p->killed && !s->failed && control_next_action(p->control, &action)) {
+                        act(s, p, &action);
+                        if (action.kind != CONTROL_LOG && !s->quiet && prng_permille(&s->rng, s->faults.kill))
+                                p->killed = true;
+                }
+                if (p->port)
+                        take_turn(s, p);
+                more = take_stage_end(s, p, &ended);
+                event = &ended;
+        }
+        if (!p->killed && !s->failed)
+                check_waiting(s, p);
+        if (p->killed)
+                bury(s, p);
+}
+
+usec_t process_due(const struct process *p)
+{
+        usec_t due = p->control ? control_due(p->control) : USEC_INFINITY;
+
+        return p->port ? MIN(due, mad_dispatcher_due(p->port)) : due;
+}
+
+/* What its port has to send may end a stage. */
+static void turn(struct sim *s, struct process *p)
+{
+        struct control_event ended = {};
+
+        take_turn(s, p);
+        if (take_stage_end(s, p, &ended))
+                feed(s, p, &ended);
+        else if (p->killed)
+                bury(s, p);
+}
+
+void process_tick(struct sim *s, struct process *p)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_DUE };
+
+        if (p->port && s->now >= mad_dispatcher_due(p->port))
+                turn(s, p);
+        if (p->control && s->now >= control_due(p->control))
+                feed(s, p, &event);
+}
+
+void process_receive(struct sim *s, struct process *p, const struct event *e)
+{
+        struct mad_engine_counters before, after;
+
+        if (!p->port)
+                return;
+        mad_dispatcher_get_counters(p->port, &before);
+        mad_dispatcher_receive(p->port, s->now, &e->frame);
+        mad_dispatcher_get_counters(p->port, &after);
+        if (after.answered + after.busy > before.answered + before.busy)
+                wire_answered(s, p, e);
+        if (after.slots > MAX_SLOTS)
+                sim_fail(s, "memory grows: %zu slots", after.slots);
+        turn(s, p);
+}
+
+void process_drop(struct sim_answer *a)
+{
+        if (a->done && a->event.kind == CONTROL_EVENT_LOCK)
+                (void) index_memory_free(a->event.lock.indexes);
+}
+
+void process_answer(struct sim *s, struct sim_answer *a)
+{
+        struct process *p = &s->processes[a->process];
+
+        if (!p->control || p->life != a->life) {
+                process_drop(a);
+                return;
+        }
+        p->waits_for[a->action.kind]--;
+        if (!a->done)
+                carry_out(s, p, a);
+        if (!s->failed)
+                feed(s, p, &a->event);
+}
+
+void process_hangup(struct sim *s, struct process *p)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = {};
+        struct control_event event = { .kind = CONTROL_EVENT_CANDIDATE };
+
+        if (!p->control || control_get_status(p->control)->stopping)
+                return;
+        s->counters.reloads++;
+        findings_init(&findings, a);
+        event.candidate.generation = head_load(s, p->head, &findings);
+        event.candidate.findings = &findings;
+        if (prng_permille(&s->rng, 500) && p->n_requests < SIM_MAX_REQUESTS) {
+                event.candidate.request = ++s->last_request;
+                p->requests[p->n_requests++] = event.candidate.request;
+        }
+        feed(s, p, &event);
+}
+
+void process_stop(struct sim *s, struct process *p)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_STOP };
+
+        if (p->control && !control_get_status(p->control)->stopping)
+                feed(s, p, &event);
+}
+
+void process_verbs(struct sim *s, struct process *p, enum verbs_event_kind kind)
+{
+        struct control_event event = {
+                .kind = CONTROL_EVENT_VERBS,
+                .verbs = { .kind = kind, .device = "mlx5_0", .number = kind == VERBS_DEVICE_FATAL ? 0 : 1 },
+        };
+
+        if (!p->control)
+                return;
+        if (kind == VERBS_P_KEY_CHANGE && prng_permille(&s->rng, 500))
+                event.verbs.port_guid = fabsim_port_at(&s->f, p->head->place)->guid;
+        feed(s, p, &event);
+}
