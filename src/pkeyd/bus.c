@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "control/backoff.h"
 #include "pkeyd/bus_message.h"
 #include "pkeyd/bus_status.h"
-#include "watch/backoff.h"
+#include "shell/shell.h"
 
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
@@ -24,15 +25,19 @@
 #define NAME_PRIMARY_OWNER 1u
 #define NAME_ALREADY_OWNER 4u
 
-/* Somebody who called Reload and has no answer yet. */
+/* A caller of Reload that has no answer yet. */
 struct waiter {
         struct bus *bus;
         sd_bus_message *call; /* owned */
-        bool asked;           /* the sender may, and the reload has begun */
+        uint64_t request;     /* number of the reload that it asked for */
 };
 
 struct bus {
-        struct daemon *daemon;
+        sd_event *event;
+        const struct journal *journal;
+        const struct control *control;
+        const struct violation_list *violations;
+        struct bus_handlers handlers;
         sd_bus *bus;                       /* NULL: none now */
         sd_event_source *retry, *post;
         usec_t retry_delay;
@@ -40,11 +45,10 @@ struct bus {
         bool said_absent;
         char *policy_file;                 /* owned */
         struct bus_status status;          /* as it was after the last event */
-        uint32_t untold;                   /* properties that changed since PropertiesChanged */
+        uint32_t unreported;               /* properties that changed since PropertiesChanged */
         struct waiter *waiters[BUS_MAX_WAITERS]; /* owned */
         size_t n_waiters;
-        struct arena *arena;               /* of the findings; both of the reload that is waited for */
-        struct findings findings;
+        uint64_t last_request;
 };
 
 static bool is_jammed(struct bus *b)
@@ -56,13 +60,6 @@ static bool is_jammed(struct bus *b)
 
 /* --- those who wait for a reload -------------------------------------------------------------------------------- */
 
-static void forget_findings(struct bus *b)
-{
-        findings_done(&b->findings);
-        b->arena = arena_free(b->arena);
-        findings_init(&b->findings, NULL);
-}
-
 static void waiter_remove(struct bus *b, struct waiter *w)
 {
         for (size_t i = 0; i < b->n_waiters; i++)
@@ -72,8 +69,6 @@ static void waiter_remove(struct bus *b, struct waiter *w)
                 }
         sd_bus_message_unref(w->call);
         free(w);
-        if (b->n_waiters == 0)
-                forget_findings(b);
 }
 
 static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
@@ -82,32 +77,10 @@ static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
 
         if (!w)
                 return -ENOMEM;
-        *w = (struct waiter) { .bus = b, .call = sd_bus_message_ref(call) };
+        *w = (struct waiter) { .bus = b, .call = sd_bus_message_ref(call), .request = ++b->last_request };
         b->waiters[b->n_waiters++] = w;
         *ret = w;
         return 0;
-}
-
-void bus_note_findings(struct bus *b, const struct findings *findings, bool first)
-{
-        if (!b || b->n_waiters == 0)
-                return;
-        if (first)
-                forget_findings(b);
-        if (!b->arena)
-                b->arena = b->findings.arena = arena_new();
-        for (size_t i = 0; b->arena && i < findings->n && b->findings.n < BUS_MAX_FINDINGS; i++) {
-                const struct finding *f = &findings->items[i];
-                struct location where = f->where;
-                struct finding *copy;
-
-                where.file = where.file ? arena_strdup(b->arena, where.file) : NULL;
-                copy = findings_add(&b->findings, f->severity, f->code, &where, "%s", f->text);
-                if (copy && f->hint)
-                        finding_set_hint(&b->findings, copy, "%s", f->hint);
-                if (copy && f->source_line)
-                        copy->source_line = arena_strdup(b->arena, f->source_line);
-        }
 }
 
 static const char *outcome_to_string(enum reload_outcome o)
@@ -138,7 +111,6 @@ static int append_end(sd_bus_message *m, const struct reload_end *end)
 /* What cannot be answered for want of memory is answered with an error that needs less. */
 static void answer(struct waiter *w, const struct reload_end *end)
 {
-        const struct findings *findings = end->findings ? end->findings : &w->bus->findings;
         sd_bus_message *reply = NULL;
         int r;
 
@@ -146,7 +118,7 @@ static void answer(struct waiter *w, const struct reload_end *end)
         if (r >= 0)
                 r = append_end(reply, end);
         if (r >= 0)
-                r = bus_append_findings(reply, findings, BUS_MAX_FINDINGS);
+                r = bus_append_findings(reply, end->findings, BUS_MAX_FINDINGS);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         sd_bus_message_unref(reply);
@@ -155,13 +127,12 @@ static void answer(struct waiter *w, const struct reload_end *end)
         waiter_remove(w->bus, w);
 }
 
-void bus_answer_reload(struct bus *b, const struct reload_end *end)
+static bool answers(const struct reload_end *end, uint64_t request)
 {
-        for (size_t i = b ? b->n_waiters : 0; i > 0; i--)
-                if (b->waiters[i - 1]->asked)
-                        answer(b->waiters[i - 1], end);
-        if (b)
-                forget_findings(b);
+        for (size_t i = 0; i < end->n_requests; i++)
+                if (end->requests[i] == request)
+                        return true;
+        return false;
 }
 
 /* --- signals ---------------------------------------------------------------------------------------------------- */
@@ -172,7 +143,7 @@ static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_me
         sd_bus_message *m = NULL;
         int r;
 
-        if (!b || !b->owns_name || is_jammed(b))
+        if (!b->owns_name || is_jammed(b))
                 return;
         r = sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
         if (r >= 0)
@@ -180,7 +151,7 @@ static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_me
         if (r >= 0)
                 r = sd_bus_send(b->bus, m, NULL);
         if (r < 0)
-                journal_debug(&b->daemon->journal, "bus: signal %s: %s", name, strerror(-r));
+                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", name, strerror(-r));
         sd_bus_message_unref(m);
 }
 
@@ -189,9 +160,12 @@ static int append_end_to_signal(sd_bus_message *m, const void *end)
         return append_end(m, end);
 }
 
-void bus_tell_reload(struct bus *b, const struct reload_end *end)
+void bus_answer(struct bus *b, const struct reload_end *end)
 {
         send_signal(b, "ReloadEnded", append_end_to_signal, end);
+        for (size_t i = b->n_waiters; i > 0; i--)
+                if (answers(end, b->waiters[i - 1]->request))
+                        answer(b->waiters[i - 1], end);
 }
 
 static int append_violation_to_signal(sd_bus_message *m, const void *item)
@@ -212,14 +186,14 @@ static int on_post(sd_event_source *source, void *userdata)
         int r;
 
         (void) source;
-        b->untold |= bus_status_update(&b->status, b->daemon, b->policy_file);
-        if (b->untold == 0 || !b->owns_name || is_jammed(b))
+        b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->policy_file);
+        if (b->unreported == 0 || !b->owns_name || is_jammed(b))
                 return 0;
-        bus_status_names(b->untold, names);
+        bus_status_names(b->unreported, names);
         r = sd_bus_emit_properties_changed_strv(b->bus, BUS_PATH, BUS_INTERFACE, (char **) names);
         if (r < 0)
-                journal_debug(&b->daemon->journal, "bus: PropertiesChanged: %s", strerror(-r));
-        b->untold = 0;
+                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: PropertiesChanged: %s", strerror(-r));
+        b->unreported = 0;
         return 0;
 }
 
@@ -242,24 +216,6 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
         return r;
 }
 
-static void begin_reload(struct waiter *w)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
-        struct daemon *d = w->bus->daemon;
-        struct reload_end end;
-
-        findings_init(&findings, a);
-        if (!a) {
-                (void) sd_bus_reply_method_errno(w->call, -ENOMEM, NULL);
-                waiter_remove(w->bus, w);
-                return;
-        }
-        w->asked = true;
-        if (daemon_reload(d, &findings, &end) < 0)
-                answer(w, &end); /* others wait for theirs */
-}
-
 /* Who may: root, and the user that pkeyd is. */
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -272,11 +228,11 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
                 (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED,
                                                   "only root may ask for a reload");
                 waiter_remove(w->bus, w);
-        } else if (w->bus->daemon->stopping) {
+        } else if (control_get_status(w->bus->control)->stopping) {
                 (void) sd_bus_reply_method_errorf(w->call, ERROR_STOPPING, "pkeyd is stopping");
                 waiter_remove(w->bus, w);
         } else {
-                begin_reload(w);
+                w->bus->handlers.reload(w->request, w->bus->handlers.userdata);
         }
         return 1;
 }
@@ -335,10 +291,10 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
         return 0;
 }
 
-/* A name that is mistyped must not read as "no violations". Until there is a picture nobody knows. */
-static bool is_nobody(const struct daemon *d, struct arena *a, const char *node)
+/* A name that is mistyped must not read as "no violations". Until there is a snapshot nobody knows. */
+static bool is_nobody(const struct snapshot *snapshot, struct arena *a, const char *node)
 {
-        const struct subnet *s = d->picture ? d->picture->subnet : NULL;
+        const struct subnet *s = snapshot ? snapshot->subnet : NULL;
 
         if (!s || *node == '\0')
                 return false;
@@ -377,15 +333,15 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         r = sd_bus_message_read(call, "ts", &since, &node);
         if (r < 0)
                 return r;
-        r = a ? collect(&b->daemon->violations, a, since, node, &items, &n, &all) : -ENOMEM;
+        r = a ? collect(b->violations, a, since, node, &items, &n, &all) : -ENOMEM;
         if (r < 0)
                 return r;
-        if (n == 0 && is_nobody(b->daemon, a, node))
+        if (n == 0 && is_nobody(control_get_status(b->control)->snapshot, a, node))
                 return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
                                          "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_violations(reply, b->daemon->violations.since, items, n, all);
+                r = append_violations(reply, b->violations->since, items, n, all);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         sd_bus_message_unref(reply);
@@ -431,7 +387,7 @@ static void retry_later(struct bus *b, const char *why)
                 return; /* the name was lost with the connection */
         b->owns_name = false;
         if (!b->said_absent)
-                journal_event(&b->daemon->journal, EVENT_BUS_ABSENT, NULL,
+                journal_event(b->journal, LOG_EVENT_BUS_ABSENT, NULL,
                               "not on the system bus: %s; pkeyctl status, reload and watch cannot reach pkeyd", why);
         b->said_absent = true;
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
@@ -457,7 +413,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         b->owns_name = true;
         b->retry_delay = 0;
         if (b->said_absent)
-                journal_event(&b->daemon->journal, EVENT_BUS_FOUND, NULL, "on the system bus as " BUS_NAME);
+                journal_event(b->journal, LOG_EVENT_BUS_FOUND, NULL, "on the system bus as " BUS_NAME);
         b->said_absent = false;
         return 1;
 }
@@ -476,7 +432,7 @@ static int connect_to_bus(struct bus *b)
 
         r = sd_bus_open_system(&b->bus);
         if (r >= 0)
-                r = sd_bus_attach_event(b->bus, b->daemon->event, SD_EVENT_PRIORITY_NORMAL);
+                r = sd_bus_attach_event(b->bus, b->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
                 r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", NULL,
                                               "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, b);
@@ -501,25 +457,28 @@ static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-int bus_new(struct daemon *d, struct bus **ret)
+int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
+            const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret)
 {
         struct bus *b = calloc(1, sizeof(*b));
         int r;
 
         if (!b)
                 return -ENOMEM;
-        *b = (struct bus) { .daemon = d, .policy_file = bus_make_text(d->options->policy_file) };
-        findings_init(&b->findings, NULL);
+        *b = (struct bus) {
+                .event = event, .journal = journal, .control = control, .violations = violations, .handlers = *handlers,
+                .policy_file = bus_make_text(policy_file),
+        };
         r = b->policy_file ? 0 : -ENOMEM;
         if (r >= 0)
-                r = sd_event_add_time(d->event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
+                r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
         if (r >= 0)
-                r = sd_event_add_post(d->event, &b->post, on_post, b);
+                r = sd_event_add_post(event, &b->post, on_post, b);
         if (r < 0) {
                 (void) bus_free(b);
                 return r;
         }
-        (void) bus_status_update(&b->status, d, b->policy_file);
+        (void) bus_status_update(&b->status, control_get_status(control), violations, b->policy_file);
         *ret = b;
         return 0;
 }
@@ -531,7 +490,6 @@ struct bus *bus_free(struct bus *b)
         disconnect(b);
         sd_event_source_disable_unref(b->retry);
         sd_event_source_disable_unref(b->post);
-        forget_findings(b);
         free(b->policy_file);
         free(b);
         return NULL;

@@ -21,7 +21,11 @@
  * is put in its way. Without a bus the daemon runs all the same; that is said once, and it is looked for again now and then.
  */
 
-#include "pkeyd/daemon.h"
+#include <systemd/sd-event.h>
+
+#include "control/control.h"
+#include "pkeyd/journal.h"
+#include "pkeyd/violation_list.h"
 
 #define BUS_MAX_WAITERS  16
 #define BUS_MAX_RECORDS  4096
@@ -29,17 +33,19 @@
 
 struct bus;
 
-/* Connects, or tries again later. Returns 0, -ENOMEM or an error of the event loop; *ret owned. Borrows d. */
-int bus_new(struct daemon *d, struct bus **ret);
+struct bus_handlers {
+        /* A caller that may asks for a reload; bus_answer with this number answers it. */
+        void (*reload)(uint64_t request, void *userdata);
+        void *userdata;
+};
+
+/* Connects, or tries again later. Borrows all but the handlers. Returns 0, -ENOMEM or an error of the event loop; *ret
+ * owned. */
+int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
+            const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret);
 struct bus *bus_free(struct bus *b);
 
-/* A reload was accepted so far, with these findings: whoever waits for it is to have them. first: of a new one; what was
- * noted before is forgotten. b may be NULL here and below. */
-void bus_note_findings(struct bus *b, const struct findings *findings, bool first);
-/* A reload has ended: the signal, for everybody. */
-void bus_tell_reload(struct bus *b, const struct reload_end *end);
-/* And the answer, for those who wait. */
-void bus_answer_reload(struct bus *b, const struct reload_end *end);
-
+/* A reload has ended: the signal, for everybody, and the answers to those who wait. */
+void bus_answer(struct bus *b, const struct reload_end *end);
 /* The signal. Copies what it needs. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

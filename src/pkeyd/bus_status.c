@@ -17,55 +17,57 @@ static const struct property {
 #undef X
 };
 
-static const char *state_of(const struct daemon *d)
+static const char *state_of(const struct control_status *c)
 {
-        if (d->stopping)
+        if (c->stopping)
                 return "stopping";
-        if (d->waiting)
+        if (c->waiting)
                 return "waiting";
-        if (!d->ready)
+        if (!c->ready)
                 return "starting";
-        switch (d->last_result) {
-        case PASS_REFUSED:
+        switch (c->last_result) {
+        case SWEEP_REFUSED:
                 return "refused";
-        case PASS_PARTIAL:
+        case SWEEP_PARTIAL:
                 return "partial";
-        case PASS_ERROR:
+        case SWEEP_FAILED:
                 return "failed";
-        case PASS_DONE:
-        case PASS_WAIT:
-        case PASS_STALE:
-        case PASS_ENDED:
+        case SWEEP_DONE:
+        case SWEEP_WAITS:
+        case SWEEP_STALE:
+        case SWEEP_STOPPED:
+        case SWEEP_N_RESULTS:
                 break;
         }
-        return d->ports.differ > 0 ? "differs" : "right";
+        return c->ports.differ > 0 ? "differs" : "right";
 }
 
-static void fill(struct bus_status *s, const struct daemon *d, const char *policy_file)
+static void fill(struct bus_status *s, const struct control_status *c, const struct violation_list *violations,
+                 const char *policy_file)
 {
-        const struct generation *g = d->generation;
+        const struct generation *g = c->in_force;
 
         *s = (struct bus_status) {
                 .version = PACKAGE_VERSION,
-                .state = state_of(d),
+                .state = state_of(c),
                 .mode = !g ? "" : g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
                 .role = !g ? "" : g->settings->role == ROLE_FOLLOW_SM ? "follow-sm" : "always",
-                .writing = g && g->settings->mode == MODE_ENFORCE && head_may_write(d, g),
+                .writing = c->writing,
                 .policy_file = policy_file,
-                .reloading = d->reload_pending,
+                .reloading = c->reload_pending,
                 .generation = g ? g->number : 0,
                 .partitions = g ? g->policy->n_partitions : 0,
-                .file_errors = (uint32_t) d->n_file_errors,
-                .ports_managed = d->ports.managed,
-                .ports_right = d->ports.right,
-                .ports_differ = d->ports.differ,
-                .ports_unreachable = d->ports.unreachable,
-                .last_success = d->last_success,
-                .violations_total = d->violations.total ? d->violations.total(d->violations.userdata) : 0,
-                .violations_since = d->violations.since,
-                .notices = d->violations.notices ? d->violations.notices(d->violations.userdata) : "off",
+                .file_errors = (uint32_t) c->n_file_errors,
+                .ports_managed = c->ports.managed,
+                .ports_right = c->ports.right,
+                .ports_differ = c->ports.differ,
+                .ports_unreachable = c->ports.unreachable,
+                .last_success = c->numbers.last_success,
+                .violations_total = violations->total ? violations->total(violations->userdata) : 0,
+                .violations_since = violations->since,
+                .notices = violations->notices ? violations->notices(violations->userdata) : "off",
         };
-        memcpy(s->text_buffer, d->status, sizeof(s->text_buffer));
+        (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
         s->text = s->text_buffer;
 }
 
@@ -81,12 +83,13 @@ static bool differs(const struct property *p, const struct bus_status *a, const 
         return !ta || strcmp(ta, tb) != 0;
 }
 
-uint32_t bus_status_update(struct bus_status *s, const struct daemon *d, const char *policy_file)
+uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
+                           const char *policy_file)
 {
         struct bus_status now;
         uint32_t changed = 0;
 
-        fill(&now, d, policy_file);
+        fill(&now, control, violations, policy_file);
         for (size_t i = 0; i < ELEMENTS(properties); i++)
                 if (differs(&properties[i], s, &now))
                         changed |= UINT32_C(1) << i;

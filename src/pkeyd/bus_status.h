@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the properties of the bus object are, as one snapshot of the daemon. */
+/* What the properties of the bus object are, all of one moment. */
 
 #include <systemd/sd-bus.h>
 
-#include "pkeyd/daemon.h"
+#include "control/control.h"
+#include "pkeyd/violation_list.h"
 
 /* X(Name, "signature", member): in the order in which busctl shows them. */
 #define BUS_PROPERTIES(X)                                                                                              \
@@ -35,11 +36,12 @@ struct bus_status {
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable;
-        char text_buffer[sizeof(((struct daemon *) NULL)->status)]; /* what `text` points to */
+        char text_buffer[1200]; /* what `text` points to */
 };
 
 /* What became another: bit i is property i. All text but that of `text_buffer` is static or the caller's policy_file. */
-uint32_t bus_status_update(struct bus_status *s, const struct daemon *d, const char *policy_file);
+uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
+                           const char *policy_file);
 
 /* Their names, ended by NULL; room for all of them and the NULL. Borrows static strings. */
 #define BUS_STATUS_MAX_NAMES 33

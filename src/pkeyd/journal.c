@@ -13,15 +13,15 @@
 #define MAX_FIELDS  48
 #define MAX_P_KEYS  32
 
-static const char *const message_ids[JOURNAL_N_EVENTS] = {
-#define X(name, id, priority) [EVENT_##name] = id,
-#include "pkeyd/events.def"
+static const char *const message_ids[LOG_N_EVENTS] = {
+#define X(name, id, priority) [LOG_EVENT_##name] = id,
+#include "control/events.def"
 #undef X
 };
 
-static const int priorities[JOURNAL_N_EVENTS] = {
-#define X(name, id, priority) [EVENT_##name] = priority,
-#include "pkeyd/events.def"
+static const int priorities[LOG_N_EVENTS] = {
+#define X(name, id, priority) [LOG_EVENT_##name] = priority,
+#include "control/events.def"
 #undef X
 };
 
@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static void entry_add(struct entry *e, con
                 e->fields[e->n++] = (struct iovec) { .iov_base = field, .iov_len = (size_t) n };
 }
 
-static void entry_add_violation(struct entry *e, const struct journal_about *about)
+static void entry_add_violation(struct entry *e, const struct log_about *about)
 {
         if (about->switch_name)
                 entry_add(e, "PKEYD_SWITCH=%s", about->switch_name);
@@ -67,7 +67,7 @@ static void entry_add_violation(struct entry *e, const struct journal_about *abo
         entry_add(e, "PKEYD_TOTAL=%" PRIu64, about->total);
 }
 
-static void entry_add_about(struct entry *e, const struct journal_about *about)
+static void entry_add_about(struct entry *e, const struct log_about *about)
 {
         if (about->generation)
                 entry_add(e, "PKEYD_GENERATION=%" PRIu64, about->generation);
@@ -108,7 +108,7 @@ static const char *priority_to_string(int priority)
 }
 
 /* message_id may be NULL, about too. */
-static void put(const struct journal *j, int priority, const char *message_id, const struct journal_about *about,
+static void put(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
                 const char *text)
 {
         _cleanup_(entry_done) struct entry e = {};
@@ -140,38 +140,6 @@ void journal_init(struct journal *j, bool verbose)
         if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 || fstat(STDERR_FILENO, &st) < 0)
                 return;
         j->native = st.st_dev == device && st.st_ino == inode;
-}
-
-void journal_event(const struct journal *j, enum journal_event event, const struct journal_about *about,
-                   const char *format, ...)
-{
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n < 0)
-                text = NULL;
-        put(j, priorities[event], message_ids[event], about, text ? text : format);
-}
-
-void journal_debug(const struct journal *j, const char *format, ...)
-{
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
-        int n;
-
-        if (!j->verbose)
-                return;
-        va_start(ap, format);
-        n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n >= 0)
-                put(j, LOG_DEBUG, NULL, NULL, text);
-        else
-                text = NULL;
 }
 
 static int finding_priority(const struct finding *finding)
@@ -206,20 +174,46 @@ static char *finding_to_line(const struct finding *f)
         return n < 0 ? NULL : line;
 }
 
-void journal_finding(const struct journal *j, enum journal_event event, uint64_t generation,
-                     const struct finding *finding)
+static void put_finding(const struct journal *j, const struct log_entry *entry)
 {
-        struct journal_about about = { .generation = generation, .where = &finding->where };
         _cleanup_arena_ struct arena *a = NULL;
         _cleanup_free_ char *line = NULL;
         const char *block;
 
-        if (!j->native && finding->where.file) {
+        if (!j->native && entry->finding->where.file) {
                 a = arena_new();
-                block = a ? finding_format(a, finding) : NULL;
-                fprintf(stderr, "pkeyd: %s", block ? block : finding->text);
+                block = a ? finding_format(a, entry->finding) : NULL;
+                fprintf(stderr, "pkeyd: %s", block ? block : entry->text);
                 return;
         }
-        line = finding_to_line(finding);
-        put(j, finding_priority(finding), message_ids[event], &about, line ? line : finding->text);
+        line = finding_to_line(entry->finding);
+        put(j, finding_priority(entry->finding), message_ids[entry->event], &entry->about, line ? line : entry->text);
+}
+
+void journal_entry(const struct journal *j, const struct log_entry *entry)
+{
+        if (entry->finding)
+                put_finding(j, entry);
+        else if (entry->event != LOG_EVENT_DEBUG)
+                put(j, priorities[entry->event], message_ids[entry->event], &entry->about, entry->text);
+        else if (j->verbose)
+                put(j, LOG_DEBUG, NULL, NULL, entry->text);
+}
+
+void journal_event(const struct journal *j, enum log_event event, const struct log_about *about, const char *format, ...)
+{
+        struct log_entry entry = { .event = event };
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0)
+                text = NULL;
+        if (about)
+                entry.about = *about;
+        entry.text = text ? text : format;
+        journal_entry(j, &entry);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pkeyd/daemon.h"
-#include "shell/discovery_process.h"
+#include "pkeyd/load.h"
 #include "shell/report.h"
 
 /* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
@@ -25,13 +25,13 @@ static int block_signals(void)
 static int check_files(const struct options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_(generation_free_p) struct generation *g = NULL;
-        _cleanup_findings_ struct findings findings;
+        _cleanup_generation_ struct generation *g = NULL;
+        _cleanup_findings_ struct findings findings = {};
         char count[64];
         int r;
 
         findings_init(&findings, a);
-        r = a ? generation_load(o, &findings, &g) : -ENOMEM;
+        r = a ? load_generation(o, &findings, &g) : -ENOMEM;
         if (r == -ENOMEM || report_findings(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd: error: out of memory\n");
                 return EXIT_FAILURE;
@@ -43,19 +43,13 @@ static int check_files(const struct options *o)
 
 static int run(const struct options *o)
 {
-        struct daemon d;
-        int r;
+        int r = block_signals();
 
-        r = block_signals();
         if (r < 0) {
                 fprintf(stderr, "pkeyd: error: signals: %s\n", strerror(-r));
                 return EXIT_FAILURE;
         }
-        r = daemon_init(&d, o);
-        if (r == 0)
-                r = daemon_run(&d);
-        daemon_done(&d);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return daemon_run(o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char *argv[])
@@ -63,8 +57,6 @@ int main(int argc, char *argv[])
         struct options options;
         int r;
 
-        if (discovery_process_is_wanted(argc, argv))
-                discovery_process();
         r = options_parse(argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

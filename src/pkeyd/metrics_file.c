@@ -6,156 +6,76 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "metrics/metrics.h"
 #include "shell/file.h"
 
 #define EVERY (60 * USEC_PER_SEC)
 #define SOON  USEC_PER_SEC
 
 struct metrics_file {
-        struct daemon *d;
+        const struct control *control;
+        const struct journal *journal;
+        metrics_collector collect;
+        void *userdata;
         sd_event_source *due;
-        struct metrics known;              /* what passes told */
-        struct mad_engine_counters before; /* of fabrics that are gone */
-        struct violations *violations;
-        const struct notices *notices;
-        const struct violation_poll *poll;
-        char *path;                        /* where it was last written or tried; NULL: nowhere */
-        bool trouble;                      /* was said of that path */
+        uint64_t started;        /* seconds since 1970 */
+        uint64_t n_sweeps;       /* as of the last file */
+        size_t n_file_errors;
+        char *path;              /* where it was last written or tried; NULL: nowhere */
+        bool trouble;            /* with that path, was logged */
 };
 
-static uint64_t seconds_since_1970(void)
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
+
+static void collect_numbers(const struct control_numbers *n, struct metrics *m)
 {
-        return clock_wall() / USEC_PER_SEC;
+        m->last_pass = n->last_sweep / USEC_PER_SEC;
+        m->last_success = n->last_success / USEC_PER_SEC;
+        m->last_apply = n->last_apply / USEC_PER_SEC;
+        m->passes.done = n->sweeps[SWEEP_DONE];
+        m->passes.partial = n->sweeps[SWEEP_PARTIAL];
+        m->passes.refused = n->sweeps[SWEEP_REFUSED];
+        m->passes.failed = n->sweeps[SWEEP_FAILED];
+        m->n_writes = n->n_writes;
+        m->n_writes_failed = n->n_writes_failed;
+        m->n_drifts = n->n_drifts;
+        m->looked = n->looked;
+        m->applied = n->apply_duration > 0;
+        m->apply_duration = n->apply_duration;
+        m->swept = n->sweep_duration > 0;
+        m->sweep_duration = n->sweep_duration;
 }
 
-/* --- what passes tell ------------------------------------------------------------------------------------------- */
-
-void metrics_file_looked(struct metrics_file *f, const struct watch_report *report, bool judged)
+static void collect(const struct metrics_file *f, struct metrics *m)
 {
-        struct metrics *m = &f->known;
+        const struct control_status *s = control_get_status(f->control);
+        const struct generation *g = s->in_force ? s->in_force : s->wanted;
 
-        m->looked |= judged;
-        m->n_managed = report->n_ports;
-        m->n_unreachable = report->n_unreachable;
-        if (judged) {
-                m->n_verified = report->n_right;
-                m->n_drifted = report->n_differ;
-                m->n_drifts += report->n_of[WATCH_DRIFTED];
-        }
-}
-
-void metrics_file_planned(struct metrics_file *f, usec_t duration)
-{
-        f->known.planned = true;
-        f->known.plan_duration = duration;
-}
-
-void metrics_file_applied(struct metrics_file *f, usec_t duration, bool ended_early, const struct apply_summary *summary)
-{
-        struct metrics *m = &f->known;
-
-        m->n_writes += summary->written;
-        m->n_writes_failed += summary->failed;
-        if (ended_early)
-                return;
-        m->applied = true;
-        m->apply_duration = duration;
-        if (summary->failed + summary->held == 0)
-                m->last_apply = seconds_since_1970();
-}
-
-void metrics_file_passed(struct metrics_file *f, enum pass_result result, bool full, usec_t duration)
-{
-        struct metrics *m = &f->known;
-        bool whole = result == PASS_DONE || result == PASS_PARTIAL;
-
-        m->passes.done += result == PASS_DONE;
-        m->passes.partial += result == PASS_PARTIAL;
-        m->passes.refused += result == PASS_REFUSED;
-        m->passes.failed += result == PASS_ERROR;
-        if (whole)
-                m->last_pass = seconds_since_1970();
-        if (result == PASS_DONE)
-                m->last_success = m->last_pass;
-        if (whole && full) {
-                m->swept = true;
-                m->sweep_duration = duration;
-        }
-}
-
-static void add_counters(struct mad_engine_counters *sum, const struct mad_engine_counters *c)
-{
-        sum->sent += c->sent;
-        sum->retried += c->retried;
-        sum->timed_out += c->timed_out;
-        sum->answered += c->answered;
-        sum->busy += c->busy;
-        sum->malformed += c->malformed;
-}
-
-/* Counters of Prometheus do not go back to 0 because a port was opened again. */
-void metrics_file_keep_counters(struct metrics_file *f, const struct fabric *fabric)
-{
-        struct mad_engine_counters c;
-
-        if (!f || !fabric)
-                return;
-        fabric_get_counters(fabric, &c);
-        add_counters(&f->before, &c);
+        *m = (struct metrics) { .version = PACKAGE_VERSION, .started = f->started };
+        collect_numbers(&s->numbers, m);
+        m->generation = s->in_force ? s->in_force->number : 0;
+        m->audit = g && g->settings->mode == MODE_AUDIT;
+        m->stands_by = s->standby;
+        m->n_policy_errors = s->n_file_errors + (g ? g->n_refused : 0);
+        m->subnet = s->snapshot ? s->snapshot->subnet : NULL;
+        m->n_managed = s->ports.managed;
+        m->n_verified = s->ports.right;
+        m->n_drifted = s->ports.differ;
+        m->n_unreachable = s->ports.unreachable;
+        m->now = clock_now();
+        m->realtime = clock_wall();
+        f->collect(m, f->userdata);
 }
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
-static void collect_daemon(const struct metrics_file *f, struct metrics *m)
-{
-        const struct daemon *d = f->d;
-        const struct generation *g = d->generation ? d->generation : d->candidate;
-        struct mad_engine_counters c;
-
-        m->generation = d->generation ? d->generation->number : 0;
-        m->audit = g && g->settings->mode == MODE_AUDIT;
-        m->stands_by = g && !head_may_write(d, g);
-        m->n_policy_errors = d->n_file_errors + (g ? g->n_refused : 0);
-        m->subnet = d->picture ? d->picture->subnet : NULL;
-        m->mads = f->before;
-        if (d->fabric) {
-                fabric_get_counters(d->fabric, &c);
-                add_counters(&m->mads, &c);
-        }
-}
-
-static void collect_violations(const struct metrics_file *f, struct metrics *m)
-{
-        m->has_violations = f->violations != NULL;
-        if (!f->violations)
-                return;
-        m->records = violations_records(f->violations, &m->n_records);
-        for (int source = 0; source < VIOLATION_N_SOURCES; source++)
-                m->violations[source] = violations_total(f->violations, (enum violation_source) source);
-}
-
 static int write_file(const struct metrics_file *f, const char *path)
 {
         _cleanup_free_ char *text = NULL;
-        struct metrics m = f->known;
-        struct violation_poll_counters poll;
-        struct notices_status notices;
+        struct metrics m;
         size_t n;
         int r;
 
-        collect_daemon(f, &m);
-        collect_violations(f, &m);
-        if (f->notices) {
-                notices_get_status(f->notices, &notices);
-                m.notices = &notices;
-        }
-        if (f->poll) {
-                violation_poll_get_counters(f->poll, &poll);
-                m.poll = &poll;
-        }
-        m.now = clock_now();
-        m.realtime = clock_wall();
+        collect(f, &m);
         r = metrics_print(&m, &text, &n);
         return r < 0 ? r : file_write_public(path, text, n);
 }
@@ -180,10 +100,10 @@ static int move_to(struct metrics_file *f, const char *path)
         return 0;
 }
 
-void metrics_file_write(struct metrics_file *f)
+static void write_now(struct metrics_file *f)
 {
-        struct daemon *d = f->d;
-        const struct generation *g = d->generation ? d->generation : d->candidate;
+        const struct control_status *s = control_get_status(f->control);
+        const struct generation *g = s->in_force ? s->in_force : s->wanted;
         const char *path = g ? g->settings->metrics_textfile : NULL;
         int r;
 
@@ -195,38 +115,46 @@ void metrics_file_write(struct metrics_file *f)
         if (r == 0)
                 r = write_file(f, path);
         if (r < 0 && !f->trouble)
-                journal_event(&d->journal, EVENT_METRICS_FILE, NULL, "%s: the metrics cannot be written: %s; going on "
+                journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL, "%s: the metrics cannot be written: %s; going on "
                               "without", path, strerror(-r));
         else if (r == 0 && f->trouble)
-                journal_event(&d->journal, EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
+                journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
         f->trouble = r < 0;
-}
-
-void metrics_file_write_soon(struct metrics_file *f)
-{
-        uint64_t due, soon = clock_now() + SOON;
-
-        if (sd_event_source_get_time(f->due, &due) >= 0 && due > soon)
-                (void) sd_event_source_set_time(f->due, soon);
 }
 
 static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         (void) timer;
         (void) scheduled;
-        metrics_file_write(userdata);
+        write_now(userdata);
         return 0;
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------- */
-
-void metrics_file_set_monitor(struct metrics_file *f, struct violations *violations, const struct notices *notices,
-                              const struct violation_poll *poll)
+void metrics_file_violations(struct metrics_file *f, bool now)
 {
-        f->violations = violations;
-        f->notices = notices;
-        f->poll = poll;
+        uint64_t due, soon = clock_now() + SOON;
+
+        if (now)
+                write_now(f);
+        else if (sd_event_source_get_time(f->due, &due) >= 0 && due > soon)
+                (void) sd_event_source_set_time(f->due, soon);
 }
+
+void metrics_file_update(struct metrics_file *f)
+{
+        const struct control_status *s = control_get_status(f->control);
+        uint64_t n = 0;
+
+        for (int result = 0; result < SWEEP_N_RESULTS; result++)
+                n += s->numbers.sweeps[result];
+        if (n == f->n_sweeps && s->n_file_errors == f->n_file_errors)
+                return;
+        f->n_sweeps = n;
+        f->n_file_errors = s->n_file_errors;
+        write_now(f);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------- */
 
 struct metrics_file *metrics_file_free(struct metrics_file *f)
 {
@@ -238,19 +166,21 @@ struct metrics_file *metrics_file_free(struct metrics_file *f)
         return NULL;
 }
 
-int metrics_file_new(struct daemon *d, struct metrics_file **ret)
+int metrics_file_new(sd_event *event, const struct control *control, const struct journal *journal,
+                     metrics_collector collector, void *userdata, struct metrics_file **ret)
 {
         struct metrics_file *f = calloc(1, sizeof(*f));
         int r;
 
         if (!f)
                 return -ENOMEM;
-        f->d = d;
-        f->known.version = PACKAGE_VERSION;
-        f->known.started = seconds_since_1970();
-        r = sd_event_add_time(d->event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);
+        *f = (struct metrics_file) {
+                .control = control, .journal = journal, .collect = collector, .userdata = userdata,
+                .started = clock_wall() / USEC_PER_SEC,
+        };
+        r = sd_event_add_time(event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);
         if (r < 0) {
-                metrics_file_free(f);
+                (void) metrics_file_free(f);
                 return r;
         }
         *ret = f;

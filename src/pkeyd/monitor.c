@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "notices/notices.h"
-#include "pkeyd/daemon.h"
-#include "pkeyd/kernel.h"
-#include "pkeyd/metrics_file.h"
-#include "pkeyd/say_violation.h"
+#include "pkeyd/violation_text.h"
 #include "violations/intake.h"
 
 struct monitor {
-        struct daemon *d;
+        const struct control *control;
+        const struct journal *journal;
+        struct verbs_host *verbs;
+        struct monitor_handlers handlers;
         struct violations *book;
         struct violation_poll *poll;
         struct notices *notices;
@@ -20,22 +20,26 @@ struct monitor {
         struct mad_background_task tasks[2];  /* poll and notices */
         sd_event_source *timer;               /* reports that are due */
         sd_event_source *local;               /* counters of this host's kernel */
-        usec_t since;
-        uint64_t total;                       /* as the metrics know it, or will within a second */
+        usec_t since;                         /* CLOCK_REALTIME */
+        uint64_t total;                       /* as it was counted last */
 
-        /* Borrowed while they are in force; NULL: there is none. */
-        const struct picture *picture;
-        const struct generation *generation;
-        struct arena *arena;                  /* of memberships */
+        struct snapshot *snapshot;            /* referenced; NULL here and below: there is none */
+        struct generation *generation;        /* referenced */
+        bool writing;
+        struct arena *arena;                  /* of memberships and lids */
         struct memberships *memberships;
         struct lid_map *lids;
 
-        bool attached;                        /* to d->fabric */
+        struct port_session *session;         /* borrowed; NULL: none is open */
+        bool attached;                        /* to it */
         bool listening;                       /* Reports come to us */
         bool resubscribe;
-        enum notices_state said;              /* of the subscription */
-        int said_sa_error;
-        struct notices_sa sa;                 /* as the port last said; its sm_key is ours */
+        uint64_t sm_changes;
+        enum notices_state reported_state;    /* of the subscription */
+        int reported_sa_error;
+        struct notices_sa sa;                 /* as the port last answered; its sm_key is ours */
+        struct violation_poll_counters poll_counters;
+        struct notices_status notices_status;
 };
 
 static bool clears_saturated(const struct settings *s)
@@ -43,13 +47,13 @@ static bool clears_saturated(const struct settings *s)
         return s->violations_clear_saturated && s->mode == MODE_ENFORCE;
 }
 
-/* What is known now. Borrowed until monitor_look or monitor_forget. */
-static void monitor_context(const struct monitor *m, struct attribution_context *ret)
+/* What is known now. Borrowed until the next update. */
+static void make_context(const struct monitor *m, struct attribution_context *ret)
 {
         *ret = (struct attribution_context) {
-                .subnet = m->picture ? m->picture->subnet : NULL,
+                .subnet = m->snapshot ? m->snapshot->subnet : NULL,
                 .memberships = m->memberships,
-                .observed = m->picture ? m->picture->observed : NULL,
+                .observed = m->snapshot ? m->snapshot->observed : NULL,
                 .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
@@ -75,60 +79,66 @@ static uint64_t total_of(const struct monitor *m)
         return total;
 }
 
-static void say_reports(struct monitor *m)
+static void log_report(struct monitor *m, const struct attribution_context *context, const struct violation_report *report)
+{
+        uint64_t generation = m->generation ? m->generation->number : 0;
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct violation_item item;
+
+        if (violation_text_log(m->journal, a, generation, context, report, &item))
+                m->handlers.reported(&item, m->handlers.userdata);
+}
+
+static void log_reports(struct monitor *m)
 {
         struct attribution_context context;
         struct violation_report report;
         bool any = false;
 
-        monitor_context(m, &context);
+        make_context(m, &context);
         while (violations_next_report(m->book, clock_now(), &report)) {
-                say_violation(m->d, &context, &report);
+                log_report(m, &context, &report);
                 any = true;
         }
-        if (any)
-                metrics_file_write(m->d->metrics);
-        else if (total_of(m) != m->total)
-                metrics_file_write_soon(m->d->metrics); /* not every violation is a line of its own */
+        if (any || total_of(m) != m->total)
+                m->handlers.counted(any, m->handlers.userdata); /* not every violation is a line of its own */
         m->total = total_of(m);
         arm(m);
 }
 
 static void take_notices(struct monitor *m, usec_t now)
 {
-        const struct subnet *subnet = m->picture ? m->picture->subnet : NULL;
+        const struct subnet *subnet = m->snapshot ? m->snapshot->subnet : NULL;
         struct notice n;
 
         while (notices_next(m->notices, &n))
                 (void) violations_see_notice(m->book, now, violation_port_of_notice(subnet, m->lids, &n), &n);
 }
 
-static void say_subscription(struct monitor *m)
+static void log_subscription(struct monitor *m)
 {
         struct notices_status s;
 
         notices_get_status(m->notices, &s);
-        if (s.state == m->said || s.state == NOTICES_OFF || s.state == NOTICES_SUBSCRIBING)
+        if (s.state == m->reported_state || s.state == NOTICES_OFF || s.state == NOTICES_SUBSCRIBING)
                 return;
-        say_notices(m->d, &s, m->sa.sm_key != 0);
-        m->said = s.state;
+        violation_text_notices(m->journal, &s, m->sa.sm_key != 0);
+        m->reported_state = s.state;
 }
 
-/* At the end of each turn of the dispatcher. */
-static void on_turn_ended(void *userdata)
+void monitor_turn(struct monitor *m)
 {
-        struct monitor *m = userdata;
         usec_t now = clock_now();
 
         violations_take_samples(m->book, now, m->poll);
         take_notices(m, now);
-        say_subscription(m);
-        say_reports(m);
+        log_subscription(m);
+        log_reports(m);
 }
 
-/* --- the port ----------------------------------------------------------------------------------------------------- */
+/* --- the session -------------------------------------------------------------------------------------------------- */
 
-static void tell_sa(struct monitor *m)
+static void set_sa(struct monitor *m)
 {
         struct notices_sa sa = m->sa;
 
@@ -136,69 +146,59 @@ static void tell_sa(struct monitor *m)
                 sa.lid.v = 0;
         notices_set_sa(m->notices, clock_now(), &sa, m->resubscribe);
         m->resubscribe = false;
-        if (m->d->fabric)
-                fabric_wake_tasks(m->d->fabric);
+        port_session_wake(m->session);
 }
 
-/* Only now: until the first picture is there nothing is asked, and whoever opened the port to see whether it may is done.
- * Who had the Reports before us may be gone by the next picture. */
+/* Not before there is a snapshot: nothing is asked until then. Whoever had the Reports before us may be gone by the next
+ * one, so it is tried again. */
 static void attach(struct monitor *m)
 {
         int r, sa = 0;
 
-        if ((m->attached && m->listening) || !m->d->fabric)
+        if (m->attached && m->listening)
                 return;
-        r = fabric_use_gsi(m->d->fabric, true, &sa);
+        r = port_session_use_gsi(m->session, true, &sa);
         if (r < 0 || sa < 0)
-                say_no_gsi(m->d, r, sa, &m->said_sa_error);
+                violation_text_no_gsi(m->journal, r, sa, &m->reported_sa_error);
         else
-                m->said_sa_error = 0;
+                m->reported_sa_error = 0;
         m->listening = r == 0 && sa == 0;
         if (r == 0 && !m->attached)
-                r = fabric_set_tasks(m->d->fabric, m->tasks, ELEMENTS(m->tasks), on_turn_ended, m);
-        m->attached = r == 0;
-        tell_sa(m);
-}
-
-void monitor_detach(struct monitor *m)
-{
-        if (!m)
-                return;
-        m->attached = false;
-}
-
-void monitor_port(struct monitor *m, const struct port_info *info)
-{
-        m->sa.lid = info->sm_lid;
-        m->sa.sl = info->sm_sl;
-        if (m->attached)
-                tell_sa(m);
-}
-
-void monitor_resubscribe(struct monitor *m)
-{
-        m->resubscribe = true;
+                port_session_set_tasks(m->session, m->tasks, ELEMENTS(m->tasks));
+        m->attached = m->attached || r == 0;
+        set_sa(m);
 }
 
 /* A packet to QP 1 needs the default partition: what is at another index is refused by whoever gets it. */
 static void set_p_key_index(struct monitor *m)
 {
-        uint32_t self = m->picture->subnet->self;
+        uint32_t self = m->snapshot->subnet->self;
 
         if (self != SUBNET_NONE)
-                fabric_set_p_key_index(m->d->fabric, (unsigned) MAX(observed_default_index(m->picture->observed, self), 0));
+                port_session_set_p_key_index(m->session, (unsigned) MAX(observed_default_index(m->snapshot->observed, self), 0));
 }
 
-/* --- picture and generation --------------------------------------------------------------------------------------- */
-
-void monitor_forget(struct monitor *m)
+/* True if the SA is to be told something. */
+static bool see_sm(struct monitor *m, const struct control_status *s)
 {
-        m->picture = NULL;
-        m->generation = NULL;
-        m->memberships = NULL;
-        m->lids = NULL;
-        m->arena = arena_free(m->arena);
+        const struct port_info *info = s->port_info;
+        bool news = m->sm_changes != s->sm_changes;
+
+        m->resubscribe |= news;
+        m->sm_changes = s->sm_changes;
+        if (info && (info->sm_lid.v != m->sa.lid.v || info->sm_sl != m->sa.sl)) {
+                m->sa.lid = info->sm_lid;
+                m->sa.sl = info->sm_sl;
+                news = true;
+        }
+        if (m->generation && m->sa.sm_key != m->generation->sm_key) {
+                m->sa.sm_key = m->generation->sm_key;
+                m->resubscribe = news = true;
+        }
+        return news;
 }
+
+/* --- snapshot and generation -------------------------------------------------------------------------------------- */
 
 static void configure(struct monitor *m)
 {
@@ -206,57 +206,77 @@ static void configure(struct monitor *m)
         struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
-                .clear_saturated = s->violations_clear_saturated && s->mode == MODE_ENFORCE &&
-                                   head_may_write(m->d, m->generation),
+                .clear_saturated = clears_saturated(s) && m->writing,
                 .m_keys = m->generation->m_keys,
         };
 
         violations_set_config(m->book, &book);
         violation_poll_set_config(m->poll, clock_now(), &poll);
-        if (m->sa.sm_key != m->generation->sm_key) {
-                m->sa.sm_key = m->generation->sm_key;
-                m->resubscribe = true;
-                if (m->attached)
-                        tell_sa(m);
-        }
 }
 
-/* Where memory is out, sentences say less. */
+/* Where memory is out, sentences have less in them. */
 static void learn(struct monitor *m)
 {
-        _cleanup_findings_ struct findings ignored;
+        _cleanup_findings_ struct findings ignored = {};
 
         m->arena = arena_new();
         if (!m->arena)
                 return;
         findings_init(&ignored, m->arena);
-        if (lid_map_new(m->arena, m->picture->subnet, &m->lids) < 0)
+        if (lid_map_new(m->arena, m->snapshot->subnet, &m->lids) < 0)
                 m->lids = NULL;
-        if (policy_resolve(m->arena, m->generation->policy, m->picture->subnet, &ignored, &m->memberships) < 0) {
+        if (policy_resolve(m->arena, m->generation->policy, m->snapshot->subnet, &ignored, &m->memberships) < 0) {
                 m->memberships = NULL;
                 return;
         }
         (void) membership_history_learn(m->history, clock_now(), m->generation->number, m->memberships);
 }
 
-void monitor_look(struct monitor *m, const struct generation *g, const struct picture *picture)
+static void forget(struct monitor *m)
 {
-        bool new_picture = picture && picture != m->picture;
+        m->snapshot = snapshot_unref(m->snapshot);
+        m->generation = generation_unref(m->generation);
+        m->memberships = NULL;
+        m->lids = NULL;
+        m->arena = arena_free(m->arena);
+}
 
-        monitor_forget(m);
-        m->picture = picture;
-        m->generation = g;
-        if (!g || !picture)
-                return;
+static bool see_control(struct monitor *m, const struct control_status *s)
+{
+        bool new_snapshot = s->snapshot && s->snapshot != m->snapshot;
+
+        if (s->snapshot == m->snapshot && s->in_force == m->generation && s->writing == m->writing)
+                return false;
+        forget(m);
+        m->snapshot = snapshot_ref(s->snapshot);
+        m->generation = generation_ref(s->in_force);
+        m->writing = s->writing;
+        if (!m->snapshot || !m->generation)
+                return false;
         configure(m);
         learn(m);
-        if (new_picture && violation_poll_set_subnet(m->poll, clock_now(), picture->subnet) < 0)
-                journal_debug(&m->d->journal, "out of memory: counters of ports that are new are not polled yet");
+        if (new_snapshot && violation_poll_set_subnet(m->poll, clock_now(), m->snapshot->subnet) < 0)
+                journal_event(m->journal, LOG_EVENT_DEBUG, NULL,
+                              "out of memory: counters of ports that are new are not polled yet");
+        return true;
+}
+
+void monitor_update(struct monitor *m, struct port_session *session)
+{
+        const struct control_status *s = control_get_status(m->control);
+        bool changed;
+
+        if (session != m->session)
+                m->attached = m->listening = false;
+        m->session = session;
+        changed = see_control(m, s);
+        if (see_sm(m, s) && m->attached)
+                set_sa(m);
+        if (!session || !m->snapshot || !m->generation || (m->attached && !changed))
+                return;
         attach(m);
-        if (m->d->fabric) {
-                set_p_key_index(m);
-                fabric_wake_tasks(m->d->fabric);
-        }
+        set_p_key_index(m);
+        port_session_wake(session);
 }
 
 /* --- timers ------------------------------------------------------------------------------------------------------- */
@@ -265,14 +285,13 @@ static int on_timer(sd_event_source *s, uint64_t scheduled, void *userdata)
 {
         (void) s;
         (void) scheduled;
-        say_reports(userdata);
+        log_reports(userdata);
         return 0;
 }
 
-static void see_local_port(const struct verbs_port *port, void *userdata)
+static void see_local_port(const struct verbs_port *port, struct monitor *m)
 {
         struct violation_port at = { .node_guid = port->node_guid, .number = (uint8_t) port->number };
-        struct monitor *m = userdata;
 
         /* the kernel gives 32 bits, but adapters copy it from the 16 of PortInfo, which stop at their maximum */
         unsigned bits = port->bad_p_key_counter > UINT16_MAX ? 32 : 16;
@@ -285,11 +304,14 @@ static void see_local_port(const struct verbs_port *port, void *userdata)
 static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 {
         struct monitor *m = userdata;
+        struct verbs_port port;
         usec_t interval = m->generation ? m->generation->settings->violations_interval : 60 * USEC_PER_SEC;
 
         (void) scheduled;
-        kernel_each_port(m->d->kernel, see_local_port, m);
-        say_reports(m);
+        for (size_t i = 0; i < verbs_host_n_ports(m->verbs); i++)
+                if (verbs_host_query(m->verbs, i, &port) == 0 && port.is_infiniband)
+                        see_local_port(&port, m);
+        log_reports(m);
         (void) sd_event_source_set_time(s, clock_now() + interval);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         return 0;
@@ -350,7 +372,7 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
         items = arena_new_array(a, struct violation_item, *ret_n);
         if (!items)
                 return -ENOMEM;
-        monitor_context(m, &context);
+        make_context(m, &context);
         for (uint32_t i = 0; i < *ret_n; i++) {
                 r = violation_item_of_record(a, records[i], &context, &items[i]);
                 if (r < 0)
@@ -374,9 +396,29 @@ static const char *list_notices(void *userdata)
         return notices_state_to_string(s.state);
 }
 
+void monitor_list(struct monitor *m, struct violation_list *ret)
+{
+        *ret = (struct violation_list) {
+                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = m->since,
+        };
+}
+
+void monitor_collect(struct monitor *m, struct metrics *ret)
+{
+        violation_poll_get_counters(m->poll, &m->poll_counters);
+        notices_get_status(m->notices, &m->notices_status);
+        ret->poll = &m->poll_counters;
+        ret->notices = &m->notices_status;
+        ret->has_violations = true;
+        ret->records = violations_records(m->book, &ret->n_records);
+        for (int source = 0; source < VIOLATION_N_SOURCES; source++)
+                ret->violations[source] = violations_total(m->book, (enum violation_source) source);
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-int monitor_new(struct daemon *d, struct monitor **ret)
+int monitor_new(sd_event *event, const struct control *control, struct verbs_host *verbs, const struct journal *journal,
+                const struct monitor_handlers *handlers, struct monitor **ret)
 {
         struct violations_config book = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
         struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC };
@@ -385,27 +427,22 @@ int monitor_new(struct daemon *d, struct monitor **ret)
 
         if (!m)
                 return r;
-        m->d = d;
-        m->since = clock_now();
-        m->book = violations_new(&book);
-        m->poll = violation_poll_new(&poll);
-        m->notices = notices_new();
-        m->history = membership_history_new();
+        *m = (struct monitor) {
+                .control = control, .journal = journal, .verbs = verbs, .handlers = *handlers, .since = clock_wall(),
+                .book = violations_new(&book), .poll = violation_poll_new(&poll), .notices = notices_new(),
+                .history = membership_history_new(),
+        };
         if (m->book && m->poll && m->notices && m->history)
-                r = sd_event_add_time(d->event, &m->timer, CLOCK_MONOTONIC, 0, 1, on_timer, m);
+                r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, 0, 1, on_timer, m);
         if (r >= 0)
-                r = sd_event_add_time(d->event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
+                r = sd_event_add_time(event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
         if (r < 0) {
-                monitor_free(m);
+                (void) monitor_free(m);
                 return r;
         }
         (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
         m->tasks[0] = violation_poll_task(m->poll);
         m->tasks[1] = notices_task(m->notices);
-        d->violations = (struct violation_list) {
-                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = clock_wall(),
-        };
-        metrics_file_set_monitor(d->metrics, m->book, m->notices, m->poll);
         *ret = m;
         return 0;
 }
@@ -414,9 +451,7 @@ struct monitor *monitor_free(struct monitor *m)
 {
         if (!m)
                 return NULL;
-        m->d->violations = (struct violation_list) {};
-        metrics_file_set_monitor(m->d->metrics, NULL, NULL, NULL);
-        monitor_forget(m);
+        forget(m);
         sd_event_source_disable_unref(m->timer);
         sd_event_source_disable_unref(m->local);
         membership_history_free(m->history);
@@ -426,4 +461,3 @@ struct monitor *monitor_free(struct monitor *m)
         free(m);
         return NULL;
 }
-

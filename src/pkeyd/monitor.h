@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include "ib/smp.h"
-#include "pkeyd/generation.h"
-#include "pkeyd/picture.h"
-#include "violations/attribution.h"
-
 /*
- * Who tries to cross a partition boundary: counters that are polled and notices that come go into the book, what the book
- * says goes into the journal.
+ * P_Key violations: counters that are polled and notices that come go into the book, what the book reports goes into the
+ * journal and on the bus.
  *
- * Poll and subscription are background tasks on the daemon's fabric: they go on between passes, a few MADs at a time. Every number
- * that is shown anywhere is the book's (see violations/violations.h). The monitor outlives pictures and generations, and
- * borrows those in force: it must be told before one of them goes away.
+ * Poll and subscription are background tasks of the port session. Every number that is shown anywhere is the book's (see
+ * violations/violations.h). The monitor outlives snapshots, generations and sessions; it holds a reference to the snapshot and
+ * the generation that its words rest on.
  */
-struct daemon;
+
+#include <systemd/sd-event.h>
+
+#include "control/control.h"
+#include "metrics/metrics.h"
+#include "pkeyd/journal.h"
+#include "pkeyd/violation_list.h"
+#include "shell/port_session.h"
+#include "shell/verbs_port.h"
+
 struct monitor;
 
-/* Returns 0 or negative errno; *ret owned; borrows d and its event loop. */
-int monitor_new(struct daemon *d, struct monitor **ret);
+struct monitor_handlers {
+        /* An entry was logged: the same for the bus. */
+        void (*reported)(const struct violation_item *item, void *userdata);
+        /* Violations were counted; logged: some of them were logged, too. */
+        void (*counted)(bool logged, void *userdata);
+        void *userdata;
+};
+
+/* Borrows all but the handlers. Returns 0 or negative errno; *ret owned. */
+int monitor_new(sd_event *event, const struct control *control, struct verbs_host *verbs, const struct journal *journal,
+                const struct monitor_handlers *handlers, struct monitor **ret);
 struct monitor *monitor_free(struct monitor *m);
 
-/* The picture and the generation that are in force now (either may be NULL: nothing is polled yet). Called whenever one of
- * them is another one. */
-void monitor_look(struct monitor *m, const struct generation *g, const struct picture *picture);
-/* One of them, or both, go away now. */
-void monitor_forget(struct monitor *m);
+/* After each event of control: what became of snapshot, generation and SM. session: that is open; NULL: none is. */
+void monitor_update(struct monitor *m, struct port_session *session);
+/* At the end of each turn of the session. */
+void monitor_turn(struct monitor *m);
 
-/* The port that is worked through: what it says of the SM, and at which index of its table the default partition is. */
-void monitor_port(struct monitor *m, const struct port_info *info);
-/* The SM changed, or asked all clients to register again. */
-void monitor_resubscribe(struct monitor *m);
-/* d->fabric goes away. */
-void monitor_detach(struct monitor *m);
+/* The book, as it is shown; borrows m. */
+void monitor_list(struct monitor *m, struct violation_list *ret);
+/* Its part of the metrics; borrowed until m is used again. */
+void monitor_collect(struct monitor *m, struct metrics *ret);

@@ -1,32 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyd/notify.h"
 
+#include <errno.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "shell/shell.h"
 
-void notify_status(const char *status)
+#define EVERY (2 * USEC_PER_SEC) /* how often more time is asked for */
+#define MORE  (30 * USEC_PER_SEC)
+
+struct notify {
+        const struct control *control;
+        sd_event_source *timer;
+        bool ready, reloading, stopping; /* as the service manager knows it */
+        char *text;                      /* likewise; NULL: nothing yet */
+};
+
+static void send_status(struct notify *n, const char *state, const char *text)
 {
-        (void) sd_notifyf(0, "STATUS=%s", status);
+        if (!*state && n->text && strcmp(n->text, text) == 0)
+                return;
+        free(n->text);
+        n->text = strdup(text);
+        (void) sd_notifyf(0, "%s%sSTATUS=%s", state, *state ? "\n" : "", text);
 }
 
-void notify_ready(const char *status)
+static void set_timer(struct notify *n, bool on)
 {
-        (void) sd_notifyf(0, "READY=1\nSTATUS=%s", status);
+        (void) sd_event_source_set_time(n->timer, clock_now() + EVERY);
+        (void) sd_event_source_set_enabled(n->timer, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-void notify_reloading(void)
+/* While the start or a reload takes long. */
+static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=loading the files again",
-                          clock_now());
+        struct notify *n = userdata;
+        char what[256];
+
+        (void) timer;
+        (void) scheduled;
+        (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t) MORE);
+        control_describe(n->control, what, sizeof(what));
+        send_status(n, "", what);
+        set_timer(n, true);
+        return 0;
 }
 
-void notify_stopping(const char *status)
+void notify_reloading(struct notify *n)
 {
-        (void) sd_notifyf(0, "STOPPING=1\nSTATUS=%s", status);
+        if (!n->ready || n->reloading)
+                return;
+        n->reloading = true;
+        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=loading the files again", clock_now());
+        set_timer(n, true);
 }
 
-void notify_extend(usec_t more)
+void notify_update(struct notify *n)
 {
-        (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, more);
+        const struct control_status *s = control_get_status(n->control);
+
+        if (s->stopping) {
+                send_status(n, n->stopping ? "" : "STOPPING=1", s->text);
+                n->stopping = true;
+        } else if (s->ready && !s->reload_pending && (!n->ready || n->reloading)) {
+                send_status(n, "READY=1", s->text);
+                n->ready = true;
+                n->reloading = false;
+                set_timer(n, false);
+        } else {
+                send_status(n, "", s->text);
+        }
+}
+
+int notify_new(sd_event *event, const struct control *control, struct notify **ret)
+{
+        struct notify *n = calloc(1, sizeof(*n));
+        int r;
+
+        if (!n)
+                return -ENOMEM;
+        n->control = control;
+        r = sd_event_add_time(event, &n->timer, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_timer, n);
+        if (r < 0) {
+                (void) notify_free(n);
+                return r;
+        }
+        *ret = n;
+        return 0;
+}
+
+struct notify *notify_free(struct notify *n)
+{
+        if (!n)
+                return NULL;
+        sd_event_source_disable_unref(n->timer);
+        free(n->text);
+        free(n);
+        return NULL;
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include "ib/types.h"
+/*
+ * The service manager hears what it has to know of the daemon: whether it is ready, reloading or stopping, that it needs more
+ * time, and one line of status. Without one (no NOTIFY_SOCKET) nothing happens.
+ */
 
-/* What the service manager is told. Without one (no NOTIFY_SOCKET) nothing happens. */
+#include <systemd/sd-event.h>
 
-/* One line for `systemctl status`. */
-void notify_status(const char *status);
-void notify_ready(const char *status);
-/* The configuration is being loaded again; ends with notify_ready. */
-void notify_reloading(void);
-void notify_stopping(const char *status);
-/* Do not lose patience for another `more`. */
-void notify_extend(usec_t more);
+#include "control/control.h"
+
+struct notify;
+
+/* Borrows event loop and control. Returns 0 or negative errno; *ret owned. */
+int notify_new(sd_event *event, const struct control *control, struct notify **ret);
+struct notify *notify_free(struct notify *n);
+
+/* The files are about to be loaded again. */
+void notify_reloading(struct notify *n);
+/* After each event of control: what changed is sent. */
+void notify_update(struct notify *n);

@@ -10,9 +10,13 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/file.c \
 	src/shell/file.h \
 	src/shell/local_port.c \
+	src/shell/opened_port.c \
+	src/shell/opened_port.h \
 	src/shell/port_session.c \
 	src/shell/port_session.h \
 	src/shell/shell.h \
+	src/shell/state.c \
+	src/shell/state.h \
 	src/shell/state_dir.c \
 	src/shell/state_dir.h \
 	src/shell/thread.c \

@@ -12,6 +12,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "control/control.h"
 #include "shell/umad_port.h"
 #include "util/arena.h"
 
@@ -30,26 +31,9 @@ struct verbs_port {
         uint32_t bad_p_key_counter;     /* how many; 0 without such a counter */
 };
 
-enum verbs_event_kind {
-        VERBS_P_KEY_CHANGE,
-        VERBS_LID_CHANGE,
-        VERBS_SM_CHANGE,
-        VERBS_CLIENT_REREGISTER,
-        VERBS_PORT_ACTIVE,
-        VERBS_PORT_ERROR,
-        VERBS_DEVICE_FATAL, /* number is 0; the device is gone, or as good as gone */
-};
-
-struct verbs_event {
-        enum verbs_event_kind kind;
-        const char *device; /* valid during the call */
-        struct guid port_guid; /* 0 if it is not known, or of a device */
-        unsigned number;
-};
-
 struct verbs_host;
 
-/* Called from the loop. */
+/* Called from the loop; the device of the event is valid during the call. */
 typedef void (*verbs_event_handler)(const struct verbs_event *event, void *userdata);
 
 /* event NULL: no events are waited for. Opens nothing yet. Returns 0 or negative errno; *ret owned. */

@@ -1,6 +1,5 @@
 # watch/: what changed from one look to the next
 libpkeyd_core_la_SOURCES += \
-	src/watch/backoff.h \
 	src/watch/rewrites.c \
 	src/watch/rewrites.h \
 	src/watch/role.c \

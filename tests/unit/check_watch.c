@@ -2,7 +2,7 @@
 #include <check.h>
 #include <errno.h>
 
-#include "watch/backoff.h"
+#include "control/backoff.h"
 #include "watch/watch.h"
 
 /* A fabric of hosts with one port each; which of them are there is a bit mask, so that two pictures can differ. */

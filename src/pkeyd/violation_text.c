@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyd/say_violation.h"
+#include "pkeyd/violation_text.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyd/bus.h"
+#include "shell/shell.h"
 
 static bool is_of_many(const struct violation_report *report)
 {
         return report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET;
 }
 
-static enum journal_event event_of(const struct violation_report *report)
+static enum log_event event_of(const struct violation_report *report)
 {
         switch (report->kind) {
         case VIOLATION_FIRST:
         case VIOLATION_MORE:
                 break;
         case VIOLATION_SATURATED:
-                return EVENT_VIOLATION_SATURATED;
+                return LOG_EVENT_VIOLATION_SATURATED;
         case VIOLATION_QUIET:
-                return EVENT_VIOLATION_QUIET;
+                return LOG_EVENT_VIOLATION_QUIET;
         case VIOLATION_STORM:
-                return EVENT_VIOLATION_STORM;
+                return LOG_EVENT_VIOLATION_STORM;
         case VIOLATION_ALL_QUIET:
-                return EVENT_VIOLATION_QUIET;
+                return LOG_EVENT_VIOLATION_QUIET;
         }
-        return violation_source_is_notice(report->record.source) ? EVENT_VIOLATION_NOTICE : EVENT_VIOLATION;
+        return violation_source_is_notice(report->record.source) ? LOG_EVENT_VIOLATION_NOTICE : LOG_EVENT_VIOLATION;
 }
 
 static void fill_item(const struct attribution *words, const struct violation_record *record, struct violation_item *ret)
@@ -79,27 +79,25 @@ static const char *kind_to_string(enum violation_kind kind)
         return NULL;
 }
 
-static void emit(struct daemon *d, const struct violation_report *report, const struct attribution *words)
+static void fill_report(const struct violation_report *report, const struct attribution *words, struct violation_item *ret)
 {
-        struct violation_item item;
-
         if (is_of_many(report))
-                item = (struct violation_item) { .source = "storm", .text = words->text };
+                *ret = (struct violation_item) { .source = "storm", .text = words->text };
         else
-                fill_item(words, &report->record, &item);
-        item.kind = kind_to_string(report->kind);
-        item.count = report->count;
-        item.n_ports = report->n_ports;
-        bus_emit_violation(d->bus, &item);
+                fill_item(words, &report->record, ret);
+        ret->kind = kind_to_string(report->kind);
+        ret->count = report->count;
+        ret->n_ports = report->n_ports;
 }
 
-void say_violation(struct daemon *d, const struct attribution_context *context, const struct violation_report *report)
+bool violation_text_log(const struct journal *j, struct arena *a, uint64_t generation,
+                        const struct attribution_context *context, const struct violation_report *report,
+                        struct violation_item *ret_item)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
         const char *source = is_of_many(report) ? "storm" : violation_source_to_string(report->record.source);
         struct attribution words = {};
-        struct journal_about about = {
-                .generation = d->generation ? d->generation->number : 0,
+        struct log_about about = {
+                .generation = generation,
                 .source = source,
                 .count = report->count,
                 .total = is_of_many(report) ? report->count : report->record.total,
@@ -107,8 +105,8 @@ void say_violation(struct daemon *d, const struct attribution_context *context, 
 
         if (!a || attribution_explain(a, report, context, &words) < 0) {
                 /* out of memory: the number at least */
-                journal_event(&d->journal, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, source);
-                return;
+                journal_event(j, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, source);
+                return false;
         }
         about.node = words.node;
         about.port_guid = words.port_guid;
@@ -117,30 +115,31 @@ void say_violation(struct daemon *d, const struct attribution_context *context, 
         about.switch_name = words.switch_name;
         about.partition = words.partition;
         about.p_key = words.p_key;
-        journal_event(&d->journal, event_of(report), &about, "%s", words.text);
-        emit(d, report, &words);
+        journal_event(j, event_of(report), &about, "%s", words.text);
+        fill_report(report, &words, ret_item);
+        return true;
 }
 
-void say_notices(struct daemon *d, const struct notices_status *status, bool has_sm_key)
+void violation_text_notices(const struct journal *j, const struct notices_status *status, bool has_sm_key)
 {
-        const char *key = has_sm_key ? "" : "; OpenSM tells of traps 257 to 259 only to whom has its sa_key, see "
-                                            "sa_key_file in pkeyd.yaml(5)";
+        const char *key = has_sm_key ? "" : "; OpenSM sends notices of traps 257 to 259 only to subscribers that have its "
+                                            "sa_key, see sa_key_file in pkeyd.yaml(5)";
 
         switch (status->state) {
         case NOTICES_SUBSCRIBED:
-                journal_event(&d->journal, EVENT_NOTICES_SUBSCRIBED, NULL,
-                              "the SA will tell of P_Key violations (traps 257 to 259)");
+                journal_event(j, LOG_EVENT_NOTICES_SUBSCRIBED, NULL,
+                              "the SA sends notices of P_Key violations (traps 257 to 259)");
                 break;
         case NOTICES_REFUSED:
-                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
-                              "the SA does not want to tell of P_Key violations (traps 257 to 259): %s%s; counters are "
-                              "polled all the same",
+                journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
+                              "the SA refused the subscription to P_Key violations (traps 257 to 259): %s%s; counters "
+                              "are polled all the same",
                               mad_status_to_string(status->mad_status), key);
                 break;
         case NOTICES_UNANSWERED:
-                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
-                              "the SA does not answer to a subscription to P_Key violations (traps 257 to 259); it is "
-                              "asked again; counters are polled all the same");
+                journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
+                              "the SA does not answer the subscription to P_Key violations (traps 257 to 259); pkeyd tries "
+                              "again; counters are polled all the same");
                 break;
         case NOTICES_OFF:
         case NOTICES_SUBSCRIBING:
@@ -149,24 +148,24 @@ void say_notices(struct daemon *d, const struct notices_status *status, bool has
         }
 }
 
-void say_no_gsi(struct daemon *d, int pma, int sa, int *said)
+void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *reported)
 {
         int error = pma < 0 ? pma : sa;
 
-        if (*said == error)
+        if (*reported == error)
                 return;
-        *said = error;
+        *reported = error;
         if (pma < 0)
-                journal_event(&d->journal, EVENT_COUNTERS_ABSENT, NULL,
+                journal_event(j, LOG_EVENT_COUNTERS_ABSENT, NULL,
                               "the counters of violations cannot be asked for through this port: %s; P_Key tables are "
                               "looked after all the same",
                               strerror(-pma));
         else if (sa == -EINVAL || sa == -EBUSY) /* what a kernel says of a method that has its agent */
-                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "another program of this host takes the Reports of the SA (srp_daemon?), so pkeyd hears of no "
                               "notice; tried again with each look at the fabric; counters are polled all the same");
         else
-                journal_event(&d->journal, EVENT_NOTICES_ABSENT, NULL,
+                journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "Reports of the SA do not come to pkeyd: %s; tried again with each look at the fabric; "
                               "counters are polled all the same",
                               strerror(-sa));

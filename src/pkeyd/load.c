@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/load.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "shell/file.h"
+#include "shell/secret.h"
+
+#define MAX_SETTINGS_SIZE (1u << 20)
+
+/* What the command line says goes before what the file says. */
+static int override_settings(struct generation *g, const struct options *o)
+{
+        if (o->ca) {
+                g->settings->ca = arena_strdup(g->arena, o->ca);
+                if (!g->settings->ca)
+                        return -ENOMEM;
+        }
+        if (o->port)
+                g->settings->port = o->port;
+        if (o->timeout)
+                g->settings->timeout = o->timeout;
+        return 0;
+}
+
+/* Only the file that nobody named may be absent. */
+static int load_settings_file(struct generation *g, const struct options *o, struct findings *findings)
+{
+        const char *bytes;
+        size_t n;
+        int r;
+
+        if (!o->config_named && access(o->config_file, F_OK) < 0 && errno == ENOENT)
+                return override_settings(g, o);
+        r = file_read_found(g->arena, o->config_file, MAX_SETTINGS_SIZE, findings, &bytes, &n);
+        if (r == 0)
+                r = generation_read_settings(g, o->config_file, bytes, n, findings);
+        return r < 0 ? r : override_settings(g, o);
+}
+
+/* With what the settings name. */
+static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+{
+        int r = load_settings_file(g, o, findings), r_m_keys, r_sm_key;
+
+        if (r < 0)
+                return r;
+        r_m_keys = secret_read_m_keys(g->settings, findings, &g->m_keys);
+        r_sm_key = secret_read_sm_key(g->settings, findings, &g->sm_key);
+        return r_m_keys < 0 ? r_m_keys : r_sm_key;
+}
+
+static int load_policy(struct generation *g, const struct options *o, struct findings *findings)
+{
+        const char *bytes;
+        size_t n;
+        int r;
+
+        r = file_read_found(g->arena, o->policy_file, POLICY_MAX_FILE_SIZE, findings, &bytes, &n);
+        return r < 0 ? r : generation_read_policy(g, o->policy_file, bytes, n, findings);
+}
+
+int load_generation(const struct options *o, struct findings *findings, struct generation **ret)
+{
+        _cleanup_generation_ struct generation *g = generation_new();
+        int r, r_policy;
+
+        if (!g)
+                return -ENOMEM;
+        /* both, whatever the first one says: all errors in one run */
+        r = load_settings(g, o, findings);
+        r_policy = load_policy(g, o, findings);
+        if (r == -ENOMEM || r_policy == -ENOMEM || findings->out_of_memory)
+                return -ENOMEM;
+        if (r < 0 || r_policy < 0)
+                return -EBADMSG;
+        *ret = STEAL(g);
+        return 0;
+}
+
+int load_remembered(const struct options *o, const char *policy, size_t n, uint64_t number, struct findings *findings,
+                    struct generation **ret)
+{
+        _cleanup_generation_ struct generation *g = generation_new();
+        const char *copy;
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        g->number = number;
+        r = load_settings(g, o, findings);
+        copy = arena_strndup(g->arena, policy, n);
+        if (r == 0 && !copy)
+                r = -ENOMEM;
+        if (r == 0)
+                r = generation_read_policy(g, "(last policy in force)", copy, n, findings);
+        if (r < 0)
+                return r;
+        *ret = STEAL(g);
+        return 0;
+}
