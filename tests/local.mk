@@ -22,7 +22,6 @@ include tests/unit/apply.mk
 include tests/unit/explain.mk
 include tests/unit/mad_engine.mk
 include tests/unit/control.mk
-include tests/unit/role.mk
 include tests/unit/watch.mk
 include tests/unit/notices.mk
 include tests/unit/violations.mk

@@ -3,16 +3,17 @@
 #include <signal.h>
 #include <string.h>
 
+#include "control/sm_follow.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
-#include "watch/role.h"
+#include "pkeyctl/session.h"
 
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
         struct context *ctx;
-        struct apply *apply; /* NULL: not writing yet */
-        bool interrupted;
+        struct plan_result plan;
+        struct changes changes;
         sd_event_source *on_int, *on_term;
 };
 
@@ -34,20 +35,21 @@ static void set_blocked(bool blocked)
 
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
+        const struct control_event stop = { .kind = CONTROL_EVENT_STOP };
         struct run *run = userdata;
+        const struct control_status *status = run->ctx->control ? control_get_status(run->ctx->control) : NULL;
 
         (void) source;
-        if (!run->apply) {
+        if (!status || status->state != CONTROL_APPLYING) {
                 /* nothing was sent: end as if the signal had not been blocked */
                 fputc('\n', stderr);
                 set_blocked(false);
                 (void) signal((int) info->ssi_signo, SIG_DFL);
                 return raise((int) info->ssi_signo);
         }
-        if (!run->interrupted)
+        if (!status->stopping)
                 fputs("\npkeyctl: interrupted, the writes in flight are awaited\n", stderr);
-        run->interrupted = true;
-        apply_abort(run->apply);
+        (void) control_event(run->ctx->control, clock_now(), &stop);
         return 0;
 }
 
@@ -96,7 +98,7 @@ static int check_writer(struct context *ctx)
         return -EBADMSG;
 }
 
-static int confirm(struct context *ctx)
+static int ask(struct context *ctx)
 {
         char answer[16] = "";
 
@@ -116,115 +118,18 @@ static int confirm(struct context *ctx)
         return -EBADMSG;
 }
 
-static void warn_state(struct context *ctx, int r, const char *what)
-{
-        if (r < 0)
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL,
-                                    "%s: %s could not be saved: %s", ctx->options->state_dir ?: STATE_DIR_DEFAULT, what,
-                                    strerror(-r));
-}
-
-static void save_memory(struct context *ctx)
-{
-        if (ctx->state && ctx->memory)
-                warn_state(ctx, state_dir_save_indexes(ctx->state, ctx->memory), "the memory of used indexes");
-}
-
-static int write_tables(struct context *ctx, struct run *run, struct apply_result *result)
-{
-        const struct apply_options options = { .m_keys = ctx->m_keys, .retries = STAGE_RETRIES };
-        struct mad_stage stage;
-        int r;
-
-        r = apply_new(ctx->arena, ctx->plan, ctx->observed, ctx->memory, &options, &run->apply);
-        if (r < 0)
-                return r;
-        stage = apply_stage(run->apply);
-        ctx->writing = true;
-        r = pipeline_run(ctx, &stage, "writing tables");
-        if (r < 0) {
-                save_memory(ctx);
-                return r;
-        }
-        apply_get_summary(run->apply, &result->summary);
-        result->apply = run->apply;
-        result->interrupted = run->interrupted;
-        return 0;
-}
-
-/* Only a policy that is wholly in force is remembered as such: what it gives a port that does not answer is taken for what
- * that port holds. */
-static void save_policy(struct context *ctx, struct apply_result *result)
-{
-        uint64_t generation = ctx->generation + 1;
-        int r;
-
-        if (!ctx->state)
-                return;
-        if (ctx->last_policy && ctx->last_policy_n == ctx->policy_n_bytes &&
-            memcmp(ctx->last_policy, ctx->policy_bytes, ctx->policy_n_bytes) == 0) {
-                result->generation = ctx->generation;
-                return;
-        }
-        r = state_dir_save_policy(ctx->state, ctx->policy_bytes, ctx->policy_n_bytes, generation);
-        if (r >= 0)
-                result->generation = generation;
-        warn_state(ctx, r, "the policy in force");
-}
-
-/* What was done is written down before it is told: the reader of stdout may be gone. */
-static enum exit_status settle(struct context *ctx, struct apply_result *result)
-{
-        bool all = result->summary.failed == 0 && result->summary.held == 0 && result->summary.n_held_bases == 0 &&
-                   !result->interrupted && result->plan->n_unreachable == 0;
-
-        result->verified = result->verification->n_differ == 0 && result->verification->n_unreachable == 0;
-        save_memory(ctx);
-        if (!all || !result->verified)
-                return EXIT_PARTIAL;
-        save_policy(ctx, result);
-        return EXIT_DONE;
-}
-
-static int prepare(struct context *ctx, const struct arguments *arguments, struct run *run, struct plan_result *result)
-{
-        int r;
-
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
-        if (r < 0)
-                return r;
-        r = check_writer(ctx);
-        if (r == 0)
-                r = check_can_ask(ctx);
-        if (r < 0)
-                return r;
-        r = watch_signals(ctx, run);
-        if (r < 0)
-                return r;
-        r = pipeline_open_state(ctx, true);
-        if (r < 0)
-                return r;
-        r = pipeline_look(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_plan(ctx);
-        if (r < 0)
-                return r;
-        return pipeline_unreachable(ctx, &result->unreachable, &result->n_unreachable);
-}
-
 /* It is the admin's hand that writes, so this is no reason to refuse. */
 static void warn_standby(struct context *ctx)
 {
-        struct role_view view = { .sm_lid = ctx->subnet->sm_lid };
-        struct guid guids[ROLE_MAX_PORTS];
+        struct sm_view view = { .sm_lid = ctx->subnet->sm_lid };
+        struct guid guids[SM_MAX_PORTS];
         struct finding *item;
 
         if (ctx->settings.role != ROLE_FOLLOW_SM || ctx->subnet->self == SUBNET_NONE)
                 return;
-        role_view_add_known(&view, ctx->subnet, &ctx->subnet->ports[ctx->subnet->self].guid, 1);
-        role_view_add_known(&view, ctx->subnet, guids, local_port_guids(guids, ROLE_MAX_PORTS));
-        if (role_sm_is_here(&view))
+        sm_view_add_known(&view, ctx->subnet, &ctx->subnet->ports[ctx->subnet->self].guid, 1);
+        sm_view_add_known(&view, ctx->subnet, guids, local_port_guids(guids, SM_MAX_PORTS));
+        if (sm_is_here(&view))
                 return;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STANDS_BY, NULL,
                             "the master SM is at LID %u, not on this host, whose pkeyd would not write now (role: "
@@ -234,47 +139,76 @@ static void warn_standby(struct context *ctx)
                                  "apply there, or change the policy on both");
 }
 
-static int propose_and_write(struct context *ctx, struct run *run, struct apply_result *result)
+/* What is known when the plan stands, whether anything is to be confirmed or not. */
+static int describe_plan(struct context *ctx, struct run *run)
 {
         int r;
 
-        if (plan_is_empty(ctx->plan))
-                return 0;
-        r = ctx->output->propose(ctx, result->plan);
-        if (r < 0)
-                return r;
-        r = confirm(ctx);
-        if (r < 0)
-                return r;
-        return write_tables(ctx, run, result);
+        if (!run->plan.changes) /* not when the person is asked again */
+                warn_standby(ctx);
+        r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);
+        if (r == 0)
+                r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
+        run->plan.changes = &run->changes;
+        return r;
+}
+
+static int confirm(struct context *ctx, void *userdata)
+{
+        struct run *run = userdata;
+        int r = describe_plan(ctx, run);
+
+        if (r == 0)
+                r = ctx->output->propose(ctx, &run->plan);
+        return r < 0 ? r : ask(ctx);
+}
+
+static int prepare(struct context *ctx, const struct arguments *arguments, struct run *run)
+{
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        if (r == 0)
+                r = check_writer(ctx);
+        if (r == 0)
+                r = check_can_ask(ctx);
+        return r < 0 ? r : watch_signals(ctx, run);
+}
+
+/* What was done is stored before it is shown: the reader of stdout may be gone. */
+static enum exit_status collect(const struct context *ctx, const struct run *run, struct apply_result *ret)
+{
+        const struct control_results *results = control_get_results(ctx->control);
+        bool all;
+
+        *ret = (struct apply_result) {
+                .plan = &run->plan, .apply = results->apply, .verification = results->verification,
+                .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0,
+                .interrupted = results->stopped, .generation = results->generation,
+        };
+        if (ret->apply)
+                apply_get_summary(ret->apply, &ret->summary);
+        all = ret->summary.failed + ret->summary.held + ret->summary.n_held_bases == 0 && !ret->interrupted &&
+              run->plan.n_unreachable == 0;
+        return all && ret->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
 int command_apply(struct context *ctx, const struct arguments *arguments)
 {
         _cleanup_(run_done) struct run run = { .ctx = ctx };
-        struct plan_result plan = {};
-        struct apply_result result = { .plan = &plan };
-        struct verification *verification;
+        const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
+        struct apply_result result;
         enum exit_status status;
-        struct changes changes;
         int r;
 
-        r = prepare(ctx, arguments, &run, &plan);
+        r = prepare(ctx, arguments, &run);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_APPLY, &hooks);
+        if (r == 0 && !run.plan.changes) /* nothing was to be confirmed */
+                r = describe_plan(ctx, &run);
         if (r < 0)
                 return r;
-        warn_standby(ctx);
-        r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
-        if (r < 0)
-                return r;
-        plan.changes = &changes;
-        r = propose_and_write(ctx, &run, &result);
-        if (r < 0)
-                return r;
-        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
-        if (r < 0)
-                return r;
-        result.verification = verification;
-        status = settle(ctx, &result);
+        status = collect(ctx, &run, &result);
         r = ctx->output->apply(ctx, &result, status);
         return r < 0 ? r : (int) status;
 }

@@ -9,6 +9,7 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 #include "shell/file.h"
 #include "shell/secret.h"
 #include "shell/verbs_port.h"
@@ -139,24 +140,27 @@ static int look_at_secrets(struct context *ctx, struct doctor_host *host)
 /* Nothing is made there, and nothing locked. */
 static int look_at_state(struct context *ctx, struct doctor_host *host)
 {
-        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT, *policy;
-        uint64_t generation;
-        size_t n;
+        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
+        struct remembered m = {};
+        struct state state;
         int r;
 
         host->state_dir = look_at_file(ctx, path);
         if (!host->state_dir.exists)
                 return 0;
-        r = state_dir_open(path, &ctx->state);
+        r = state_open(&state, path, false);
         if (r >= 0 && access(path, W_OK) < 0)
                 r = -errno;
         if (r >= 0)
-                r = state_dir_load_indexes(ctx->state, &ctx->memory, &host->state_damaged);
-        if (r >= 0)
-                r = state_dir_load_policy(ctx->state, ctx->arena, &policy, &n, &generation);
+                r = state_load(&state, ctx->arena, &m);
+        host->state_damaged = m.indexes_damaged;
+        r = r < 0 ? r : m.r_indexes < 0 ? m.r_indexes : m.r_policy;
+        (void) index_memory_free(m.indexes);
+        known_done(&m.known);
+        state_close(&state);
         if (r == -ENOMEM)
                 return r;
-        if (r < 0 && r != -ENOENT) {
+        if (r < 0) {
                 host->state_dir.error = arena_strdup(ctx->arena, strerror(-r));
                 return host->state_dir.error ? 0 : -ENOMEM;
         }
@@ -233,12 +237,6 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
 
 /* --- the fabric -------------------------------------------------------------------------------------------------- */
 
-/* The index of the default partition, which is what the SA hears. */
-static void choose_p_key_index(struct context *ctx)
-{
-        fabric_set_p_key_index(ctx->fabric, (unsigned) MAX(observed_default_index(ctx->observed, ctx->subnet->self), 0));
-}
-
 static int probe(struct context *ctx, struct doctor_facts *facts)
 {
         struct probe_options options = {.m_keys = ctx->m_keys, .retries = PROBE_RETRIES};
@@ -247,18 +245,17 @@ static int probe(struct context *ctx, struct doctor_facts *facts)
         struct probe *p;
         int r, sa = 0;
 
-        r = fabric_use_gsi(ctx->fabric, false, &sa);
+        r = session_use_gsi(ctx, &sa);
         if (r < 0)
                 sa = r;
         options.ask_sa = sa == 0;
         if (sa < 0)
                 facts->sa_error = arena_strdup(ctx->arena, strerror(-sa));
-        choose_p_key_index(ctx);
         r = probe_new(ctx->arena, ctx->subnet, &options, &p, &result);
         if (r < 0)
                 return r;
         stage = probe_stage(p);
-        r = pipeline_run(ctx, &stage, "asking ports");
+        r = session_run(ctx, &stage, "asking ports");
         facts->probe = result;
         return r;
 }
@@ -311,9 +308,10 @@ static int look_at_kernel(struct context *ctx, struct doctor_host *host)
 
 static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
 {
+        const struct session_hooks none = {};
         int r;
 
-        r = pipeline_look(ctx);
+        r = session_sweep(ctx, CONTROL_LOOK, &none);
         if (r < 0)
                 return r;
         r = probe(ctx, facts);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 
 #define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */
 #define MAX_LISTED 16
@@ -114,35 +116,34 @@ static int check_pairs(struct context *ctx, const struct explain_result *r, cons
         return 0;
 }
 
-/* Which endports are meant, and their tables. */
-static int prepare(struct context *ctx, struct explain_result *result)
+/* Which endports are meant. */
+struct chosen_pairs {
+        struct explain_result *result;
+        uint32_t *a, *b;
+};
+
+static int choose_pairs(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
 {
-        uint32_t *a, *b, *all;
+        struct chosen_pairs *c = userdata;
+        struct explain_result *result = c->result;
+        uint32_t *all;
         int r, rb;
 
-        r = pipeline_select(ctx, result->a_text, &a, &result->n_a);
+        r = pipeline_select(ctx, result->a_text, &c->a, &result->n_a);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        rb = pipeline_select(ctx, result->b_text, &b, &result->n_b);
+        rb = pipeline_select(ctx, result->b_text, &c->b, &result->n_b);
         if (r < 0 || rb < 0)
                 return rb < 0 ? rb : r;
-        r = check_pairs(ctx, result, a, b);
+        r = check_pairs(ctx, result, c->a, c->b);
         if (r < 0)
                 return r;
         all = arena_new_array(ctx->arena, uint32_t, (size_t) result->n_a + result->n_b);
         if (!all)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < result->n_a; i++)
-                all[i] = a[i];
-        for (uint32_t i = 0; i < result->n_b; i++)
-                all[result->n_a + i] = b[i];
-        r = pipeline_survey_around(ctx, all, result->n_a + result->n_b);
-        if (r < 0)
-                return r;
-        r = make_sides(ctx, a, result->n_a, &result->a);
-        if (r < 0)
-                return r;
-        return make_sides(ctx, b, result->n_b, &result->b);
+        memcpy(all, c->a, result->n_a * sizeof(*all));
+        memcpy(all + result->n_a, c->b, result->n_b * sizeof(*all));
+        return pipeline_around(ctx, all, result->n_a + result->n_b, ret, ret_n);
 }
 
 int command_explain(struct context *ctx, const struct arguments *arguments)
@@ -152,19 +153,20 @@ int command_explain(struct context *ctx, const struct arguments *arguments)
                 .b_text = arguments->items[1],
                 .max_listed = MAX_LISTED,
         };
+        struct chosen_pairs chosen = { .result = &result };
+        const struct session_hooks hooks = { .choose = choose_pairs, .userdata = &chosen };
         enum exit_status status;
         int r;
 
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
-        if (r < 0)
-                return r;
-        r = pipeline_discover(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_resolve(ctx);
-        if (r < 0)
-                return r;
-        r = prepare(ctx, &result);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_LOOK, &hooks);
+        if (r == 0)
+                r = pipeline_resolve(ctx);
+        if (r == 0)
+                r = make_sides(ctx, chosen.a, result.n_a, &result.a);
+        if (r == 0)
+                r = make_sides(ctx, chosen.b, result.n_b, &result.b);
         if (r < 0)
                 return r;
         judge(&result);

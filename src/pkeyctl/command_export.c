@@ -7,6 +7,7 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 #include "policy/selector.h"
 
 #define MAX_DEPTH 32 /* of groups in groups, as the policy has it */
@@ -122,6 +123,7 @@ static int collect(struct context *ctx, struct partitions_file *ret)
 int command_export(struct context *ctx, const struct arguments *arguments)
 {
         struct partitions_file file;
+        const struct session_hooks hooks = { .choose = session_choose_none };
         struct opensm_conf opensm;
         const char *bytes;
         size_t n;
@@ -137,7 +139,7 @@ int command_export(struct context *ctx, const struct arguments *arguments)
         if (r == 0)
                 r = pipeline_read_opensm_conf(ctx, &opensm);
         if (r == 0)
-                r = ctx->options->topology ? pipeline_read_topology(ctx) : pipeline_discover(ctx);
+                r = ctx->options->topology ? pipeline_read_topology(ctx) : session_sweep(ctx, CONTROL_LOOK, &hooks);
         if (r == 0)
                 r = pipeline_resolve(ctx);
         if (r == 0)

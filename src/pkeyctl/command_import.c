@@ -7,6 +7,7 @@
 #include "pkeyctl/import.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 #include "shell/file.h"
 
 int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
@@ -27,6 +28,7 @@ int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
 /* Without a fabric GUIDs stay GUIDs: worth a warning, no reason to refuse. One that was asked for has to be there. */
 static int look_for_names(struct context *ctx)
 {
+        const struct session_hooks hooks = { .choose = session_choose_none };
         struct findings before = ctx->findings;
         const char *why = "";
         struct finding *item;
@@ -35,7 +37,7 @@ static int look_for_names(struct context *ctx)
         if (ctx->options->topology)
                 return pipeline_read_topology(ctx);
         findings_init(&ctx->findings, ctx->arena);
-        r = pipeline_discover(ctx);
+        r = session_sweep(ctx, CONTROL_LOOK, &hooks);
         for (size_t i = 0; i < ctx->findings.n && r == -EBADMSG; i++)
                 why = ctx->findings.items[i].text;
         findings_done(&ctx->findings);

@@ -6,6 +6,7 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/progress.h"
+#include "pkeyctl/session.h"
 #include "shell/shell.h"
 #include "violations/attribution.h"
 #include "violations/poll.h"
@@ -15,34 +16,28 @@
 
 /* --- what is asked ---------------------------------------------------------------------------------------------------- */
 
-/* The index of the default partition in the port's own table: MADs to QP 1 go out with it. */
-static int choose_p_key(struct context *ctx)
+/* The local port's own table: at which index of it the default partition is, MADs to QP 1 go out with. */
+static int choose_self(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
 {
-        uint32_t self = ctx->subnet->self;
-        int r;
-
-        if (self == SUBNET_NONE)
-                return 0;
-        r = pipeline_survey(ctx, &self, 1);
-        if (r >= 0)
-                fabric_set_p_key_index(ctx->fabric, (unsigned) MAX(observed_default_index(ctx->observed, self), 0));
-        return MIN(r, 0);
+        (void) userdata;
+        *ret = &ctx->subnet->self;
+        *ret_n = ctx->subnet->self == SUBNET_NONE ? 0 : 1;
+        return 0;
 }
 
 static int prepare(struct context *ctx)
 {
+        const struct session_hooks hooks = { .choose = choose_self };
         int r, sa;
 
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
         if (r == 0)
-                r = pipeline_discover(ctx);
+                r = session_sweep(ctx, CONTROL_LOOK, &hooks);
         if (r == 0)
                 r = pipeline_resolve(ctx);
-        if (r == 0)
-                r = choose_p_key(ctx);
         if (r < 0)
                 return r;
-        r = fabric_use_gsi(ctx->fabric, false, &sa);
+        r = session_use_gsi(ctx, &sa);
         if (r == 0 || r == -ENOMEM)
                 return r;
         (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
@@ -57,7 +52,7 @@ static int look(struct context *ctx, struct violation_poll *poll, struct violati
         struct violation_sample s;
         int r;
 
-        r = pipeline_run(ctx, &stage, "reading counters");
+        r = session_run(ctx, &stage, "reading counters");
         while (r >= 0 && violation_poll_next_sample(poll, &s))
                 r = violations_see_counter(book, clock_now(), s.port, s.source, s.bits, s.value);
         return r < 0 ? r : 0;

@@ -2,6 +2,7 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 
 static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreachable)
 {
@@ -12,27 +13,19 @@ static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreacha
 
 int command_plan(struct context *ctx, const struct arguments *arguments)
 {
+        const struct session_hooks none = {};
         struct plan_result result = {};
         enum exit_status status;
         struct changes changes;
         int r;
 
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
-        if (r < 0)
-                return r;
-        r = pipeline_open_state(ctx, false);
-        if (r < 0)
-                return r;
-        r = pipeline_look(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_plan(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_unreachable(ctx, &result.unreachable, &result.n_unreachable);
-        if (r < 0)
-                return r;
-        r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_PLAN, &none);
+        if (r == 0)
+                r = pipeline_unreachable(ctx, &result.unreachable, &result.n_unreachable);
+        if (r == 0)
+                r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
         if (r < 0)
                 return r;
         result.changes = &changes;

@@ -5,19 +5,17 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 
-/* The picture, without tables. */
-static int look(struct context *ctx)
+/* The fabric, with the tables that the hooks choose. */
+static int look(struct context *ctx, const struct session_hooks *hooks)
 {
         int r;
 
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
-        if (r < 0)
-                return r;
-        r = pipeline_discover(ctx);
-        if (r < 0)
-                return r;
-        return pipeline_resolve(ctx);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_LOOK, hooks);
+        return r < 0 ? r : pipeline_resolve(ctx);
 }
 
 /* node2 before node10 */
@@ -55,13 +53,11 @@ static int status_of(const struct context *ctx, const struct ports_result *resul
 
 static int show_ports(struct context *ctx)
 {
+        const struct session_hooks none = {};
         struct ports_result result;
         int r;
 
-        r = look(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_survey(ctx, NULL, 0);
+        r = look(ctx, &none);
         if (r < 0)
                 return r;
         r = collect_ports(ctx, &result);
@@ -152,6 +148,7 @@ static int make_rows(struct context *ctx, const struct member_count *wanted, con
 
 static int show_partitions(struct context *ctx)
 {
+        const struct session_hooks none = {};
         struct partitions_result result = {};
         struct member_count *wanted, *held;
         int r;
@@ -160,10 +157,7 @@ static int show_partitions(struct context *ctx)
         held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
         if (!wanted || !held)
                 return -ENOMEM;
-        r = look(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_survey(ctx, NULL, 0);
+        r = look(ctx, &none);
         if (r < 0)
                 return r;
         r = count_all(ctx, wanted, held, &result.n_unread);
@@ -180,22 +174,29 @@ static int show_partitions(struct context *ctx)
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
 
+struct chosen_ports {
+        const char *text;
+        uint32_t *ports, n;
+};
+
+static int choose_ports(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+{
+        struct chosen_ports *chosen = userdata;
+        int r = pipeline_select(ctx, chosen->text, &chosen->ports, &chosen->n);
+
+        return r < 0 ? r : pipeline_around(ctx, chosen->ports, chosen->n, ret, ret_n);
+}
+
 static int show_port(struct context *ctx, const char *text)
 {
+        struct chosen_ports chosen = { .text = text };
+        const struct session_hooks hooks = { .choose = choose_ports, .userdata = &chosen };
         struct ports_result result;
-        uint32_t *ports, n;
-        int r;
+        int r = look(ctx, &hooks);
 
-        r = look(ctx);
         if (r < 0)
                 return r;
-        r = pipeline_select(ctx, text, &ports, &n);
-        if (r < 0)
-                return r;
-        r = pipeline_survey_around(ctx, ports, n);
-        if (r < 0)
-                return r;
-        result = (struct ports_result) { ports, n };
+        result = (struct ports_result) { chosen.ports, chosen.n };
         r = ctx->output->show_port(ctx, &result);
         return r < 0 ? r : status_of(ctx, &result);
 }

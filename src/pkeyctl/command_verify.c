@@ -3,6 +3,7 @@
 #include "pkeyctl/kernel.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
 
 static enum exit_status verify_status(const struct verification *v)
 {
@@ -14,6 +15,7 @@ static enum exit_status verify_status(const struct verification *v)
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
 int command_verify(struct context *ctx, const struct arguments *arguments)
 {
+        const struct session_hooks none = {};
         struct verification *verification;
         enum exit_status status;
         int r;
@@ -21,18 +23,14 @@ int command_verify(struct context *ctx, const struct arguments *arguments)
         if (ctx->options->local)
                 return command_verify_local(ctx, arguments);
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
-        if (r < 0)
-                return r;
-        r = pipeline_look(ctx);
-        if (r < 0)
-                return r;
-        r = pipeline_resolve(ctx);
-        if (r < 0)
-                return r;
-        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
-        if (r < 0)
-                return r;
-        r = kernel_verify(ctx, verification);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_LOOK, &none);
+        if (r == 0)
+                r = pipeline_resolve(ctx);
+        if (r == 0)
+                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
+        if (r == 0)
+                r = kernel_verify(ctx, verification);
         if (r < 0)
                 return r;
         status = verify_status(verification);

@@ -16,11 +16,11 @@ int context_init(struct context *ctx, const struct options *options)
 
 void context_done(struct context *ctx)
 {
-        (void) fabric_free(ctx->fabric);
+        opened_port_close(&ctx->port);
+        (void) control_free(ctx->control);
         (void) m_keys_free(ctx->m_keys);
         (void) sd_event_unref(ctx->event);
-        (void) state_dir_close(ctx->state);
-        (void) index_memory_free(ctx->memory);
+        state_close(&ctx->state);
         findings_done(&ctx->findings);
         (void) arena_free(ctx->arena);
 }

@@ -5,7 +5,8 @@
  * pkeyctl/: the admin's tool, one run of it.
  *
  *     main ........ options -> command -> exit status; whatever went wrong is told here, once
- *     pipeline .... files -> fabric -> picture -> tables -> plan: the steps every command is made of
+ *     pipeline .... files -> policy, settings; what they mean in the fabric
+ *     session ..... control (control/control.h) for one sweep: fabric -> snapshot -> tables -> plan -> apply
  *     command_* ... each takes the steps it needs, in order, into a result
  *     output ...... a result as text for people (text_*) or as one JSON object (json_*)
  *
@@ -15,13 +16,10 @@
  * SubnSet.
  */
 
+#include "control/control.h"
 #include "pkeyctl/options.h"
-#include "plan/index_memory.h"
-#include "reconcile.h"
-#include "settings/settings.h"
-#include "shell/fabric.h"
-#include "shell/state_dir.h"
-#include "subnet/observed.h"
+#include "shell/opened_port.h"
+#include "shell/state.h"
 
 enum exit_status {
         EXIT_DONE = 0,       /* done, nothing to do, all equal */
@@ -49,23 +47,20 @@ struct context {
         size_t policy_n_bytes;
         struct policy *policy;
 
-        /* the fabric; policy may be absent, then memberships, desired and plan are NULL */
+        /* the fabric (session.h); policy may be absent, then memberships, desired and plan are NULL */
         sd_event *event;
-        struct fabric *fabric;
+        struct control *control;       /* NULL: no sweep was made */
+        struct opened_port port;
+        struct state state;            /* of what was remembered */
         struct m_keys *m_keys;         /* owned; NULL: none */
-        struct subnet *subnet;
+        bool stage_ended;              /* the one that runs */
+        int stage_r;
+        struct subnet *subnet;         /* this and what follows is control's, or in the arena */
         struct observed *observed;
         struct memberships *memberships;
         struct desired *desired;
         struct plan *plan;
         bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
-
-        /* what was remembered */
-        struct state_dir *state;       /* NULL: none */
-        struct index_memory *memory;
-        const char *last_policy;       /* the last policy in force; NULL: none */
-        size_t last_policy_n;
-        uint64_t generation;           /* its number, 0: none */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -63,7 +63,7 @@ static int compare_partition(struct import *im, const struct import_partition *p
 
 static int compare(struct import *im, const struct policy *policy)
 {
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = {};
         struct memberships *m;
         int r;
 
@@ -81,7 +81,7 @@ static int compare(struct import *im, const struct policy *policy)
 
 int import_check(struct import *im, const char *yaml)
 {
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = {};
         struct policy *policy;
         int r;
 

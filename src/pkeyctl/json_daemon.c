@@ -73,7 +73,7 @@ static void put_reload(struct doc *d, json_t *o, const struct reload_result *r)
 
 int as_json_status(struct context *ctx, const struct daemon_status *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         (void) status;
         doc_begin(&d, ctx, true);
@@ -83,7 +83,7 @@ int as_json_status(struct context *ctx, const struct daemon_status *r, enum exit
 
 int as_json_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, status == EXIT_DONE);
         put_reload(&d, d.root, r);
@@ -92,7 +92,7 @@ int as_json_reload(struct context *ctx, const struct reload_result *r, enum exit
 
 int as_json_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *list = json_array();
 
         (void) status;

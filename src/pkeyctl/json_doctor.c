@@ -55,7 +55,7 @@ static json_t *subnet_managers(struct doc *d, const struct context *ctx, const s
 int as_json_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
 {
         const struct diagnoses *all = &r->diagnoses;
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *findings;
 
         doc_begin(&d, ctx, status == EXIT_DONE);

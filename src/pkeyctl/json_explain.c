@@ -97,7 +97,7 @@ static json_t *pairs(struct doc *d, struct context *ctx, const struct explain_re
 
 int as_json_explain(struct context *ctx, const struct explain_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *may_talk = status == EXIT_PARTIAL ? json_null() : json_boolean(status == EXIT_DONE);
 
         doc_begin(&d, ctx, true);

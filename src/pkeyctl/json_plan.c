@@ -102,7 +102,7 @@ static void put_plan(struct doc *d, struct context *ctx, const struct plan_resul
 
 int as_json_plan(struct context *ctx, const struct plan_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         (void) status;
         doc_begin(&d, ctx, true);
@@ -170,7 +170,7 @@ static json_t *held_back(struct doc *d, const struct apply *apply)
 
 int as_json_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, status == EXIT_DONE);
         put_plan(&d, ctx, r->plan);

@@ -56,7 +56,7 @@ static void put_port_details(struct doc *d, json_t *o, struct context *ctx, uint
 
 int as_json_show_ports(struct context *ctx, const struct ports_result *r)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *ports = json_array();
 
         doc_begin(&d, ctx, true);
@@ -72,7 +72,7 @@ int as_json_show_ports(struct context *ctx, const struct ports_result *r)
 
 int as_json_show_partitions(struct context *ctx, const struct partitions_result *r)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *partitions = json_array();
 
         doc_begin(&d, ctx, true);
@@ -133,7 +133,7 @@ static json_t *neighbour_object(struct doc *d, struct context *ctx, uint32_t nei
 
 int as_json_show_port(struct context *ctx, const struct ports_result *r)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *ports = json_array();
 
         doc_begin(&d, ctx, true);

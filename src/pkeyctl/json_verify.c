@@ -41,7 +41,7 @@ static json_t *differences(struct doc *d, const struct context *ctx, const struc
 
 int as_json_verify(struct context *ctx, const struct verification *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, status == EXIT_DONE);
         doc_put(&d, d.root, "ports", json_integer(r->n_ports));
@@ -87,7 +87,7 @@ static json_t *undecided(struct doc *d, const struct context *ctx, const struct 
 
 int as_json_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, status == EXIT_DONE);
         doc_put(&d, d.root, "local", json_true());

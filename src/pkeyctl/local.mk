@@ -46,6 +46,8 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/pipeline.h \
 	src/pkeyctl/progress.c \
 	src/pkeyctl/progress.h \
+	src/pkeyctl/session.c \
+	src/pkeyctl/session.h \
 	src/pkeyctl/table.c \
 	src/pkeyctl/table.h \
 	src/pkeyctl/text.h \

@@ -187,7 +187,7 @@ static int run(struct context *ctx, int parsed)
 
 int main(int argc, char **argv)
 {
-        _cleanup_context_ struct context ctx;
+        _cleanup_context_ struct context ctx = {};
         struct options options = {};
         int r, status;
 

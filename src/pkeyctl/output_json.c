@@ -3,7 +3,7 @@
 
 static int as_json_refused(struct context *ctx)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, false);
         return doc_print(&d);
@@ -37,7 +37,7 @@ static int as_json_file(struct context *ctx, const char *bytes, size_t n)
 
 static int as_json_check(struct context *ctx, const struct check_result *r)
 {
-        _cleanup_doc_ struct doc d;
+        _cleanup_doc_ struct doc d = {};
         json_t *partitions = json_array();
 
         doc_begin(&d, ctx, true);

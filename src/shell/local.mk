@@ -1,12 +1,6 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
 	src/shell/clock.c \
-	src/shell/discovery.c \
-	src/shell/discovery.h \
-	src/shell/discovery_process.c \
-	src/shell/discovery_process.h \
-	src/shell/fabric.c \
-	src/shell/fabric.h \
 	src/shell/file.c \
 	src/shell/file.h \
 	src/shell/local_port.c \

@@ -2,8 +2,6 @@
 libpkeyd_core_la_SOURCES += \
 	src/subnet/builder.c \
 	src/subnet/description.c \
-	src/subnet/flat.c \
-	src/subnet/flat.h \
 	src/subnet/known.c \
 	src/subnet/known.h \
 	src/subnet/observed.c \

@@ -2,7 +2,5 @@
 libpkeyd_core_la_SOURCES += \
 	src/watch/rewrites.c \
 	src/watch/rewrites.h \
-	src/watch/role.c \
-	src/watch/role.h \
 	src/watch/watch.c \
 	src/watch/watch.h

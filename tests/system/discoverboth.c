@@ -14,10 +14,17 @@
 
 #include "discovery/discovery.h"
 #include "netdisc_reader.h"
-#include "shell/fabric.h"
 #include "shell/file.h"
+#include "shell/port_session.h"
 
 #define MAX_SHOWN 40
+
+struct options {
+        bool once;
+        unsigned window;
+        uint8_t retries;
+        const char *neighbors;
+};
 
 struct times {
         double wall, cpu;
@@ -71,24 +78,41 @@ static long peak_memory_kb(void)
 
 /* --- the walk -------------------------------------------------------------------------------------------------------- */
 
-static void on_done(int r, void *userdata)
+static sd_event *event;
+static struct port_session *session;
+
+static void on_stage_ended(int r, void *userdata)
 {
         *(int *) userdata = r;
+        (void) sd_event_exit(event, 0);
 }
 
-static int run(struct fabric *fabric, const struct mad_stage *stage)
+static int run(const struct local_port *lp, unsigned window, const struct mad_stage *stage)
 {
+        struct settings settings = { .timeout = USEC_PER_SEC / 2, .window = window };
         int r, ended = -ECANCELED;
+        struct port_session_handlers handlers = { .stage_ended = on_stage_ended, .userdata = &ended };
 
-        r = fabric_run(fabric, stage, on_done, &ended);
-        r = r < 0 ? r : fabric_wait(fabric, NULL, NULL);
+        r = sd_event_new(&event);
+        r = r < 0 ? r : port_session_open(event, lp, &settings, &handlers, &session);
+        if (r == 0) {
+                port_session_run(session, stage);
+                r = sd_event_loop(event);
+        }
         return r < 0 ? r : ended;
 }
 
-static int walk(struct fabric *fabric, uint8_t retries, struct arena *a, struct discovery_links *links,
+/* Under ibsim a process has one agent per management class, so the port is closed before libibnetdisc opens it. */
+static void hang_up(void)
+{
+        session = port_session_close(session);
+        event = sd_event_unref(event);
+}
+
+static int walk(const struct local_port *lp, const struct options *o, struct arena *a, struct discovery_links *links,
                 struct subnet **ret)
 {
-        struct discovery_config config = { .retries = retries, .local_port = fabric_local_port(fabric)->port_guid };
+        struct discovery_config config = { .retries = o->retries, .local_port = lp->port_guid };
         _cleanup_(discovery_free_p) struct discovery *d = NULL;
         struct mad_stage stage;
         int r;
@@ -97,7 +121,7 @@ static int walk(struct fabric *fabric, uint8_t retries, struct arena *a, struct 
         if (r < 0)
                 return r;
         stage = discovery_stage(d);
-        r = run(fabric, &stage);
+        r = run(lp, o->window, &stage);
         r = r < 0 ? r : discovery_finish(d, a, ret);
         return r < 0 ? r : discovery_learn_links(d, links);
 }
@@ -148,12 +172,12 @@ static bool trial_done(const void *state)
         return t->n_ended == t->subnet->n_by_port_guid;
 }
 
-static int try_routes(struct fabric *fabric, const struct subnet *subnet)
+static int try_routes(const struct local_port *lp, unsigned window, const struct subnet *subnet)
 {
         struct trial t = { .subnet = subnet };
         struct mad_stage stage = { .state = &t, .next = trial_next, .result = trial_result, .done = trial_done };
 
-        return run(fabric, &stage);
+        return run(lp, window, &stage);
 }
 
 /* --- comparison ------------------------------------------------------------------------------------------------------ */
@@ -290,44 +314,32 @@ static int compare_neighbors(const struct discovery_links *found, const char *pa
 
 /* --- main ------------------------------------------------------------------------------------------------------------ */
 
-struct options {
-        bool once;
-        unsigned window;
-        uint8_t retries;
-        const char *neighbors;
-};
-
 struct measured {
         struct times walk, netdisc;
         struct mad_engine_counters counters;
         long memory_kb; /* peak, after the walk */
 };
 
-/* Under ibsim a process has one agent per management class, so the port is closed between the two. libibnetdisc is
- * second, because it does not free its agents. */
+/* libibnetdisc is second, because it does not free its agents. */
 static int discover(const struct options *o, struct arena *a, struct discovery_links *links, struct subnet **ret_walked,
                     struct subnet **ret_read, struct measured *ret)
 {
-        struct settings settings = { .timeout = USEC_PER_SEC / 2, .window = o->window };
-        struct fabric *fabric = NULL;
         struct local_port lp;
-        sd_event *event = NULL;
         struct times began;
         int r;
 
-        r = sd_event_new(&event);
-        r = r < 0 ? r : fabric_new(event, &settings, &fabric);
+        r = local_port_find(NULL, 0, &lp);
         if (r < 0)
                 return r;
-        lp = *fabric_local_port(fabric);
         began = now();
-        r = walk(fabric, o->retries, a, links, ret_walked);
+        r = walk(&lp, o, a, links, ret_walked);
         ret->walk = since(began);
         ret->memory_kb = peak_memory_kb();
-        fabric_get_counters(fabric, &ret->counters);
-        r = r < 0 ? r : try_routes(fabric, *ret_walked);
-        fabric = fabric_free(fabric);
-        (void) sd_event_unref(event);
+        if (session)
+                port_session_get_counters(session, &ret->counters);
+        hang_up();
+        r = r < 0 ? r : try_routes(&lp, o->window, *ret_walked);
+        hang_up();
         if (r < 0 || o->once)
                 return r;
         began = now();

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "notices/notices.h"
-#include "shell/fabric.h"
+#include "shell/opened_port.h"
 
 #define LOOK_AGAIN (20 * USEC_PER_MSEC)
 
@@ -53,23 +53,24 @@ static void question_progress(const void *state, uint64_t *ret_done, uint64_t *r
         *ret_total = 1;
 }
 
-static void on_done(int r, void *userdata)
+static void on_stage_ended(int r, void *userdata)
 {
-        *(int *) userdata = r;
+        (void) r;
+        *(bool *) userdata = true;
 }
 
-static int ask_record(struct fabric *fabric, const struct notices_sa *sa)
+static int ask_record(sd_event *event, const struct opened_port *port, const struct notices_sa *sa, bool *ended)
 {
-        struct p_key_record which = { .lid = fabric_local_port(fabric)->lid }, record;
+        struct p_key_record which = { .lid = port->lp.lid }, record;
         struct question q = {};
         struct mad_stage stage = { &q, question_next, question_result, question_done, question_progress };
-        int r, told = 1;
+        int r = 0;
 
         p_key_record_request(&which, sa->lid, sa->sl, sa->sm_key, &q.request);
         q.request.retries = 2;
-        r = fabric_run(fabric, &stage, on_done, &told);
-        if (r >= 0)
-                r = fabric_wait(fabric, NULL, NULL);
+        port_session_run(port->session, &stage);
+        while (r >= 0 && !*ended)
+                r = sd_event_run(event, UINT64_MAX);
         if (r < 0)
                 return r;
         p_key_record_decode(q.result.data, &record);
@@ -93,7 +94,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int subscribe(sd_event *event, struct fabric *fabric, struct notices *notices, const struct notices_sa *sa)
+static int subscribe(sd_event *event, struct port_session *session, struct notices *notices, const struct notices_sa *sa)
 {
         struct mad_background_task task = notices_task(notices);
         struct notices_status s;
@@ -104,8 +105,8 @@ static int subscribe(sd_event *event, struct fabric *fabric, struct notices *not
         if (r < 0)
                 return r;
         notices_set_sa(notices, now, sa, false);
-        r = fabric_set_tasks(fabric, &task, 1, NULL, NULL);
-        r = r < 0 ? r : sd_event_add_time(event, NULL, CLOCK_MONOTONIC, now, 0, on_time, notices);
+        port_session_set_tasks(session, &task, 1);
+        r = sd_event_add_time(event, NULL, CLOCK_MONOTONIC, now, 0, on_time, notices);
         r = r < 0 ? r : sd_event_loop(event);
         if (r < 0)
                 return r;
@@ -116,34 +117,39 @@ static int subscribe(sd_event *event, struct fabric *fabric, struct notices *not
         return 0;
 }
 
-static int run(sd_event *event, uint64_t sm_key)
+static int run(sd_event *event, struct opened_port *port, uint64_t sm_key)
 {
-        struct settings settings = { .timeout = USEC_PER_SEC / 10, .window = 16 };
+        const struct settings settings = { .timeout = USEC_PER_SEC / 10, .window = 16 };
         _cleanup_(notices_free_p) struct notices *notices = notices_new();
-        _cleanup_(fabric_free_p) struct fabric *fabric = NULL;
+        struct port_session_handlers handlers = { .stage_ended = on_stage_ended };
         struct notices_sa sa = { .sm_key = sm_key };
+        struct control_port opened;
+        bool ended = false;
         int r, sa_error;
 
         if (!notices)
                 return -1;
-        r = fabric_new(event, &settings, &fabric);
-        if (r < 0)
-                return r;
-        fabric_discover_apart(fabric);
-        sa.lid = fabric_local_port(fabric)->sm_lid;
-        r = fabric_use_gsi(fabric, true, &sa_error);
+        handlers.userdata = &ended;
+        opened_port_open(port, event, &settings, &handlers, &opened);
+        if (opened.r < 0)
+                return opened.r;
+        sa.lid = port->lp.sm_lid;
+        r = port_session_use_gsi(port->session, true, &sa_error);
         r = r < 0 ? r : sa_error;
-        r = r < 0 ? r : ask_record(fabric, &sa);
-        return r < 0 ? r : subscribe(event, fabric, notices, &sa);
+        r = r < 0 ? r : ask_record(event, port, &sa, &ended);
+        r = r < 0 ? r : subscribe(event, port->session, notices, &sa);
+        opened_port_close(port);
+        return r;
 }
 
 int main(int argc, char **argv)
 {
+        struct opened_port port = {};
         sd_event *event = NULL;
         int r;
 
         r = sd_event_new(&event);
-        r = r < 0 ? r : run(event, argc > 1 ? strtoull(argv[1], NULL, 0) : 0);
+        r = r < 0 ? r : run(event, &port, argc > 1 ? strtoull(argv[1], NULL, 0) : 0);
         (void) sd_event_unref(event);
         if (r < 0)
                 fprintf(stderr, "subscribe: error %d\n", -r);

@@ -88,7 +88,7 @@ rate() {
 rate session 128 20000
 rate session 1 200
 # More rounds than the preload library has room for agents that are not given back.
-on_ibsim "$programs/fabric_again" 40 $((leaves * hosts + leaves + 1))
+on_ibsim "$programs/port_again" 40 $((leaves * hosts + leaves + 1))
 if [ -n "${BENCH:-}" ]; then
         for _ in 1 2 3; do
                 rate bare 128 300000

@@ -1,19 +1,17 @@
 # unit tests of src/shell
-check_PROGRAMS += check_state_dir check_libibnetdisc check_file
-TESTS += check_state_dir check_libibnetdisc check_file
+check_PROGRAMS += check_state_dir check_file
+TESTS += check_state_dir check_file
 check_state_dir_SOURCES = tests/unit/check_state_dir.c
 check_state_dir_LDADD = libpkeyd-shell.la $(TEST_LIBS)
-check_libibnetdisc_SOURCES = tests/unit/check_libibnetdisc.c
-check_libibnetdisc_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 
-# the port session and the fabric against ibsim (skipped without it)
-check_PROGRAMS += smp_rate fabric_again
+# the port session against ibsim (skipped without it)
+check_PROGRAMS += smp_rate port_again
 smp_rate_SOURCES = tests/unit/smp_rate.c
 smp_rate_LDADD = libpkeyd-shell.la
-fabric_again_SOURCES = tests/unit/fabric_again.c
-fabric_again_LDADD = libpkeyd-shell.la
+port_again_SOURCES = tests/unit/port_again.c
+port_again_LDADD = libpkeyd-shell.la
 TESTS += tests/unit/check_port_session.sh
 EXTRA_DIST += tests/unit/check_port_session.sh
 

@@ -10,11 +10,6 @@ check_survey_LDADD = $(TEST_LIBS)
 check_verify_SOURCES = tests/unit/check_verify.c
 check_verify_LDADD = $(TEST_LIBS)
 
-check_PROGRAMS += check_flat
-TESTS += check_flat
-check_flat_SOURCES = tests/unit/check_flat.c
-check_flat_LDADD = $(TEST_LIBS)
-
 check_PROGRAMS += check_known
 TESTS += check_known
 check_known_SOURCES = tests/unit/check_known.c

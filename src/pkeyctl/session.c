@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "pkeyctl/progress.h"
+#include "shell/secret.h"
+
+#define PROGRESS_INTERVAL (USEC_PER_SEC / 5)
+
+/* One sweep. */
+struct session {
+        struct context *ctx;
+        const struct session_hooks *hooks;
+        int hook_r;          /* of a hook that ended it */
+        bool ended;
+};
+
+/* --- problems -------------------------------------------------------------------------------------------------------- */
+
+static int complain_no_device(struct context *ctx)
+{
+        const char *ca = ctx->settings.ca;
+        unsigned port = ctx->settings.port;
+        struct finding *item;
+
+        if (ca && port)
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "this host has no InfiniBand port '%s' %u", ca, port);
+        else if (ca)
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "this host has no InfiniBand device '%s'", ca);
+        else if (port)
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "no InfiniBand device of this host has a port %u", port);
+        else
+                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
+                                    "no InfiniBand device on this host");
+        finding_set_hint(&ctx->findings, item, "ibstat shows them; is ib_umad loaded?");
+        return -EBADMSG;
+}
+
+/* What this host's own stack said; `what` was tried. */
+static int complain_host(struct context *ctx, int r, const char *what)
+{
+        struct findings *f = &ctx->findings;
+        struct finding *item;
+
+        switch (-r) {
+        case ENOMEM:
+                return -ENOMEM;
+        case ENODEV:
+        case ENXIO:
+                return complain_no_device(ctx);
+        case EACCES:
+        case EPERM:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_PERMISSION, NULL, "may not open /dev/infiniband/umad*");
+                finding_set_hint(f, item, "run as root");
+                return -EBADMSG;
+        case EOPNOTSUPP:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "the kernel module ib_umad is not loaded");
+                finding_set_hint(f, item, "modprobe ib_umad; rdma-core loads it at boot where it is installed");
+                return -EBADMSG;
+        case ENETDOWN:
+                item = findings_add(f, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
+                                    "the link of this host's InfiniBand port%s%s is down", ctx->settings.ca ? " of " : "",
+                                    ctx->settings.ca ?: "");
+                finding_set_hint(f, item, "-C and -P choose another; ibstat shows them");
+                return -EBADMSG;
+        }
+        (void) findings_add(f, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
+        return -EBADMSG;
+}
+
+static int complain_discovery(struct context *ctx, int r)
+{
+        const struct local_port *lp = &ctx->port.lp;
+        struct finding *item;
+
+        if (r != -ENODATA)
+                return complain_host(ctx, r, "discovery");
+        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
+                            "%s/%u: the port itself does not answer, so the fabric cannot be discovered", lp->ca, lp->port);
+        finding_set_hint(&ctx->findings, item, "if it has an M_Key, m_key_file must name it");
+        return -EBADMSG;
+}
+
+static int complain_lock(struct context *ctx, int pid)
+{
+        const char *path = ctx->state.path;
+
+        if (pid > 0)
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_BUSY, NULL,
+                                    "%s: process %d is writing tables now", path, pid);
+        else
+                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_BUSY, NULL,
+                                    "%s: another process is writing tables now", path);
+        return -EBADMSG;
+}
+
+static int complain_state_dir(struct context *ctx, const char *path, int error, bool fatal)
+{
+        struct finding *item = findings_add(&ctx->findings, fatal ? FINDING_ERROR : FINDING_WARNING,
+                                            FINDING_HOST_STATE_DIR, NULL, "%s: %s", path, strerror(-error));
+
+        finding_set_hint(&ctx->findings, item, "the state directory remembers which indexes were used; --state-dir names another");
+        return fatal ? -EBADMSG : 0;
+}
+
+static int complain(struct context *ctx, const struct control_results *results)
+{
+        int r = results->r;
+
+        if (r == 0 || r == -EBADMSG || r == -ENOMEM)
+                return r;
+        switch (results->failed) {
+        case CONTROL_OPENING_PORT:
+                return complain_host(ctx, r, "InfiniBand port");
+        case CONTROL_DISCOVERING:
+                return complain_discovery(ctx, r);
+        case CONTROL_SURVEYING:
+                return complain_host(ctx, r, "reading tables");
+        case CONTROL_LOCKING:
+                return complain_lock(ctx, results->lock_pid);
+        case CONTROL_APPLYING:
+                return complain_host(ctx, r, "writing tables");
+        default:
+                return complain_host(ctx, r, "sweep");
+        }
+}
+
+/* --- stages ---------------------------------------------------------------------------------------------------------- */
+
+static void on_stage_ended(int r, void *userdata)
+{
+        struct context *ctx = userdata;
+
+        ctx->stage_ended = true;
+        ctx->stage_r = r;
+}
+
+static int run_stage(struct context *ctx, const struct mad_stage *stage, const char *what)
+{
+        _cleanup_progress_ struct progress progress = progress_begin(what, ctx->options->quiet);
+        uint64_t done, total;
+
+        ctx->stage_ended = false;
+        port_session_run(ctx->port.session, stage);
+        while (!ctx->stage_ended) {
+                int r = sd_event_run(ctx->event, PROGRESS_INTERVAL);
+
+                if (r < 0)
+                        return r;
+                port_session_progress(ctx->port.session, &done, &total);
+                progress_show(done, total, &progress);
+        }
+        return ctx->stage_r;
+}
+
+int session_run(struct context *ctx, const struct mad_stage *stage, const char *what)
+{
+        int r = run_stage(ctx, stage, what);
+
+        return r < 0 ? complain_host(ctx, r, what) : 0;
+}
+
+int session_use_gsi(struct context *ctx, int *ret_sa)
+{
+        uint32_t self = ctx->subnet->self;
+        int index = self == SUBNET_NONE ? 0 : observed_default_index(ctx->observed, self);
+
+        port_session_set_p_key_index(ctx->port.session, (unsigned) MAX(index, 0));
+        return port_session_use_gsi(ctx->port.session, false, ret_sa);
+}
+
+int session_choose_none(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+{
+        static const uint32_t none[1];
+
+        (void) ctx;
+        (void) userdata;
+        *ret = none;
+        *ret_n = 0;
+        return 0;
+}
+
+/* --- actions --------------------------------------------------------------------------------------------------------- */
+
+static const char *stage_name(enum control_state state)
+{
+        switch (state) {
+        case CONTROL_DISCOVERING:
+                return "discovering";
+        case CONTROL_APPLYING:
+                return "writing tables";
+        default:
+                return "reading tables";
+        }
+}
+
+static void carry_out_stage(struct session *s, const struct mad_stage *stage, struct control_event *ret)
+{
+        enum control_state state = control_get_status(s->ctx->control)->state;
+
+        s->ctx->writing |= state == CONTROL_APPLYING;
+        ret->kind = CONTROL_EVENT_STAGE_ENDED;
+        ret->r = run_stage(s->ctx, stage, stage_name(state));
+}
+
+static void open_port(struct context *ctx, const struct settings *settings, struct control_event *ret)
+{
+        const struct port_session_handlers handlers = { .stage_ended = on_stage_ended, .userdata = ctx };
+
+        ret->kind = CONTROL_EVENT_PORT;
+        opened_port_open(&ctx->port, ctx->event, settings, &handlers, &ret->port);
+}
+
+/* A hook that fails ends the sweep. */
+static void choose(struct session *s, struct control_event *ret)
+{
+        struct context *ctx = s->ctx;
+
+        ctx->subnet = control_get_results(ctx->control)->subnet;
+        ret->kind = CONTROL_EVENT_TABLES_CHOSEN;
+        s->hook_r = s->hooks->choose(ctx, s->hooks->userdata, &ret->chosen.ports, &ret->chosen.n);
+        if (s->hook_r < 0)
+                ret->kind = CONTROL_EVENT_STOP;
+}
+
+static void take_results(struct context *ctx)
+{
+        const struct control_results *results = control_get_results(ctx->control);
+
+        ctx->subnet = results->subnet;
+        ctx->observed = results->observed;
+        if (!results->decision)
+                return;
+        ctx->memberships = results->decision->memberships;
+        ctx->desired = results->decision->desired;
+        ctx->plan = results->decision->plan;
+}
+
+static void confirm(struct session *s, struct control_event *ret)
+{
+        take_results(s->ctx);
+        ret->kind = CONTROL_EVENT_CONFIRMED;
+        s->hook_r = s->hooks->confirm(s->ctx, s->hooks->userdata);
+        ret->yes = s->hook_r == 0;
+}
+
+static void store(struct context *ctx, const struct control_record *record, struct control_event *ret)
+{
+        ret->kind = CONTROL_EVENT_STORED;
+        ret->stored.r = state_write(&ctx->state, record, &ret->stored.what);
+        if (ret->stored.r < 0)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s", ctx->state.path,
+                                    ret->stored.what, strerror(-ret->stored.r));
+}
+
+/* True: *ret is the answer. */
+static bool carry_out(struct session *s, const struct control_action *action, struct control_event *ret)
+{
+        struct context *ctx = s->ctx;
+
+        switch (action->kind) {
+        case CONTROL_OPEN_PORT:
+                open_port(ctx, action->settings, ret);
+                return true;
+        case CONTROL_RUN_STAGE:
+                carry_out_stage(s, action->stage, ret);
+                return true;
+        case CONTROL_LOCK:
+                ret->kind = CONTROL_EVENT_LOCK;
+                state_lock(&ctx->state, &ret->lock);
+                return true;
+        case CONTROL_STORE:
+                store(ctx, &action->record, ret);
+                return true;
+        case CONTROL_CHOOSE_TABLES:
+                choose(s, ret);
+                return true;
+        case CONTROL_CONFIRM:
+                confirm(s, ret);
+                return true;
+        case CONTROL_UNLOCK:
+                state_unlock(&ctx->state);
+                return false;
+        case CONTROL_EXIT:
+                s->ended = true;
+                return false;
+        case CONTROL_LOG: /* what matters of them is in the results */
+        case CONTROL_READ_LOCAL_TABLES: /* and these are for one that serves */
+        case CONTROL_READ_FILES:
+        case CONTROL_WRITE_FILE:
+        case CONTROL_SIGNAL_OPENSM:
+        case CONTROL_CLOSE_PORT:
+        case CONTROL_ANSWER:
+                return false;
+        }
+        return false;
+}
+
+static void feed(struct session *s, struct control_event *event)
+{
+        struct control *c = s->ctx->control;
+        struct control_action action;
+
+        event->wall = clock_wall();
+        (void) control_event(c, clock_now(), event);
+        while (!s->ended && control_next_action(c, &action)) {
+                struct control_event answer = { .wall = clock_wall() };
+
+                if (carry_out(s, &action, &answer))
+                        (void) control_event(c, clock_now(), &answer);
+        }
+}
+
+/* --- the beginning --------------------------------------------------------------------------------------------------- */
+
+/* Who only looks does not make the directory. A directory that was named must work, but only for writing. */
+static int open_state(struct context *ctx, bool writing)
+{
+        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
+        int r = state_open(&ctx->state, path, writing);
+
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 && !(r == -ENOENT && !writing))
+                return complain_state_dir(ctx, path, r, writing && ctx->options->state_dir);
+        return 0;
+}
+
+/* The last policy was good when it was saved. If it is not any more (another version of pkeyd, a damaged file), nothing is
+ * assumed of it. */
+static struct generation *remembered_generation(struct context *ctx, const struct remembered *m)
+{
+        _cleanup_generation_ struct generation *g = m->policy ? generation_new() : NULL;
+        _cleanup_findings_ struct findings ignored = {};
+
+        findings_init(&ignored, ctx->arena);
+        if (!g || generation_read_policy(g, "policy.yaml", m->policy, m->n_policy, &ignored) < 0)
+                return NULL;
+        g->number = m->generation;
+        return STEAL(g);
+}
+
+static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
+{
+        struct remembered m = {};
+        int r = 0;
+
+        if (goal == CONTROL_PLAN || goal == CONTROL_APPLY)
+                r = open_state(ctx, goal == CONTROL_APPLY);
+        if (r == 0)
+                r = state_load(&ctx->state, ctx->arena, &m);
+        if (r < 0)
+                return r;
+        if (m.indexes_damaged)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL,
+                                    "%s: the memory of used indexes is damaged and was not used", ctx->state.path);
+        else if (m.r_indexes < 0)
+                (void) complain_state_dir(ctx, ctx->state.path, m.r_indexes, false);
+        if (m.r_policy < 0)
+                (void) complain_state_dir(ctx, ctx->state.path, m.r_policy, false);
+        ret->indexes = m.indexes;
+        ret->known = m.known;
+        ret->in_force = remembered_generation(ctx, &m);
+        ret->last_number = m.generation;
+        return 0;
+}
+
+/* What the context has of both files. */
+static struct generation *make_candidate(struct context *ctx)
+{
+        struct generation *g = generation_new();
+
+        if (!g)
+                return NULL;
+        *g->settings = ctx->settings;
+        g->policy = ctx->policy;
+        g->m_keys = m_keys_ref(ctx->m_keys);
+        if (ctx->policy) {
+                g->policy_bytes = ctx->policy_bytes;
+                g->n_policy_bytes = ctx->policy_n_bytes;
+        }
+        return g;
+}
+
+static int prepare(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks, struct control_start *ret)
+{
+        const struct control_config config = {
+                .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes, .findings = &ctx->findings,
+        };
+        int r = 0;
+
+        if (!ctx->event)
+                r = sd_event_default(&ctx->event);
+        if (r < 0)
+                return complain_host(ctx, r, "event loop");
+        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &ctx->m_keys);
+        if (r == 0)
+                r = load_state(ctx, goal, ret);
+        if (r < 0)
+                return r;
+        ctx->control = control_new(&config);
+        ret->candidate = make_candidate(ctx);
+        return ctx->control && ret->candidate ? 0 : -ENOMEM;
+}
+
+int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks)
+{
+        struct session s = { .ctx = ctx, .hooks = hooks };
+        struct control_event event = { .kind = CONTROL_EVENT_START };
+        int r;
+
+        r = prepare(ctx, goal, hooks, &event.start);
+        if (r < 0)
+                return r;
+        event.start.findings = &ctx->findings;
+        feed(&s, &event);
+        take_results(ctx);
+        return s.hook_r < 0 ? s.hook_r : complain(ctx, control_get_results(ctx->control));
+}
