@@ -213,7 +213,7 @@ int policy_resolve_local(struct arena *a, const struct policy *policy, const str
 {
         struct local_resolver r = { .policy = policy, .host = host, .stride = policy->n_partitions };
         _cleanup_arena_ struct arena *scratch = arena_new();
-        _cleanup_findings_ struct findings unread; /* most selectors mean other hosts: no news here */
+        _cleanup_findings_ struct findings unread = {}; /* most selectors mean other hosts: no news here */
         struct possible_membership *items;
         struct report silent;
         int e;

@@ -172,7 +172,7 @@ static int note_several(const struct m_keys *keys, const char *path, struct find
 
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)
 {
-        _cleanup_secret_ struct secret secret;
+        _cleanup_secret_ struct secret secret = {};
         int r = secret_read(settings->m_key_file, "m_key", M_KEYS_MAX_FILE_SIZE, findings, &secret);
 
         *ret = NULL;
@@ -188,7 +188,7 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
 
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)
 {
-        _cleanup_secret_ struct secret secret;
+        _cleanup_secret_ struct secret secret = {};
         int r = secret_read(settings->sa_key_file, "sa_key", SM_KEY_MAX_FILE_SIZE, findings, &secret);
 
         *ret = 0;

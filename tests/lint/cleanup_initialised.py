@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A variable that is cleaned up when it goes out of scope has a value from its declaration on: else an early return, added
+later, frees what happens to be there."""
+
+import re
+
+from lint import files, finish, numbered_lines, problem
+
+DECLARATION = re.compile(r"\s*_cleanup_\w*(\([a-z_]+\))?\s+[^=(]*;")
+
+n = 0
+for path in files("src/", suffix=(".c", ".h")):
+    for line, text in numbered_lines(path):
+        n += "_cleanup_" in text
+        if DECLARATION.match(text):
+            problem("%s:%d" % (path, line), "not initialised: " + text.strip())
+finish("%d lines with _cleanup_" % n)
