@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Headers follow the data flow (HACKING.md, rule 2): what each folder of src/ may include."""
+"""Headers follow the data flow (HACKING.md, rule 2): what each folder of src/ may include. No include leads in a circle, not
+between folders and not between files. In pkeyd/ every unit (X.c and X.h) knows its own source of events only; daemon.c alone
+knows them all."""
 
 import os
 import re
@@ -9,40 +11,139 @@ from lint import SOURCE, files, finish, numbered_lines, problem
 FLOW = {"util": set(), "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
-FLOW["discovery"] = FLOW["subnet"] | {"subnet"}
-FLOW["policy"] = FLOW["settings"] = FLOW["subnet"] | {"subnet"}
-FLOW["settings"] = FLOW["settings"] | {"policy"}  # it reads its YAML with the policy's reader
-FLOW["desired"] = FLOW["subnet"] | {"subnet", "policy", "settings"}
+FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
+FLOW["settings"] = FLOW["policy"] | {"policy"}  # it reads its YAML with the policy's reader
+FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
-FLOW["opensm"] = FLOW["plan"] | {"plan"}
-FLOW["apply"] = FLOW["plan"] | {"plan"}
+FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
+FLOW["opensm"] = FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
-FLOW["doctor"] = FLOW["verify"] | {"verify"}
-FLOW["watch"] = FLOW["verify"] | {"verify"}
-FLOW["notices"] = {"util", "ib", "mad_engine", "subnet"}
-FLOW["violations"] = {"util", "ib", "mad_engine", "subnet", "policy"}
-FLOW["metrics"] = {"util", "ib", "subnet", "policy", "notices", "violations", "mad_engine"}
-FLOW[""] = FLOW["verify"] | {"verify"}  # reconcile
+FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
+FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "opensm", ""}
+FLOW["notices"] = FLOW["subnet"] | {"subnet"}
+FLOW["violations"] = FLOW["policy"] | {"policy"}
+FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
 CORE = set(FLOW)
-FLOW["shell"] = CORE | {"shell"}
+FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
+# What others than control/ may know of it: events, actions, status, and the data in them. The rest is its inside.
+CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "events.def", "generation.h", "log.h",
+                                                    "sm_follow.h", "snapshot.h", "verbs_check.h")}
+
+# pkeyd/: who may know more than one source of events; and who works on a source that the shell has.
+ALL_SOURCES = {"daemon", "main"}
+SHELL_SOURCES = {"monitor": {"shell/port_session", "shell/verbs_port"}}
+EVENT_LOOP = "<systemd/sd-event.h>"
+
+
+def includes(path):
+    """(line, what stands behind #include) of a file, "..." without quotes; <...> with its brackets."""
+    for line, text in numbered_lines(path):
+        match = re.match(r'\s*#\s*include\s+(?:"([^"]+)"|(<[^>]+>))', text)
+        if match and match.group(1) != "config.h":
+            yield line, match.group(1) or match.group(2)
+
+
+def folder_of(path):
+    return os.path.dirname(path)
+
+
+def unit_of(path):
+    return os.path.splitext(path)[0]
+
+
+def circle(graph):
+    """A way through {node: {other: where}} that ends where it began, as a list of nodes; or None."""
+    finished = set()
+
+    def walk(node, way):
+        if node in way:
+            return way[way.index(node):] + [node]
+        if node in finished:
+            return None
+        for other in sorted(graph.get(node, ())):
+            found = walk(other, way + [node])
+            if found:
+                return found
+        finished.add(node)
+        return None
+
+    for node in sorted(graph):
+        found = walk(node, [])
+        if found:
+            return found
+    return None
+
+
+def no_circle(what, graph):
+    found = circle(graph)
+    if found:
+        steps = ["%s -> %s (%s)" % (a or "src", b or "src", graph[a][b]) for a, b in zip(found, found[1:])]
+        problem("src", "%s include each other in a circle: %s" % (what, ", ".join(steps)))
+
+
+def check_order(path, line, other):
+    folder, where = folder_of(path)[len("src/"):], "%s:%d" % (path, line)
+    if not os.path.exists(os.path.join(SOURCE, "src", other)):
+        problem(where, '"%s" is not a path below src/' % other)
+    elif folder_of(other) != folder and folder_of(other) not in FLOW[folder]:
+        problem(where, "%s/ may not know %s" % (folder or "src", other))
+    elif folder_of(other) == "control" != folder and other not in CONTROL_INTERFACE:
+        problem(where, "%s is the inside of control/" % other)
+
+
+def check_sources(units, sources):
+    """units: {(unit of pkeyd/, unit that it includes): where}; sources: units that have the event loop in their interface."""
+    for (unit, other), where in sorted(units.items()):
+        name = os.path.basename(unit)
+        if name in ALL_SOURCES or other == unit or other not in sources:
+            continue
+        if other not in SHELL_SOURCES.get(name, ()):
+            problem(where, "%s knows a source of events that is not its own: %s" % (unit, other))
+
+
+by_file, by_folder, by_pkeyd_unit, pkeyd_uses = {}, {}, {}, {}
+sources = set()
 n = 0
 for path in files("src/", suffix=(".c", ".h")):
-    folder = os.path.dirname(path)[len("src/"):]
+    folder = folder_of(path)[len("src/"):]
     if folder not in FLOW:
         problem(path, "folder '%s' has no place in the data flow; give it one in tests/lint/header_order.py" % folder)
         continue
-    for line, text in numbered_lines(path):
-        match = re.match(r'\s*#\s*include\s+"([^"]+)"', text)
-        if not match:
+    inner = path[len("src/"):]
+    for line, other in includes(path):
+        where = "%s:%d" % (path, line)
+        if other.startswith("<"):
+            if other == EVENT_LOOP and path.endswith(".h"):
+                sources.add(unit_of(inner))
             continue
         n += 1
-        other = os.path.dirname(match.group(1))
-        if match.group(1) == "config.h":
-            continue
-        if not os.path.exists(os.path.join(SOURCE, "src", match.group(1))):
-            problem("%s:%d" % (path, line), '"%s" is not a path below src/' % match.group(1))
-        elif other != folder and other not in FLOW[folder]:
-            problem("%s:%d" % (path, line), "%s/ may not know %s" % (folder or "src", match.group(1)))
-finish("%d includes" % n)
+        check_order(path, line, other)
+        by_file.setdefault(inner, {}).setdefault(other, where)
+        if folder_of(other) != folder:
+            by_folder.setdefault(folder, {}).setdefault(folder_of(other), where)
+        if folder == "pkeyd":
+            pkeyd_uses.setdefault((unit_of(inner), unit_of(other)), where)
+            if unit_of(other) != unit_of(inner):
+                by_pkeyd_unit.setdefault(unit_of(inner), {}).setdefault(unit_of(other), where)
+# What includes such a header without a need of its own is one, too: shell/opened_port.h is a port_session.
+while True:
+    more = {unit_of(f) for f, others in by_file.items() if f.startswith("shell/") and f.endswith(".h")
+            for other in others if unit_of(other) in sources} - sources
+    if not more:
+        break
+    sources |= more
+sources |= {"pkeyd/daemon"}
+
+no_circle("folders that the flow allows to", {f: {o: "FLOW" for o in others} for f, others in FLOW.items()})
+no_circle("folders", by_folder)
+no_circle("files", by_file)
+no_circle("units of pkeyd/", by_pkeyd_unit)
+check_sources(pkeyd_uses, sources)
+for name in ALL_SOURCES | set(SHELL_SOURCES):
+    if not any(unit == "pkeyd/" + name for unit, _ in pkeyd_uses):
+        problem("tests/lint/header_order.py", "there is no pkeyd/%s" % name)
+if len(sources) < 5:
+    problem("tests/lint/header_order.py", "finds no sources of events")
+finish("%d includes between %d folders; %d sources of events" % (n, len(FLOW), len(sources)))
