@@ -14,6 +14,8 @@ ALLOWED = re.compile("|".join((
     r"__ctype_(b|tolower|toupper)_loc|is[a-z]+|to(upper|lower)|fnmatch",
     r"qsort|qsort_r|bsearch|abs|labs",
     r"__errno_location",
+    # the text of an errno, for log entries and findings of control: a table of the C library
+    r"strerror",
     # an invariant that does not hold is a bug: the one way in which the core may end the process
     r"__assert_fail",
     # what the compiler puts in
