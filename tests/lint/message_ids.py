@@ -5,7 +5,7 @@ import re
 
 from lint import finish, numbered_lines, problem, x_macros
 
-EVENTS, CATALOG, MANUAL = "src/pkeyd/events.def", "systemd/pkeyd.catalog", "man/pkeyd.8"
+EVENTS, CATALOG, MANUAL = "src/control/events.def", "systemd/pkeyd.catalog", "man/pkeyd.8"
 
 events = {}
 for line, (name, message_id, *_) in x_macros(EVENTS):
