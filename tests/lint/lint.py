@@ -78,6 +78,26 @@ def symbols(path, *options):
     return found
 
 
+def program(name):
+    """A program of the build tree, not the script that libtool may put before it."""
+    for path in (os.path.join(BUILD, os.path.dirname(name), ".libs", os.path.basename(name)), os.path.join(BUILD, name)):
+        if os.path.exists(path):
+            with open(path, "rb") as f:
+                if f.read(4) == b"\x7fELF":
+                    return path
+    skip("%s is not built" % name)
+
+
+def sized_symbols(path):
+    """[(name, type, size)] of what an object or a program defines, with as many of a name as there are; see nm(1)."""
+    found = []
+    for line in run("nm", "-S", "--defined-only", path).splitlines():
+        words = line.split()
+        if len(words) == 4:
+            found.append((words[3], words[2], int(words[1], 16)))
+    return found
+
+
 def numbered_lines(path):
     return enumerate(read(path).splitlines(), 1)
 

@@ -11,6 +11,7 @@ LINTS = \
 	tests/lint/message_ids.py \
 	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \
+	tests/lint/same_objects.py \
 	tests/lint/words.py
 
 TESTS += $(LINTS)
