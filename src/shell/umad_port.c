@@ -325,37 +325,6 @@ struct mad_port *umad_port_close(struct mad_port *p)
         return NULL;
 }
 
-int umad_port_lend(const struct local_port *lp)
-{
-        struct mad_port p = { .fd = open_device(lp), .agents = { -1, -1, -1, -1 } };
-        int r;
-
-        if (p.fd < 0)
-                return p.fd;
-        r = register_agents(&p);
-        unregister_agents(&p);
-        (void) umad_close_port(p.fd);
-        return r < 0 ? r : p.agents[AGENT_SMI_DIRECTED];
-}
-
-void umad_port_reclaim(const struct local_port *lp, int lent)
-{
-        int fd;
-
-        if (lent < 0)
-                return;
-        /* Under the preload library this is the descriptor that was used last: closing it again frees its other agent. */
-        fd = open_device(lp);
-        if (fd >= 0)
-                (void) umad_close_port(fd);
-        /* And this frees the agent of the one before it. In this order: it makes the library forget the other one. */
-        fd = open_device(lp);
-        if (fd < 0)
-                return;
-        (void) umad_unregister(fd, lent);
-        (void) umad_close_port(fd);
-}
-
 /* The kernel matches an answer only as long as its own timer runs, and refuses a retry with the same transaction ID until
  * then. So that timer ends a little before the engine's. */
 static int kernel_timeout_msec(usec_t timeout)

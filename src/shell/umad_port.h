@@ -5,7 +5,7 @@
  * One InfiniBand port of this host through libibumad.
  *
  * A umad descriptor need not be one that epoll takes, so receiving is a thread that sits in umad_recv, puts what came into
- * a bounded ring and rings an eventfd. It is closed before a discovery: libibnetdisc needs the agents for itself.
+ * a bounded ring and rings an eventfd.
  */
 
 #include "ib/smp.h"
@@ -40,16 +40,6 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret);
 /* Waits (a second at most) until what was sent has been answered or given back. */
 struct mad_port *umad_port_close(struct mad_port *p);
 DEFINE_CLEANUP(struct mad_port *, umad_port_close)
-
-/*
- * Before and after another library (libibnetdisc) uses the port by itself, twice in a row and without giving back its
- * agents: a kernel takes them back when a descriptor is closed, ibsim's preload library only the first one of each
- * descriptor, and it has 32 of them for the life of a process. Agents are numbered from the lowest free number on, so the
- * one that the library will leave behind is known before: umad_port_lend returns it (or a negative errno, when the port
- * cannot be opened), umad_port_reclaim gives it back. A real port does not have an agent of that number then, and says so.
- */
-int umad_port_lend(const struct local_port *lp);
-void umad_port_reclaim(const struct local_port *lp, int lent);
 
 /* Registers for performance management; for subnet administration, with `listen` for Reports too: they are taken like answers
  * then. Doing it again does nothing. Returns 0 or negative errno (another process of this host takes the Reports: what the
