@@ -81,10 +81,10 @@ int report_finish(struct report *r)
         return r->n_errors > 0 ? -EBADMSG : 0;
 }
 
-static const char *escape(struct report *r, const char *text, size_t n, const char *quote)
+static const char *escape(struct report *r, const char *text, const char *quote)
 {
         char buffer[4 * QUOTE_MAX + 1];
-        size_t i, used = 0;
+        size_t n = strlen(text), i, used = 0;
         const char *s;
 
         for (i = 0; i < n && i < QUOTE_MAX; i++) {
@@ -100,17 +100,12 @@ static const char *escape(struct report *r, const char *text, size_t n, const ch
         return s ? s : "?";
 }
 
-const char *report_quote_n(struct report *r, const char *text, size_t n)
-{
-        return escape(r, text, n, "'");
-}
-
 const char *report_quote(struct report *r, const char *text)
 {
-        return escape(r, text, strlen(text), "'");
+        return escape(r, text, "'");
 }
 
 const char *report_escape(struct report *r, const char *text)
 {
-        return escape(r, text, strlen(text), "");
+        return escape(r, text, "");
 }
