@@ -143,17 +143,6 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
         not_saturated(v, port, source);
 }
 
-void violations_forget_baseline(struct violations *v, struct violation_port port)
-{
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
-
-        if (!p)
-                return;
-        memset(p->counters, 0, sizeof(p->counters));
-        for (unsigned s = 0; s < VIOLATION_N_COUNTERS; s++)
-                not_saturated(v, port, (enum violation_source) s);
-}
-
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice)
 {
         enum violation_source source;

@@ -134,8 +134,6 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                            unsigned bits, uint64_t value);
 /* The counter was cleared by us: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
-/* The port is another one than before, or it was rebooted: its counters begin anew with a baseline. */
-void violations_forget_baseline(struct violations *v, struct violation_port port);
 
 /* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. 0,
  * -EINVAL (none of the three), or -ENOMEM. */

@@ -225,23 +225,9 @@ START_TEST(saturated_from_the_beginning)
         ck_assert_int_eq(see(START + 60 * INTERVAL, 2, 16, 0xffff), 1);
         assert_report(START + 60 * INTERVAL, VIOLATION_SATURATED, 2, 0, 0);
         violations_counter_cleared(book, port(2), RCV);
+        violations_counter_cleared(book, port(77), RCV); /* never looked at */
         see(START + 60 * INTERVAL + 7, 2, 16, 1);
         assert_report(START + 60 * INTERVAL + 7, VIOLATION_FIRST, 2, 1, START + 60 * INTERVAL);
-}
-END_TEST
-
-START_TEST(forgotten_baselines)
-{
-        see(START, 1, 8, 10);
-        violations_forget_baseline(book, port(1));
-        see(START + 1, 1, 8, 200);
-        assert_none(START + 1);
-        see(START + 2, 1, 8, 255);
-        assert_report(START + 2, VIOLATION_SATURATED, 1, 55, START + 1);
-        violations_forget_baseline(book, port(1));
-        ck_assert(!only_record()->saturated);
-        violations_forget_baseline(book, port(77));
-        violations_counter_cleared(book, port(77), RCV);
 }
 END_TEST
 
@@ -624,7 +610,6 @@ int main(void)
         tcase_add_test(t, an_episode);
         tcase_add_test(t, saturation_is_said_once);
         tcase_add_test(t, saturated_from_the_beginning);
-        tcase_add_test(t, forgotten_baselines);
         tcase_add_test(t, threshold_is_of_an_interval);
         tcase_add_test(t, notices_by_key_and_ends);
         tcase_add_test(t, a_storm_is_summed_up);
