@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/policy.h"
 
-#include <string.h>
-
 bool policy_owns(const struct policy *p, uint16_t base)
 {
         uint32_t i;
@@ -19,16 +17,6 @@ int policy_find_base(const struct policy *p, uint16_t base)
 
         for (i = 0; i < p->n_partitions; i++)
                 if (p->partitions[i].base == base)
-                        return (int) i;
-        return -1;
-}
-
-int policy_find_name(const struct policy *p, const char *name)
-{
-        uint32_t i;
-
-        for (i = 0; i < p->n_partitions; i++)
-                if (strcmp(p->partitions[i].name, name) == 0)
                         return (int) i;
         return -1;
 }

@@ -84,9 +84,8 @@ struct policy {
 
 /* True if `owns` lets pkeyd touch entries of this base. */
 bool policy_owns(const struct policy *p, uint16_t base);
-/* Index into partitions of the one with this base / name, or -1. */
+/* Index into partitions of the one with this base, or -1. */
 int policy_find_base(const struct policy *p, uint16_t base);
-int policy_find_name(const struct policy *p, const char *name);
 /* The partition whose entry belongs at index 0: the one with `index0: true`, else the default partition. */
 uint32_t policy_index0_partition(const struct policy *p);
 

@@ -67,8 +67,6 @@ START_TEST(asking)
         ck_assert_int_eq(policy_find_base(p, 0x7fff), 0);
         ck_assert_int_eq(policy_find_base(p, 0x0010), 1);
         ck_assert_int_eq(policy_find_base(p, 0x0011), -1);
-        ck_assert_int_eq(policy_find_name(p, "lustre"), 1);
-        ck_assert_int_eq(policy_find_name(p, "nobody"), -1);
         ck_assert_uint_eq(policy_index0_partition(p), 1);
         ck_assert_uint_eq(policy_index0_partition(parse("version: 1\npartitions: {}\n")), 0);
         ck_assert(policy_owns(p, 0x7fff));
