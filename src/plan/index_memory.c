@@ -166,11 +166,6 @@ int index_memory_learn_written(struct index_memory *m, const struct observed *be
         return r;
 }
 
-int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after)
-{
-        return index_memory_learn_written(m, before, after, NULL);
-}
-
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n)
 {
         *ret_n = m->n;

@@ -46,11 +46,9 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
                            struct p_key before, struct p_key after);
 
 /* index_memory_note_lost for every entry that changed from one look at the fabric to the next (what pkeyd writes between two
- * looks is in the first one already: apply keeps it true). Tables that were not read in both are passed over. Returns 0 or -ENOMEM. */
-int index_memory_learn(struct index_memory *m, const struct observed *before, const struct observed *after);
-
-/* The same while the pkeyd of another host writes by the policy of `desired` (on the subnet of `after`): an entry that went
- * and that nobody should have is not lost, it was freed, as if by this host's own hand. */
+ * looks is in the first one already: apply keeps it true). Tables that were not read in both are passed over. With
+ * `desired` (NULL: none; on the subnet of `after`) the pkeyd of another host writes by that policy: an entry that went and
+ * that nobody should have is not lost, it was freed, as if by this host's own hand. Returns 0 or -ENOMEM. */
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired);
 
