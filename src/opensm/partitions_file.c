@@ -141,18 +141,6 @@ int partitions_file_collect(struct arena *a, const struct subnet *subnet, const 
         return 0;
 }
 
-int partitions_file_from_desired(struct arena *a, const struct desired *desired, struct partitions_file *ret)
-{
-        struct partitions_file_port *ports;
-        uint32_t n;
-        int r;
-
-        r = partitions_file_collect(a, desired->subnet, desired->ports, &ports, &n);
-        if (r < 0)
-                return r;
-        return partitions_file_from_ports(a, desired->policy, ports, n, ret);
-}
-
 /* ---- rendering ------------------------------------------------------------------------------------------------- */
 
 static void print_name(struct text *t, const struct partitions_file_partition *p)

@@ -9,9 +9,9 @@
  * lines in two, no word is of a kind that OpenSM takes for another. One default it has for which there is no word: a port
  * that the file does not name is a limited member of the default partition, and the SM's own port a full one.
  *
- * What is rendered is a plain struct, made from what the policy wants (partitions_file_from_desired), from tables in the
- * middle of a plan, or from anything else that knows which port has which P_Keys (partitions_file_from_ports). External
- * ports of switches do not appear: OpenSM gives them what their neighbours have.
+ * What is rendered is a plain struct, made from tables (partitions_file_collect): those that the policy wants, those in the
+ * middle of a plan, or others; or from anything else that knows which port has which P_Keys (partitions_file_from_ports).
+ * External ports of switches do not appear: OpenSM gives them what their peer ports have.
  *
  * The head names the program, the generation and the phase, and carries a checksum over all of the file, so that a file that
  * somebody edited since, or that was cut short, is told from one that is intact.
@@ -61,9 +61,6 @@ int partitions_file_from_ports(struct arena *a, const struct policy *policy, con
  * that a phase of a plan leaves), as ports. Endports without a GUID are left out. Returns 0 or -ENOMEM. */
 int partitions_file_collect(struct arena *a, const struct subnet *subnet, const struct desired_port *tables,
                             struct partitions_file_port **ret, uint32_t *ret_n);
-
-/* Both of the above: what the policy wants. */
-int partitions_file_from_desired(struct arena *a, const struct desired *desired, struct partitions_file *ret);
 
 /* The bytes of the file (with a NUL behind). allow_both_pkeys as in opensm.conf: without it a membership `both` is refused
  * with the line to add there. Returns 0, -EBADMSG (findings say why), -ENOMEM; in the arena. */

@@ -118,11 +118,13 @@ START_TEST(test_from_desired)
                                             "    ipoib: {mtu: 4096, rate: 2.5}\n    members:\n      node1: both\n");
         struct subnet_node node = { .guid = { 0x100 }, .type = NODE_CA, .num_ports = 1 };
         struct subnet_port port = { .number = 1, .guid = { 0x101 } };
+        struct partitions_file_port *ports;
         struct partitions_file file;
         struct memberships *m;
         struct desired *d;
         struct subnet_builder *b;
         struct subnet *subnet;
+        uint32_t n_ports;
 
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         ck_assert_int_eq(subnet_builder_add_node(b, &node, "node1 mlx5_0", 12), 0);
@@ -130,7 +132,8 @@ START_TEST(test_from_desired)
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &subnet), 0);
         ck_assert_int_eq(policy_resolve(arena, policy, subnet, &findings, &m), 0);
         ck_assert_int_eq(desired_compute(arena, m, &d), 0);
-        ck_assert_int_eq(partitions_file_from_desired(arena, d, &file), 0);
+        ck_assert_int_eq(partitions_file_collect(arena, d->subnet, d->ports, &ports, &n_ports), 0);
+        ck_assert_int_eq(partitions_file_from_ports(arena, d->policy, ports, n_ports, &file), 0);
         ck_assert_uint_eq(file.n_partitions, 2);
         ck_assert_uint_eq(file.partitions[0].base, 0x7fff);
         ck_assert_int_eq(file.partitions[0].members[0].membership, MEMBERSHIP_LIMITED);
