@@ -66,7 +66,7 @@ def program(name):
     for path in (os.path.join(BUILD, name), os.path.join(BUILD, "tests", "system", name)):
         if os.path.exists(path):
             return path
-    raise Skip("%s is not built" % name)
+    raise Skip("%s is not built%s" % (name, " (it needs libibnetdisc)" if name in ("readtables", "discoverboth") else ""))
 
 
 def read_file(path):

@@ -29,12 +29,23 @@ SYSTEM_MODULES = \
 	tests/system/madtrace.py \
 	tests/system/oracle.py
 
-# The reader and the other writer share nothing with pkeyd, not even its flags.
-check_PROGRAMS += tests/system/readtables tests/system/setpkey
+# The reader and the other writer share nothing with pkeyd, not even its flags. Without libibnetdisc there is no reader, and
+# the scenarios that need it are skipped.
+if HAVE_IBNETDISC
+check_PROGRAMS += tests/system/readtables
 tests_system_readtables_SOURCES = tests/system/readtables.c
 tests_system_readtables_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IBUMAD_CFLAGS) $(IBNETDISC_CFLAGS)
 tests_system_readtables_LDFLAGS =
 tests_system_readtables_LDADD = $(IBNETDISC_LIBS) $(IBMAD_LIBS) $(IBUMAD_LIBS)
+
+# The walk beside another reader of the fabric: libibnetdisc.
+check_PROGRAMS += tests/system/discoverboth
+tests_system_discoverboth_SOURCES = tests/system/discoverboth.c tests/system/netdisc_reader.c tests/system/netdisc_reader.h
+tests_system_discoverboth_CFLAGS = $(AM_CFLAGS) $(IBNETDISC_CFLAGS)
+tests_system_discoverboth_LDADD = libpkeyd-shell.la $(IBNETDISC_LIBS)
+endif
+
+check_PROGRAMS += tests/system/setpkey
 tests_system_setpkey_SOURCES = tests/system/setpkey.c
 tests_system_setpkey_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IBUMAD_CFLAGS)
 tests_system_setpkey_LDFLAGS =
@@ -44,11 +55,6 @@ tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
 check_PROGRAMS += tests/system/subscribe
 tests_system_subscribe_SOURCES = tests/system/subscribe.c
 tests_system_subscribe_LDADD = libpkeyd-shell.la
-
-# The walk beside another reader of the fabric: libibnetdisc.
-check_PROGRAMS += tests/system/discoverboth
-tests_system_discoverboth_SOURCES = tests/system/discoverboth.c tests/system/netdisc_reader.c tests/system/netdisc_reader.h
-tests_system_discoverboth_LDADD = libpkeyd-shell.la $(IBNETDISC_LIBS)
 
 # Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
 check_DATA += tests/system/madtrace.so
