@@ -2,20 +2,20 @@
 #pragma once
 
 /*
- * shell/: the only code that touches the world.
+ * shell/: the only code that touches the world, beside the programs themselves.
  *
- *     clock        monotonic time, for everybody who needs a `now`
- *     thread       a thread in which signals are blocked
- *     file         bounded reading, atomic writing
- *     secret       files and credentials that nobody else may read
- *     state_dir    what pkeyd remembers between runs: index memory, the last policy in force
- *     umad_port    one InfiniBand port through libibumad: send, and a thread that receives
- *     port_session an open port and its dispatcher on an sd_event loop
- *     discovery    libibnetdisc -> struct subnet (in a thread, for it blocks)
- *     fabric       all of it together: discover, survey, apply on one port, one at a time, on an sd_event loop
- *     opensm_process  OpenSM as a process: told to read its file again
- *     verbs_port   the ports of this host as its kernel shows them, through libibverbs
- *     report       findings to stderr
+ *     clock           monotonic time, for everybody who needs a `now`
+ *     thread          a thread in which signals are blocked
+ *     file            bounded reading, atomic writing
+ *     secret          files and credentials that nobody else may read
+ *     state_dir       what pkeyd remembers between runs: index memory, known endports, the last policy in force
+ *     state           the same as control asks for it: the start, the lock, records
+ *     umad_port       one InfiniBand port through libibumad: send, and a thread that receives
+ *     port_session    an open port and its dispatcher on an sd_event loop
+ *     opened_port     the port that the settings name, as control asks for it
+ *     opensm_process  OpenSM as a process: a signal makes it read its file again
+ *     verbs_port      the ports of this host as its kernel shows them, through libibverbs
+ *     report          findings to stderr
  *
  * Each is thin: what can be decided without the world is decided in the core. Shell code includes core code, never the
  * other way round. Functions return 0 or a negative errno and do not log, unless their header says so.
