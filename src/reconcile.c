@@ -46,7 +46,7 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
-/* Who is there and not in the picture gets nothing, and loses nothing; but the policy may well name it. */
+/* Who is there and not in the snapshot gets nothing, and loses nothing; but the policy may well name it. */
 static void tell_silent(const struct subnet *s, struct findings *findings)
 {
         struct finding *item;

@@ -267,7 +267,7 @@ static uint64_t digest_key(uint64_t h, uint64_t value)
         return (h ^ value) * UINT64_C(0x100000001b3);
 }
 
-/* By what ports are called for good, not by their place in a picture. */
+/* By what ports are called for good, not by their place in a snapshot. */
 static uint64_t digest_verification(const struct subnet *s, const struct verification *v)
 {
         uint64_t h = UINT64_C(0xcbf29ce484222325);

@@ -181,7 +181,7 @@ static void add_port(struct text *t, const struct subnet *s, struct violation_po
         if (p != SUBNET_NONE)
                 add_known_port(t, s, &s->ports[p]);
         else
-                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the picture */
+                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the snapshot */
 }
 
 static void add_series_labels(struct text *t, const struct metrics *m, const struct series *s)

@@ -12,7 +12,7 @@
  *
  * Numbers of violations are those of the book (violations/violations.h), never counted a second time here, so that journal,
  * bus and metrics say the same. What the book keeps apart by P_Key and peer is one series here: of one port and source. A
- * series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the picture knows: at a switch
+ * series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a switch
  * port that is what is plugged into it.
  *
  * Invariants: the same numbers give the same bytes; no two series are the same, whatever a fabric says of itself; at most

@@ -5,7 +5,7 @@
  * The way from the tables as they are to those that are wanted, when it is OpenSM that writes: a sequence of complete
  * partition files, each of which OpenSM must have carried out before it is given the next.
  *
- *     adopt    what the ports have now, so that OpenSM's own picture of them is true; only if the file in place says something
+ *     adopt    what the ports have now, so that what OpenSM believes of them is true; only if the file in place says something
  *              else. Entries that somebody else wrote or took are unknown to OpenSM: it would leave them as they are.
  *     revoke   bases that a port shall lose
  *     raise    limited to full
@@ -78,7 +78,7 @@ const char *opensm_phase_to_string(enum opensm_phase p);
  * wrote. Returns 0 or -ENOMEM; in the arena. */
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
 
-/* The ways of all endports of the picture, from its tables (or, where they could not be read, the file in place) to the end
+/* The ways of all endports of the snapshot, from its tables (or, where they could not be read, the file in place) to the end
  * of the plan. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan, observed and
  * in_place. */
 int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
@@ -95,7 +95,7 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
-/* Ports of the picture whose tables a phase changes, each endport with the switch port beside it, ascending. Returns 0 or
+/* Ports of the snapshot whose tables a phase changes, each endport with the switch port beside it, ascending. Returns 0 or
  * -ENOMEM; *ret in the arena. */
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
                           const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n);

@@ -14,15 +14,15 @@
 /*
  * `verify --local`: no MAD is sent, no device is opened but uverbs, nobody needs to be root.
  *
- * The policy is resolved against a picture of this host's own devices, named as they name themselves in the fabric
+ * The policy is resolved against a snapshot of this host's own devices, named as they name themselves in the fabric
  * (node_desc; what rdma-ndd writes there is the host's name and the device's).
  */
 struct local {
         struct context *ctx;
         struct verbs_host *host;
-        struct verbs_port *ports;    /* those of the picture, and which number they have in host */
+        struct verbs_port *ports;    /* those of the snapshot, and which number they have in host */
         size_t *numbers;
-        uint32_t *index;             /* in the picture */
+        uint32_t *index;             /* in the snapshot */
         uint32_t n;
         unsigned n_other;            /* ports that are not InfiniBand */
         const char *other;           /* one of them */
@@ -122,7 +122,7 @@ static int complain_no_port(struct local *l)
         return -EBADMSG;
 }
 
-/* --- the picture -------------------------------------------------------------------------------------------------- */
+/* --- the snapshot -------------------------------------------------------------------------------------------------- */
 
 /* Host name up to the first dot, as rdma-ndd has it. */
 static void read_host_name(char ret[HOST_NAME_MAX + 1])
@@ -188,7 +188,7 @@ static void find_self(struct context *ctx, struct local_port *ret)
                 *ret = (struct local_port) {};
 }
 
-static int make_picture(struct local *l)
+static int make_snapshot(struct local *l)
 {
         struct guid self_node = {}, sm_node = {};
         uint8_t self = 0, sm = 0;
@@ -297,7 +297,7 @@ static int look(struct local *l)
         if (r == 0 && l->n == 0)
                 r = complain_no_port(l);
         if (r == 0)
-                r = make_picture(l);
+                r = make_snapshot(l);
         if (r == 0)
                 r = read_tables(l);
         if (r == 0)

@@ -21,7 +21,7 @@ static void complain_unread(struct context *ctx, const struct verbs_port *p, int
                             strerror(-error));
 }
 
-/* Tables of the ports that are in the picture and up. */
+/* Tables of the ports that are in the snapshot and up. */
 static int read_tables(struct context *ctx, struct verbs_host *host, bool complain, struct kernel_table *tables,
                        uint32_t *ret_n)
 {

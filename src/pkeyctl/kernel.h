@@ -7,17 +7,17 @@
 #include "shell/verbs_port.h"
 #include "verify/kernel.h"
 
-/* Adds to v what the kernel says of those ports of the picture that are on this host. A host whose ports libibverbs does
+/* Adds to v what the kernel says of those ports of the snapshot that are on this host. A host whose ports libibverbs does
  * not know (a simulated fabric) is passed over in silence. Returns 0, -ENOMEM. */
 int kernel_verify(struct context *ctx, struct verification *v);
 
 /* A port of this host whose table could not be judged. */
 struct local_unread {
-        uint32_t port;   /* of the picture of this host */
+        uint32_t port;   /* of the snapshot of this host */
         const char *why;
 };
 
-/* What `verify --local` found; ctx->subnet is a picture of this host alone. */
+/* What `verify --local` found; ctx->subnet is a snapshot of this host alone. */
 struct local_result {
         struct local_verification verification;
         const struct local_unread *unread; /* these count: an answer was expected */

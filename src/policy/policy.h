@@ -7,7 +7,7 @@
  *     bytes --yaml_tree--> tree with marks --policy_parse--> struct policy --policy_resolve(subnet)--> struct memberships
  *
  * A policy is what an admin wrote in partitions.yaml: partitions, who belongs to them by selector, groups, and which
- * bases are pkeyd's to touch. It is immutable and owned by one arena (one generation). Resolving it against a picture of
+ * bases are pkeyd's to touch. It is immutable and owned by one arena (one generation). Resolving it against a snapshot of
  * the fabric says for every endport which partitions it is a member of, and by which line.
  *
  * Invariants: a struct policy exists only if its file had not one error. Order of lines never matters. The default

@@ -5,7 +5,7 @@
  * What a policy can mean for the ports of one host when nothing is known of the fabric.
  *
  * A host knows its own names, devices and GUIDs, so most lines can be resolved. Not those that say where it is plugged in
- * (@SWITCH), and SELF only as far as the picture has one: the port that pkeyd would work through if it runs here. Where
+ * (@SWITCH), and SELF only as far as the snapshot has one: the port that pkeyd would work through if it runs here. Where
  * such a line could decide, more than one membership is possible, and each of them is as the policy says. What is not
  * possible is a difference, for sure.
  */
@@ -29,7 +29,7 @@ struct possibilities {
         struct possible_membership *items;
 };
 
-/* host: a picture of nothing but this host's devices. Its `self` is where SELF may be, its `sm` where the master SM is for
+/* host: a snapshot of nothing but this host's devices. Its `self` is where SELF may be, its `sm` where the master SM is for
  * sure. Nothing is said of selectors without a match; two equally specific lines that disagree are an error. Returns 0,
  * -EBADMSG, -ENOMEM; *ret lives in the arena. */
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,

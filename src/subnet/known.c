@@ -122,9 +122,9 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
         return news;
 }
 
-/* ---- the larger picture ---------------------------------------------------------------------------------------- */
+/* ---- the larger snapshot ---------------------------------------------------------------------------------------- */
 
-static int copy_picture(struct subnet_builder *b, const struct subnet *s)
+static int copy_snapshot(struct subnet_builder *b, const struct subnet *s)
 {
         int r = 0;
 
@@ -173,7 +173,7 @@ static int add_absent(struct subnet_builder *b, const struct subnet *s, const st
                 r = subnet_builder_add_port(b, k->node_guid, &port);
         if (r == 0)
                 r = plug_in(b, s, k);
-        /* what contradicts the picture was true once */
+        /* what contradicts the snapshot was true once */
         return r == -ENOMEM ? r : 0;
 }
 
@@ -186,7 +186,7 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
 
         r = subnet_builder_new(a, &b);
         if (r == 0)
-                r = copy_picture(b, s);
+                r = copy_snapshot(b, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
         if (r < 0)

@@ -60,7 +60,7 @@ void observed_table_set_block(struct observed_table *t, uint16_t block,
                 memcpy(t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries, n * sizeof(*entries));
 }
 
-/* Order of two ports of different pictures: both pictures are sorted like that. */
+/* Order of two ports of different snapshots: both snapshots are sorted like that. */
 static int compare_ports(const struct subnet *s, uint32_t port, const struct subnet *t, uint32_t other)
 {
         const struct subnet_port *p = &s->ports[port], *q = &t->ports[other];

@@ -52,10 +52,10 @@ void observed_table_set_block(struct observed_table *t, uint16_t block,
  * is known. */
 int observed_default_index(const struct observed *o, uint32_t port);
 
-/* Two pictures side by side: moves *i (of x) and *j (of y) on to the next port that both have, by node GUID and port number,
+/* Two snapshots side by side: moves *i (of x) and *j (of y) on to the next port that both have, by node GUID and port number,
  * beginning with where they stand. False: there is none. The caller steps over a pair with i++, j++. */
 bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j);
 
-/* Copies into `to` what `from` (of an older picture) knew of ports that `to` could not read: same node GUID and port
+/* Copies into `to` what `from` (of an older snapshot) knew of ports that `to` could not read: same node GUID and port
  * number, and a table of the same size. Those become TABLE_ASSUMED. */
 void observed_assume_from(struct observed *to, const struct observed *from);

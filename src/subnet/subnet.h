@@ -4,10 +4,10 @@
 /*
  * subnet/: what is there.
  *
- * A subnet is a picture of the fabric at one moment: nodes, and the ports that matter to partitions. These are the
+ * A subnet is a snapshot of the fabric at one moment: nodes, and the ports that matter to partitions. These are the
  * endports (ports of channel adapters and routers, port 0 of switches) and, beside each endport that is plugged into a
- * switch, the external port of that switch. A picture is immutable once built and owned by one arena; the next sweep
- * builds another. Who made it (libibnetdisc, a file of ibnetdiscover, a virtual fabric of the tests) does not show.
+ * switch, the external port of that switch. A snapshot is immutable once built and owned by one arena; the next sweep
+ * builds another. Who made it (discovery, a file of ibnetdiscover, a virtual fabric of the tests) does not show.
  *
  * Observed tables (observed.h) are the P_Key tables of these ports as they were read; the survey (survey.h) is the state
  * machine that asks for them.
@@ -34,7 +34,7 @@ struct subnet_node {
         bool incomplete;                    /* a query was not answered, so that name or capabilities are unknown. Nothing
                                                on it may be changed, see subnet_port_is_incomplete */
         uint64_t silent_ports[4];           /* a bit for each port number: its link is up, and who is at the other end did
-                                               not answer discovery, so it is not in the picture */
+                                               not answer discovery, so it is not in the snapshot */
         const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
         const char *name;                   /* "" if the description names no host */
         const char *device;                 /* second word; "" if there is none */
@@ -86,10 +86,10 @@ struct subnet {
         uint32_t n_by_name;
         uint32_t *by_port_guid;    /* indexes of endports, ascending port GUID */
         uint32_t n_by_port_guid;
-        uint32_t self;             /* the endport the picture was taken through, or SUBNET_NONE (a topology file) */
+        uint32_t self;             /* the endport the snapshot was taken through, or SUBNET_NONE (a topology file) */
         uint32_t sm;               /* the endport of the master SM, or SUBNET_NONE */
         struct lid sm_lid;         /* self's PortInfo:MasterSMLID; 0: there is no SM, or no self. With a LID and no `sm` the
-                                      picture lacks a port that must not be missed */
+                                      snapshot lacks a port that must not be missed */
         struct subnet_conflict *conflicts;
         uint32_t n_conflicts;      /* in the list, at most SUBNET_MAX_CONFLICTS */
         uint32_t n_conflicts_all;  /* found */
@@ -139,7 +139,7 @@ const char *subnet_node_label(struct arena *a, const struct subnet_node *n);
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);
 
 /*
- * Building a picture: add nodes, then ports, then links, then finish. Order is free within each step; the builder
+ * Building a snapshot: add nodes, then ports, then links, then finish. Order is free within each step; the builder
  * sorts. All from one arena, which then owns the subnet.
  */
 struct subnet_builder;
@@ -178,7 +178,7 @@ int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8
 int node_description_split(struct arena *a, const char *raw, size_t size, const char **ret_description,
                            const char **ret_name, const char **ret_device);
 
-/* Reads the output of ibnetdiscover (which is also ibsim's netfile). Pure: bytes in, picture out. Capacities, states and
+/* Reads the output of ibnetdiscover (which is also ibsim's netfile). Pure: bytes in, snapshot out. Capacities, states and
  * routes are unknown in it (partition_cap 0, PORT_STATE_NONE). Bad lines become findings. Returns 0, -EBADMSG (findings
  * say why), -ENOMEM. */
 int subnet_parse_topology(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,

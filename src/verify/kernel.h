@@ -15,7 +15,7 @@
 #include "verify/verify.h"
 
 struct kernel_table {
-        uint32_t port;               /* index into the picture's ports */
+        uint32_t port;               /* index into the snapshot's ports */
         const struct p_key *entries; /* by index, host byte order; borrows */
         uint32_t n_entries;
 };

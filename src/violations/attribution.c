@@ -51,7 +51,7 @@ static enum scene_check check_of(const struct scene *s)
         return subnet_port_can_enforce(c->subnet, p) ? SCENE_CHECKS_NOT : SCENE_CANNOT_CHECK;
 }
 
-/* A port that is not in the picture, by what its node is called if that is, or by what the notice says of it. */
+/* A port that is not in the snapshot, by what its node is called if that is, or by what the notice says of it. */
 static int open_missing_port(struct scene *s, uint32_t node)
 {
         const struct violation_port *port = &s->record->port;

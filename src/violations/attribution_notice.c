@@ -10,7 +10,7 @@ static uint32_t port_of_lid(const struct attribution_context *c, struct lid lid)
         return c->lids ? lid_map_find(c->lids, lid) : lid_find(c->subnet, lid);
 }
 
-/* Nobody in the picture: what the packet says of itself. */
+/* Nobody in the snapshot: what the packet says of itself. */
 static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid, uint32_t by_lid, struct party *p)
 {
         const char *remark = "";

@@ -3,11 +3,11 @@
 
 /*
  * What a policy gave to whom before: for each endport and base the last change, and the generation and time it came
- * with. Fed with the memberships of each generation that comes in force and of each new picture.
+ * with. Fed with the memberships of each generation that comes in force and of each new snapshot.
  *
  * What was last known of an endport is compared with what it is given now. An endport that was never seen before has no
  * past, so it gives no change; one that vanished and comes back is compared with what it was when it was last there. A
- * new picture of the same generation with the same memberships changes nothing; where a host was renamed or plugged in
+ * new snapshot of the same generation with the same memberships changes nothing; where a host was renamed or plugged in
  * elsewhere it may be given something else by the same policy, and that is a change too, marked as such: else "it was
  * never a member" would be said of a host that was one ten minutes ago.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which endport has a LID: a port with LMC n answers to 2^n of them. LIDs of a picture are as hostile as the rest. */
+/* Which endport has a LID: a port with LMC n answers to 2^n of them. LIDs of a snapshot are as hostile as the rest. */
 
 #include "subnet/subnet.h"
 

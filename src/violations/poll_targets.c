@@ -49,7 +49,7 @@ void poll_targets_done(struct poll_targets *t)
         *t = (struct poll_targets) {};
 }
 
-/* What was learned of a port that was there before; where it is now the picture says. */
+/* What was learned of a port that was there before; where it is now the snapshot says. */
 static void add_target(struct poll_targets *t, const struct subnet_port *p, const struct subnet_node *node,
                        const struct poll_targets *old)
 {

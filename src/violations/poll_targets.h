@@ -67,7 +67,7 @@ struct poll_targets {
         uint32_t n_targets, n_agents, n_items;
 };
 
-/* Those of a picture, with what `old` knows of those that were there before. Returns 0 or -ENOMEM; to be given to
+/* Those of a snapshot, with what `old` knows of those that were there before. Returns 0 or -ENOMEM; to be given to
  * poll_targets_done. */
 int poll_targets_make(const struct subnet *subnet, const struct poll_targets *old, struct poll_targets *ret);
 void poll_targets_done(struct poll_targets *t);

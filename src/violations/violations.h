@@ -25,7 +25,7 @@
  *
  * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
- * ones go round). Ports are known by node GUID and number, so that records outlive pictures. Everything is bounded: records
+ * ones go round). Ports are known by node GUID and number, so that records outlive snapshots. Everything is bounded: records
  * by VIOLATIONS_MAX_RECORDS, the one that was quiet longest makes room (and what it had counted stays in the grand totals).
  * Numbers stop at their maximum.
  *
@@ -63,7 +63,7 @@ static inline bool violation_source_is_notice(enum violation_source s)
 /* "p_key_violations", "port_rcv_constraint_errors", ..., "trap_257"; a static string: PKEYD_SOURCE, labels of metrics. */
 const char *violation_source_to_string(enum violation_source s);
 
-/* A port, whatever picture it is in. */
+/* A port, whatever snapshot it is in. */
 struct violation_port {
         struct guid node_guid;
         uint8_t number;

@@ -183,7 +183,7 @@ static int compare_place(const struct record *r, struct guid node_guid, uint8_t 
         return (r->number > number) - (r->number < number);
 }
 
-/* The picture's words for a port over what was remembered of it. */
+/* The snapshot's words for a port over what was remembered of it. */
 static int describe(struct arena *a, const struct subnet *s, uint32_t port, struct record *r)
 {
         const struct subnet_port *p = &s->ports[port];
@@ -203,7 +203,7 @@ static void pass_gone(struct look *k, const struct record *r)
                 emit(k, WATCH_GONE, r);
 }
 
-/* Old records and the new picture side by side. */
+/* Old records and the new snapshot side by side. */
 static int look_at_all(struct look *k, const struct watch *old, struct watch *ret)
 {
         const struct subnet *s = k->observed->subnet;

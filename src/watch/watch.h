@@ -14,8 +14,8 @@
  * else wrote it, or the port was reset. If it was never right, or the policy is a new one, it only *differs*. Either
  * is news once, and again when the way in which it differs changes.
  *
- * The watch is a mutable object of its own, since it outlives pictures and generations: ports are known by node GUID
- * and port number, never by an index into a picture. A look goes through the old records and the new picture side by
+ * The watch is a mutable object of its own, since it outlives snapshots and generations: ports are known by node GUID
+ * and port number, never by an index into a snapshot. A look goes through the old records and the new snapshot side by
  * side, both in ascending order.
  *
  * This folder refuses to know who logs, what is mended and when the next look will be.

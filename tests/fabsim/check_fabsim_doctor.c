@@ -60,7 +60,7 @@ static void teardown(void)
         arena_free(arena);
 }
 
-static struct subnet *picture(void)
+static struct subnet *snapshot(void)
 {
         const struct fabsim_node *l = &f.nodes[leaf];
         struct subnet_node node = { .guid = l->guid, .type = NODE_SWITCH, .num_ports = 8, .partition_cap = l->partition_cap,
@@ -142,7 +142,7 @@ static void diagnose(uint64_t key)
         if (key)
                 ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
         survey_options.m_keys = probe_options.m_keys = keys;
-        facts.subnet = picture();
+        facts.subnet = snapshot();
         ck_assert_int_eq(observed_new(arena, facts.subnet, &observed), 0);
         ck_assert_int_eq(survey_new(arena, observed, &survey_options, &survey), 0);
         stage = survey_stage(survey);

@@ -199,7 +199,7 @@ static void add_ports(struct world *w, struct subnet_builder *b, unsigned node)
         }
 }
 
-static struct subnet *make_picture(struct world *w)
+static struct subnet *make_snapshot(struct world *w)
 {
         struct fabsim *f = &w->f;
         struct subnet_builder *b;
@@ -311,7 +311,7 @@ static void bring_in_force(struct world *w)
 
         findings_init(&findings, w->arena);
         MUST(policy_parse(w->arena, "p.yaml", text, strlen(text), &findings, &policy) == 0);
-        w->subnet = make_picture(w);
+        w->subnet = make_snapshot(w);
         observe(w);
         MUST(lid_map_new(w->arena, w->subnet, &w->lids) == 0);
         MUST(policy_resolve(w->arena, policy, w->subnet, &findings, &w->memberships) == 0);
@@ -1105,7 +1105,7 @@ START_TEST(resets)
         for (unsigned i = 0; i < w->f.n_nodes; i++)
                 fabsim_reset_counters(&w->f, i);
         judge_all(w);
-        /* off and on again, with a picture in between and without */
+        /* off and on again, with a snapshot in between and without */
         for (unsigned k = 0; k < 2; k++) {
                 w->f.nodes[place_of(w, NONE_B).node].is_up = false;
                 run(w, INTERVAL);
@@ -1204,8 +1204,8 @@ START_TEST(sm_changes)
 }
 END_TEST
 
-/* A notice of a switch and of hosts that are not in the picture yet. */
-START_TEST(not_in_the_picture)
+/* A notice of a switch and of hosts that are not in the snapshot yet. */
+START_TEST(not_in_the_snapshot)
 {
         static const struct notice n257 = { .trap = 257, .issuer.v = 99, .key = 0x8101, .lid1.v = 98, .lid2.v = 99 };
         static const struct notice n259 = { .trap = 259, .issuer.v = 97, .key = 0x8101, .lid1.v = 98, .lid2.v = 99,
@@ -1419,7 +1419,7 @@ int main(void)
         tcase_add_test(t, resets);
         tcase_add_test(t, storm);
         tcase_add_test(t, sm_changes);
-        tcase_add_test(t, not_in_the_picture);
+        tcase_add_test(t, not_in_the_snapshot);
         tcase_add_loop_test(t, soak, 0, SOAK);
         tcase_add_loop_test(t, nothing_refused, 0, 20);
         suite_add_tcase(suite, t);

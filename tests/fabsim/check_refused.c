@@ -123,8 +123,8 @@ static void add_ports(struct subnet_builder *b, const struct fabsim *f, unsigned
         }
 }
 
-/* The picture that a sweep would have. */
-static void take_picture(struct world *w)
+/* The snapshot that a sweep would have. */
+static void take_snapshot(struct world *w)
 {
         struct fabsim *f = &w->f;
         struct subnet_builder *b;
@@ -339,7 +339,7 @@ static void replace(struct world *w, unsigned node)
                 w->n_gone += w->registers[node][1][s].total > 0;
         }
         memset(w->registers[node], 0, sizeof(w->registers[node]));
-        take_picture(w);
+        take_snapshot(w);
 }
 
 static void something(struct world *w)
@@ -354,12 +354,12 @@ static void something(struct world *w)
                 w->f.nodes[h].is_up = false;
                 break;
         case 2:
-                take_picture(w);
+                take_snapshot(w);
                 break;
         case 3:
                 w->f.nodes[h].is_up = true;
                 fabsim_reset_counters(&w->f, h);
-                take_picture(w);
+                take_snapshot(w);
                 break;
         case 4:
                 if (is_there(&w->f, h) && w->n_under_way == 0)
@@ -391,7 +391,7 @@ static void world_init(struct world *w, unsigned seed)
         w->poll = violation_poll_new(&config);
         w->side = violation_poll_task(w->poll);
         w->book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
-        take_picture(w);
+        take_snapshot(w);
 }
 
 static void world_done(struct world *w)
@@ -460,7 +460,7 @@ START_TEST(no_violation_where_none_was)
                 if (i % 8 == 7)
                         fabsim_reset_counters(&w->f, i % NODES);
                 if (i % 5 == 4)
-                        take_picture(w);
+                        take_snapshot(w);
                 run(w, w->now + INTERVAL / 2);
         }
         ck_assert_uint_eq(w->n_refused, 0);

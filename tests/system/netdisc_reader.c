@@ -13,7 +13,7 @@
 /*
  * What libibnetdisc brought is a graph of nodes and ports with pointers, which a fabric that changes or lies can leave
  * with holes: ports that were named by a neighbour but never answered, switches whose port 0 did not. What is not there
- * is not read; what did not answer goes into the picture without a LID, so that the survey finds it unreachable.
+ * is not read; what did not answer goes into the snapshot without a LID, so that the survey finds it unreachable.
  */
 struct reader {
         struct arena *arena;
