@@ -16,14 +16,14 @@
 #include "subnet/known.h"
 
 enum control_action_kind {
-        CONTROL_OPEN_PORT,         /* find it and open it, or look at it again        -> CONTROL_EVENT_PORT */
+        CONTROL_OPEN_PORT,         /* find it and open it, or check it again          -> CONTROL_EVENT_PORT */
         CONTROL_RUN_STAGE,         /*                                                 -> CONTROL_EVENT_STAGE_ENDED */
         CONTROL_LOCK,              /* the fabric lock, without waiting                -> CONTROL_EVENT_LOCK */
         CONTROL_STORE,             /* write a record                                  -> CONTROL_EVENT_STORED */
         CONTROL_READ_LOCAL_TABLES, /* of this host's ports, through libibverbs        -> CONTROL_EVENT_LOCAL_TABLES */
         CONTROL_READ_FILES,        /*                                                 -> CONTROL_EVENT_FILES_READ */
         CONTROL_WRITE_FILE,        /* replace it at once, for others to read          -> CONTROL_EVENT_FILE_WRITTEN */
-        CONTROL_SIGNAL_OPENSM,     /* or only look whether it runs                    -> CONTROL_EVENT_OPENSM_SIGNALLED */
+        CONTROL_SIGNAL_OPENSM,     /* or only check whether it runs                   -> CONTROL_EVENT_OPENSM_SIGNALLED */
         CONTROL_CHOOSE_TABLES,     /* pkeyctl: which tables of the snapshot to read   -> CONTROL_EVENT_TABLES_CHOSEN */
         CONTROL_CONFIRM,           /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_CONFIRMED */
         CONTROL_CLOSE_PORT,

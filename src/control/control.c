@@ -158,7 +158,7 @@ static void schedule_after(struct control *c, enum sweep_result result)
                 break;
         case SWEEP_WAITS:
                 schedule_waits(&c->schedule, c->now);
-                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT }); /* the next look may find another */
+                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT }); /* the next sweep may find another */
                 break;
         case SWEEP_STOPPED:
                 schedule_stopped(&c->schedule);
@@ -269,7 +269,7 @@ static void read_local_tables(struct control *c)
         control_do(c, &(struct control_action) { .kind = CONTROL_READ_LOCAL_TABLES });
 }
 
-/* Beside the sweeps: while one runs, what it writes is not yet what is expected, and it looks at its end. */
+/* Beside the sweeps: while one runs, what it writes is not yet what is expected, and the check follows at its end. */
 static void on_due(struct control *c, const struct control_event *event)
 {
         (void) event;
@@ -340,7 +340,7 @@ static void on_verbs(struct control *c, const struct control_event *event)
         log_debug(c->log, "%s/%u: %s", e->device, e->number, verbs_event_to_string(e->kind));
         switch (e->kind) {
         case VERBS_P_KEY_CHANGE:
-                if (c->state == CONTROL_IDLE) /* else the sweep looks at its end */
+                if (c->state == CONTROL_IDLE) /* else the sweep checks at its end */
                         verbs_check_changed(c->verbs, c->now, e->port_guid);
                 return;
         case VERBS_DEVICE_FATAL:

@@ -208,7 +208,7 @@ enum sweep_result {
         SWEEP_N_RESULTS,
 };
 
-/* As the last look at the tables found them. */
+/* As the tables were read last. */
 struct port_counts {
         uint32_t managed, right, differ, unreachable;
 };
@@ -216,7 +216,7 @@ struct port_counts {
 /* Numbers since the start, for metrics. Times are CLOCK_REALTIME; 0: never. */
 struct control_numbers {
         uint64_t sweeps[SWEEP_N_RESULTS];
-        usec_t last_sweep;       /* that came to its end: the fabric was looked at, and what could be repaired was */
+        usec_t last_sweep;       /* that came to its end: the fabric was read, and what could be repaired was */
         usec_t last_success;     /* likewise, and no port failed */
         usec_t last_apply;       /* all writes were confirmed */
         usec_t apply_duration, sweep_duration; /* of the last one, and of the last full one; 0: there was none */

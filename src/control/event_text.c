@@ -61,7 +61,7 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
         }
 }
 
-/* --- a look ----------------------------------------------------------------------------------------------------- */
+/* --- what a sweep found ----------------------------------------------------------------------------------------- */
 
 static void add_p_keys(struct line *l, const char *word, const struct p_key *keys, uint32_t n)
 {

@@ -37,7 +37,7 @@ void schedule_failed(struct schedule *s, usec_t now, usec_t interval);  /* later
 void schedule_waits(struct schedule *s, usec_t now);    /* for the port */
 void schedule_stopped(struct schedule *s);              /* for a new policy, which is next */
 void schedule_stale(struct schedule *s);                /* begin anew at once */
-/* A known fabric that was written by it is soon looked at as a whole. */
+/* A known fabric that was written by it is soon swept as a whole. */
 void schedule_settled(struct schedule *s, usec_t now);
 
 /* Both files were loaded: another candidate / the same again. */

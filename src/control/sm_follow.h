@@ -11,10 +11,10 @@
  * waits (`hold`) until the other one must have heard of it, too, and has ended what it wrote; only then it reads the tables
  * and writes. The pkeyd that is not on the master's host any more stops writing at once.
  *
- * An SM change event says that the SM may have gone and come back between two looks; the other one may have written then,
+ * An SM change event says that the SM may have gone and come back between two queries; the other one may have written then,
  * so the wait begins anew.
  *
- * The guard is a stage around an apply: while the apply runs, it asks again and again where the SM is, and ends the apply
+ * The guard is a stage around an apply: while the apply runs, it queries again and again where the SM is, and ends the apply
  * when that is not here any more.
  *
  * This file refuses to know what a standby does with its time.
@@ -55,7 +55,7 @@ struct sm_follow {
         enum sm_follow_state state;
         struct lid sm_lid;   /* as last seen */
         usec_t since;        /* of SM_FOLLOW_TAKING_OVER */
-        bool doubted;        /* an SM change event came since the last look */
+        bool doubted;        /* an SM change event came since the last query */
 };
 
 /* Adds a port to the view, if there is room and it has a LID. */
@@ -66,11 +66,11 @@ void sm_view_add_known(struct sm_view *v, const struct subnet *s, const struct g
 /* True if one of them has the master SM's LID. */
 bool sm_is_here(const struct sm_view *v);
 
-/* A look. True if the state, or where the SM of a standby is, is another than before. */
+/* An answer. True if the state, or where the SM of a standby is, is another than before. */
 bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t hold, usec_t now);
 /* An event: the master SM may have moved. */
 void sm_follow_doubt(struct sm_follow *f);
-/* When one that is taking over is to look again. */
+/* When one that is taking over is to query again. */
 usec_t sm_follow_due(const struct sm_follow *f, usec_t hold);
 
 /* One line: "standing by: the master SM is at LID 5 (node head2)". sm_name: of the node that the master SM is on; "": not

@@ -45,7 +45,7 @@ struct mad_engine_counters {
         uint64_t retried;    /* tries after the first */
         uint64_t timed_out;  /* tries that had no answer in time */
         uint64_t answered, busy;
-        uint64_t stray;      /* no such transaction: late, double, or to somebody else */
+        uint64_t stray;      /* no such transaction: late, double, or to another program */
         uint64_t malformed;  /* short, or not the attribute asked for */
         unsigned window;     /* as it is now */
         unsigned in_flight;

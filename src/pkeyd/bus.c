@@ -178,7 +178,7 @@ void bus_emit_violation(struct bus *b, const struct violation_item *item)
         send_signal(b, "Violation", append_violation_to_signal, item);
 }
 
-/* After each event: what it changed. So nobody who changes something must remember to tell. */
+/* After each event: what it changed. So no line that changes something must remember to emit it. */
 static int on_post(sd_event_source *source, void *userdata)
 {
         const char *names[BUS_STATUS_MAX_NAMES];

@@ -10,7 +10,7 @@
  *     journal       the only place that logs
  *     notify        what the service manager hears
  *     bus           the daemon on D-Bus: its status, its reload, the violations it saw
- *     monitor       violations: background tasks of the port -> book -> journal
+ *     monitor       violations: background tasks of the port -> violation table -> journal
  *     metrics_file  numbers for Prometheus
  *
  * Nothing is decided here. Each of the others knows its own source of events and asks control for its status; only daemon.c

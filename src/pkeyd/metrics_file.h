@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The file of metrics (setting metrics.textfile): what the daemon knows in numbers, for node_exporter. It asks those who know
+ * The file of metrics (setting metrics.textfile): what the daemon knows in numbers, for node_exporter. Numbers are collected
  * whenever the file is written: at the end of each sweep, at once when files are refused, within a second when violations
  * were counted, and otherwise once a minute, so that an old file means a daemon that is not there. A problem with the file is
  * logged once until it is over, and never stops anything.

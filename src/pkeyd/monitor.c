@@ -13,7 +13,7 @@ struct monitor {
         const struct journal *journal;
         struct verbs_host *verbs;
         struct monitor_handlers handlers;
-        struct violations *book;
+        struct violations *violations;
         struct violation_poll *poll;
         struct notices *notices;
         struct membership_history *history;
@@ -65,8 +65,8 @@ static void make_context(const struct monitor *m, struct attribution_context *re
 
 static void arm(struct monitor *m)
 {
-        (void) sd_event_source_set_time(m->timer, violations_due(m->book));
-        (void) sd_event_source_set_enabled(m->timer, violations_due(m->book) == USEC_INFINITY ? SD_EVENT_OFF
+        (void) sd_event_source_set_time(m->timer, violations_due(m->violations));
+        (void) sd_event_source_set_enabled(m->timer, violations_due(m->violations) == USEC_INFINITY ? SD_EVENT_OFF
                                                                                              : SD_EVENT_ONESHOT);
 }
 
@@ -75,7 +75,7 @@ static uint64_t total_of(const struct monitor *m)
         uint64_t total = 0;
 
         for (enum violation_source s = 0; s < VIOLATION_N_SOURCES; s++)
-                total += violations_total(m->book, s);
+                total += violations_total(m->violations, s);
         return total;
 }
 
@@ -96,7 +96,7 @@ static void log_reports(struct monitor *m)
         bool any = false;
 
         make_context(m, &context);
-        while (violations_next_report(m->book, clock_now(), &report)) {
+        while (violations_next_report(m->violations, clock_now(), &report)) {
                 log_report(m, &context, &report);
                 any = true;
         }
@@ -112,7 +112,7 @@ static void take_notices(struct monitor *m, usec_t now)
         struct notice n;
 
         while (notices_next(m->notices, &n))
-                (void) violations_see_notice(m->book, now, violation_port_of_notice(subnet, m->lids, &n), &n);
+                (void) violations_see_notice(m->violations, now, violation_port_of_notice(subnet, m->lids, &n), &n);
 }
 
 static void log_subscription(struct monitor *m)
@@ -130,7 +130,7 @@ void monitor_turn(struct monitor *m)
 {
         usec_t now = clock_now();
 
-        violations_take_samples(m->book, now, m->poll);
+        violations_take_samples(m->violations, now, m->poll);
         take_notices(m, now);
         log_subscription(m);
         log_reports(m);
@@ -178,7 +178,7 @@ static void set_p_key_index(struct monitor *m)
                 port_session_set_p_key_index(m->session, (unsigned) MAX(observed_default_index(m->snapshot->observed, self), 0));
 }
 
-/* True if the SA is to be told something. */
+/* True if there is something to send to the SA. */
 static bool see_sm(struct monitor *m, const struct control_status *s)
 {
         const struct port_info *info = s->port_info;
@@ -203,14 +203,14 @@ static bool see_sm(struct monitor *m, const struct control_status *s)
 static void configure(struct monitor *m)
 {
         const struct settings *s = m->generation->settings;
-        struct violations_config book = { .interval = s->violations_interval, .threshold = s->violations_threshold };
+        struct violations_config config = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
                 .clear_saturated = clears_saturated(s) && m->writing,
                 .m_keys = m->generation->m_keys,
         };
 
-        violations_set_config(m->book, &book);
+        violations_set_config(m->violations, &config);
         violation_poll_set_config(m->poll, clock_now(), &poll);
 }
 
@@ -297,7 +297,7 @@ static void see_local_port(const struct verbs_port *port, struct monitor *m)
         unsigned bits = port->bad_p_key_counter > UINT16_MAX ? 32 : 16;
 
         if (port->has_bad_p_key_counter)
-                (void) violations_see_counter(m->book, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, bits,
+                (void) violations_see_counter(m->violations, clock_now(), at, VIOLATION_BAD_PKEY_CNTR, bits,
                                               port->bad_p_key_counter);
 }
 
@@ -328,13 +328,13 @@ static int compare_last(const void *pa, const void *pb)
 }
 
 /* It counted something in this time, or it stands at its maximum and nobody knows since when. What only stood there, and was
- * cleared, tells of nothing any more. */
+ * cleared, reports nothing any more. */
 static bool is_chosen(const struct violation_record *r, usec_t now, usec_t age)
 {
         return r->total == 0 ? r->saturated : now - MIN(now, r->last) <= age;
 }
 
-/* The records that tell of something since then, the latest first. */
+/* The records that report something since then, the latest first. */
 static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
                           uint32_t *ret_n)
 {
@@ -342,7 +342,7 @@ static int choose_records(struct monitor *m, struct arena *a, usec_t since, cons
         const struct violation_record *records, **chosen;
         uint32_t n, kept = 0;
 
-        records = violations_records(m->book, &n);
+        records = violations_records(m->violations, &n);
         chosen = arena_new_array(a, const struct violation_record *, n);
         if (!chosen)
                 return -ENOMEM;
@@ -410,9 +410,9 @@ void monitor_collect(struct monitor *m, struct metrics *ret)
         ret->poll = &m->poll_counters;
         ret->notices = &m->notices_status;
         ret->has_violations = true;
-        ret->records = violations_records(m->book, &ret->n_records);
+        ret->records = violations_records(m->violations, &ret->n_records);
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
-                ret->violations[source] = violations_total(m->book, (enum violation_source) source);
+                ret->violations[source] = violations_total(m->violations, (enum violation_source) source);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -420,7 +420,7 @@ void monitor_collect(struct monitor *m, struct metrics *ret)
 int monitor_new(sd_event *event, const struct control *control, struct verbs_host *verbs, const struct journal *journal,
                 const struct monitor_handlers *handlers, struct monitor **ret)
 {
-        struct violations_config book = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
+        struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
         struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC };
         struct monitor *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;
@@ -429,10 +429,10 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
                 return r;
         *m = (struct monitor) {
                 .control = control, .journal = journal, .verbs = verbs, .handlers = *handlers, .since = clock_wall(),
-                .book = violations_new(&book), .poll = violation_poll_new(&poll), .notices = notices_new(),
+                .violations = violations_new(&config), .poll = violation_poll_new(&poll), .notices = notices_new(),
                 .history = membership_history_new(),
         };
-        if (m->book && m->poll && m->notices && m->history)
+        if (m->violations && m->poll && m->notices && m->history)
                 r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, 0, 1, on_timer, m);
         if (r >= 0)
                 r = sd_event_add_time(event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
@@ -457,7 +457,7 @@ struct monitor *monitor_free(struct monitor *m)
         membership_history_free(m->history);
         notices_free(m->notices);
         violation_poll_free(m->poll);
-        violations_free(m->book);
+        violations_free(m->violations);
         free(m);
         return NULL;
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * P_Key violations: counters that are polled and notices that come go into the book, what the book reports goes into the
- * journal and on the bus.
+ * P_Key violations: counters that are polled and notices that come go into the violation table, what is reported from it goes
+ * into the journal and on the bus.
  *
- * Poll and subscription are background tasks of the port session. Every number that is shown anywhere is the book's (see
+ * Poll and subscription are background tasks of the port session. Every number that is shown anywhere is from that table (see
  * violations/violations.h). The monitor outlives snapshots, generations and sessions; it holds a reference to the snapshot and
  * the generation that its words rest on.
  */
@@ -39,7 +39,7 @@ void monitor_update(struct monitor *m, struct port_session *session);
 /* At the end of each turn of the session. */
 void monitor_turn(struct monitor *m);
 
-/* The book, as it is shown; borrows m. */
+/* The violation table, as it is shown; borrows m. */
 void monitor_list(struct monitor *m, struct violation_list *ret);
 /* Its part of the metrics; borrowed until m is used again. */
 void monitor_collect(struct monitor *m, struct metrics *ret);

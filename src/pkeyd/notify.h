@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The service manager hears what it has to know of the daemon: whether it is ready, reloading or stopping, that it needs more
+ * The service manager is notified of what the daemon does: whether it is ready, reloading or stopping, that it needs more
  * time, and one line of status. Without one (no NOTIFY_SOCKET) nothing happens.
  */
 

@@ -17,6 +17,6 @@ struct options {
         usec_t timeout;
 };
 
-/* Returns 1: go on; 0: done (--help, --version); -EINVAL: bad usage, was said on stderr; -ENOMEM. */
+/* Returns 1: go on; 0: done (--help, --version); -EINVAL: bad usage, was reported on stderr; -ENOMEM. */
 int options_parse(int argc, char *argv[], struct options *ret);
 void options_done(struct options *o);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Violations as they are shown outside of the daemon: one record of the book, or one report of it, with all that is
- * known in words. Whoever keeps the book fills a struct violation_list; the bus asks it and knows nothing else of
+ * Violations as they are shown outside of the daemon: one record of the violation table, or one report from it,
+ * with all that is known as text. The monitor fills a struct violation_list; the bus reads it and knows nothing else of
  * violations. One that is all zero belongs to a daemon that counts nothing.
  */
 
@@ -21,8 +21,8 @@ struct violation_item {
         const char *switch_name; /* label of the switch port beside it */
         const char *partition;   /* name */
         struct p_key p_key;
-        uint64_t count;          /* of a report: what it tells of */
-        uint64_t total;          /* since the book was opened */
+        uint64_t count;          /* of a report: what it reports */
+        uint64_t total;          /* since the daemon was started */
         uint32_t n_ports;        /* of "storm" */
         usec_t first, last;      /* CLOCK_REALTIME */
         bool names_sender;       /* node is who sent it; else it is the victim's counter */

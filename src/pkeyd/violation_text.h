@@ -8,7 +8,7 @@
 #include "pkeyd/violation_list.h"
 #include "violations/attribution.h"
 
-/* A report of the book as a journal entry. True: *ret_item is the same for the bus, its strings in the arena. False: memory
+/* A report as a journal entry. True: *ret_item is the same for the bus, its strings in the arena. False: memory
  * is out (a may be NULL), and the entry has the number only. */
 bool violation_text_log(const struct journal *j, struct arena *a, uint64_t generation,
                         const struct attribution_context *context, const struct violation_report *report,
@@ -21,6 +21,6 @@ void violation_text_notices(const struct journal *j, const struct notices_status
  * once for each error. *reported is what was logged last. */
 void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *reported);
 
-/* A record of the book as it is shown. Strings are in the arena. Returns 0 or -ENOMEM. */
+/* A record of the violation table as it is shown. Strings are in the arena. Returns 0 or -ENOMEM. */
 int violation_item_of_record(struct arena *a, const struct violation_record *record,
                              const struct attribution_context *context, struct violation_item *ret);

@@ -44,7 +44,7 @@ static void take_port(const umad_ca_t *ca, unsigned number, struct local_port *r
 }
 
 /* Replaces *best if this CA has a better port. port 0: any. */
-static int look_at_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank)
+static int check_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank)
 {
         umad_ca_t ca = {};
         int r;
@@ -83,8 +83,8 @@ int local_port_find(const char *ca, unsigned port, struct local_port *ret)
         else
                 n = umad_get_cas_names(names, UMAD_MAX_DEVICES);
         for (int i = 0; i < n; i++)
-                /* A device that goes away while we look is none. */
-                (void) look_at_ca(names[i], port, &best, &best_rank);
+                /* A device that goes away meanwhile is none. */
+                (void) check_ca(names[i], port, &best, &best_rank);
 
         if (best_rank == 0)
                 return -ENODEV;
@@ -97,7 +97,7 @@ static size_t add_guids(const char *name, struct guid *ret, size_t n, size_t max
         umad_ca_t ca = {};
 
         if (umad_get_ca(name, &ca) < 0)
-                return n; /* it went away while we looked */
+                return n; /* it went away meanwhile */
         for (unsigned i = 0; i < UMAD_CA_MAX_PORTS && n < max; i++)
                 if (ca.ports[i] && is_infiniband(ca.ports[i]) && ca.ports[i]->port_guid != 0)
                         ret[n++].v = be64toh(ca.ports[i]->port_guid);

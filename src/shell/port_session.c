@@ -21,7 +21,7 @@ struct port_session {
 };
 
 /* Setting a timer costs more than a MAD; in the normal case, where all is answered, deadlines only move away. So it is
- * set when it must ring earlier than it would, and what it rings for too early is looked at anew. */
+ * set when it must ring earlier than it would, and what it rings for too early is checked anew. */
 static void arm(struct port_session *s)
 {
         usec_t due = mad_dispatcher_due(s->dispatcher);

@@ -4,7 +4,7 @@
 /*
  * The ports of this host through libibverbs: what the kernel and its drivers say, which is what applications see.
  *
- * A verbs_host holds every device that could be opened. It is asked to look again now and then, for devices come and go;
+ * A verbs_host holds every device that could be opened. It scans again now and then, for devices come and go;
  * what was read of one that is gone is an error, never old news. With an event loop it also passes on the asynchronous
  * events of each device. Opening needs /dev/infiniband/uverbs* (mode 0666 with rdma-core's rules), reading a P_Key table
  * only sysfs: no privilege.
@@ -19,7 +19,7 @@
 /* A port as it is now. */
 struct verbs_port {
         char device[CA_NAME_SIZE];
-        char description[NODE_DESCRIPTION_SIZE + 1]; /* raw; "" if sysfs does not tell */
+        char description[NODE_DESCRIPTION_SIZE + 1]; /* raw; "" if sysfs does not have it */
         unsigned number;
         struct guid node_guid, port_guid;
         bool is_infiniband; /* the link layer; RoCE and iWARP have no partitions of pkeyd's kind */
@@ -42,7 +42,7 @@ struct verbs_host *verbs_host_free(struct verbs_host *h);
 DEFINE_CLEANUP(struct verbs_host *, verbs_host_free)
 #define _cleanup_verbs_host_ _cleanup_(verbs_host_free_p)
 
-/* Looks which devices there are: opens new ones, closes those that are gone. Not from within the handler. Returns 0,
+/* Finds the devices: opens new ones, closes those that are gone. Not from within the handler. Returns 0,
  * -ENODEV: there is none; -ENOSYS: the kernel has no verbs (ib_uverbs is not loaded); -EACCES: none could be opened for
  * want of permission; or what the system said of the last one, if none could be opened. */
 int verbs_host_scan(struct verbs_host *h);
