@@ -308,22 +308,22 @@ static void add_passes(struct text *t, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
 
-        family(t, name, COUNTER, "Passes over the fabric, by how they ended.");
+        family(t, name, COUNTER, "Sweeps, by how they ended.");
         labelled(t, name, "result", "done", m->passes.done);
         labelled(t, name, "result", "partial", m->passes.partial);
         labelled(t, name, "result", "refused", m->passes.refused);
         labelled(t, name, "result", "failed", m->passes.failed);
         if (m->swept)
-                duration(t, "pkeyd_sweep_duration_seconds", "How long the last pass over the whole fabric took.",
+                duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
                          m->sweep_duration);
         if (m->planned)
                 duration(t, "pkeyd_plan_duration_seconds", "How long comparing the fabric with the policy and making a plan last took.", m->plan_duration);
         if (m->applied)
                 duration(t, "pkeyd_apply_duration_seconds", "How long carrying out the last plan that was not empty took.",
                          m->apply_duration);
-        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last pass came to its end.", m->last_pass);
+        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last sweep came to its end.", m->last_pass);
         moment(t, "pkeyd_last_success_timestamp_seconds",
-               "When the last pass came to its end without a port that failed.", m->last_success);
+               "When the last sweep came to its end without a port that failed.", m->last_success);
         moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 

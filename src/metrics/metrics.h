@@ -29,7 +29,7 @@
 
 #define METRICS_MAX_SERIES 5000
 
-/* Passes over the fabric since the start, by how they ended. */
+/* Sweeps since the start, by how they ended. */
 struct metrics_passes {
         uint64_t done, partial, refused, failed;
 };
