@@ -203,7 +203,7 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
         if (w->n_lost > REWRITE_MAX_KEYS || w->n_gained > REWRITE_MAX_KEYS)
                 line_add(&what, " and others");
         log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
-                      "%u ports on %s %s from one look to the next: another partition manager is at work, most likely OpenSM after "
+                      "%u ports on %s %s from one sweep to the next: another partition manager is at work, most likely OpenSM after "
                       "a reboot on that leaf; see pkeyd(8), LIVING WITH AN SM", w->n_ports, about.switch_name, what.text);
 }
 

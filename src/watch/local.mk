@@ -1,4 +1,4 @@
-# watch/: what changed from one look to the next
+# watch/: what changed from one sweep to the next
 libpkeyd_core_la_SOURCES += \
 	src/watch/rewrites.c \
 	src/watch/rewrites.h \

@@ -3,7 +3,7 @@
 
 /*
  * Drift that has one cause. When a host on a leaf switch is rebooted OpenSM reads all tables of that leaf again, finds what it
- * did not write, and rewrites them: many ports of one switch lose or gain entries from one look to the next. That is one thing
+ * did not write, and rewrites them: many ports of one switch lose or gain entries from one sweep to the next. That is one thing
  * to tell, not one for each port.
  */
 

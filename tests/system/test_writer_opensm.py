@@ -395,8 +395,8 @@ def test_rewritten_tables():
         d.wait_text("another partition manager is at work")
         site.wait_right(policy, "after the rewrite")
         line = next(x for x in d.text().splitlines() if "another partition manager" in x)
-        check("%d ports on " % len(ports) in line and "lost 0x8010 from one look to the next" in line, line)
-        check("was changed by somebody else" not in d.text(), "and each port, too:\n" + d.text())
+        check("%d ports on " % len(ports) in line and "lost 0x8010 from one sweep to the next" in line, line)
+        check("another writer changed its P_Key table" not in d.text(), "and each port, too:\n" + d.text())
 
 
 def test_stale_pidfile():
