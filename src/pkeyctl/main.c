@@ -7,19 +7,19 @@
 #include "pkeyctl/output.h"
 
 static const struct command commands[] = {
-        { "check", "[FILE]", "reads the policy and says what is wrong with it; needs no fabric", 0, 1, command_check },
-        { "plan", "[FILE]", "says what apply would write; sends no SubnSet", 0, 1, command_plan },
-        { "apply", "[FILE]", "writes the tables, phase by phase, and reads them back", 0, 1, command_apply },
-        { "verify", "[FILE]", "reads every table and compares it with the policy", 0, 1, command_verify },
-        { "show", "[ports|partitions|port NODE|GUID]", "says what is in the tables", 0, 2, command_show },
-        { "import", "FILE", "makes a policy of OpenSM's partitions.conf", 1, 1, command_import },
-        { "export", "opensm [FILE]", "makes a partitions.conf of the policy", 1, 2, command_export },
-        { "explain", "A B", "says whether two endports may talk, and why", 2, 2, command_explain },
-        { "doctor", "[FILE]", "says whether this fabric is safe and this host set up right", 0, 1, command_doctor },
-        { "status", "", "says what the daemon does and knows", 0, 0, command_status },
-        { "reload", "", "makes the daemon load both files again; says how it ended", 0, 0, command_reload },
-        { "watch", "", "shows what the daemon tells, as it comes, until ^C", 0, 0, command_watch },
-        { "violations", "", "says who tried to cross a partition boundary", 0, 0, command_violations },
+        { "check", "[FILE]", "check the policy; needs no fabric", 0, 1, command_check },
+        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan },
+        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply },
+        { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify },
+        { "show", "[ports|partitions|port NODE|GUID]", "show what is in the tables", 0, 2, command_show },
+        { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import },
+        { "export", "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, command_export },
+        { "explain", "A B", "show whether two endports may talk, and why", 2, 2, command_explain },
+        { "doctor", "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor },
+        { "status", "", "show what the daemon does and knows", 0, 0, command_status },
+        { "reload", "", "make the daemon load both files again; waits for the result", 0, 0, command_reload },
+        { "watch", "", "follow the daemon's events, until ^C", 0, 0, command_watch },
+        { "violations", "", "list P_Key violations, by sender", 0, 0, command_violations },
 };
 
 static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
@@ -48,8 +48,8 @@ static const char help_tail[] =
                 "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
                 "      --since WHEN     violations: no older ones: 10m, 2h, 3d, or a date and time\n"
                 "      --node NAME      violations: of this host or switch only\n"
-                "      --once           violations: without a daemon; looks at all counters twice\n"
-                "      --interval TIME  violations --once: so long between the two looks (10s)\n"
+                "      --once           violations: without a daemon; reads all counters twice\n"
+                "      --interval TIME  violations --once: so long between the two readings (10s)\n"
                 "  -q, --quiet          errors and the exit status only\n"
                 "  -v, --verbose        more: every write, every port\n"
                 "  -h, --help           this text\n"
