@@ -3,3 +3,10 @@ check_PROGRAMS += check_sm_follow
 TESTS += check_sm_follow
 check_sm_follow_SOURCES = tests/unit/check_sm_follow.c
 check_sm_follow_LDADD = $(TEST_LIBS)
+
+# with a shell that the test commands
+CONTROL_FIXTURE = tests/unit/control_fixture.c tests/unit/control_fixture.h $(FABSIM_FABRIC)
+check_PROGRAMS += check_control
+TESTS += check_control
+check_control_SOURCES = tests/unit/check_control.c $(CONTROL_FIXTURE)
+check_control_LDADD = $(TEST_LIBS)

@@ -1,0 +1,778 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state machine: which event is heard in which state, and which action follows. */
+
+#include "control_fixture.h"
+
+#define S USEC_PER_SEC
+
+/* How each state is reached. */
+static const struct {
+        enum control_state state;
+        enum control_goal goal;
+        const char *settings;
+} ways[] = {
+                {CONTROL_IDLE, CONTROL_SERVE, ENFORCE},
+                {CONTROL_OPENING_PORT, CONTROL_SERVE, ENFORCE},
+                {CONTROL_QUERYING_PORT, CONTROL_SERVE, ENFORCE},
+                {CONTROL_DISCOVERING, CONTROL_SERVE, ENFORCE},
+                {CONTROL_CHOOSING, CONTROL_APPLY, ENFORCE},
+                {CONTROL_SURVEYING, CONTROL_SERVE, ENFORCE},
+                {CONTROL_CONFIRMING, CONTROL_APPLY, ENFORCE},
+                {CONTROL_LOCKING, CONTROL_SERVE, ENFORCE},
+                {CONTROL_FINDING_SM, CONTROL_SERVE, FOLLOW_SM},
+                {CONTROL_TAKING_OVER, CONTROL_SERVE, FOLLOW_SM},
+                {CONTROL_READING_CONF, CONTROL_SERVE, OPENSM_WITH_CONF},
+                {CONTROL_APPLYING, CONTROL_SERVE, ENFORCE},
+                {CONTROL_WRITING_OPENSM, CONTROL_SERVE, OPENSM},
+                {CONTROL_MIRRORING, CONTROL_SERVE, MIRROR},
+                {CONTROL_ENDED, CONTROL_SERVE, ENFORCE},
+};
+
+static void begin(enum control_goal goal, const char *settings)
+{
+        const struct control_config config = {
+                        .goal = goal,
+                        .program = "pkeyd 1",
+                        .findings = &findings,
+                        .choose_tables = true,
+                        .confirm = true,
+        };
+
+        c = control_new(&config);
+        put_file(FILE_OPENSM_CONF, "");
+        start_with(goal, settings, POLICY_1, NULL);
+}
+
+static void reach(size_t way)
+{
+        begin(ways[way].goal, ways[way].settings);
+        if (ways[way].state == CONTROL_ENDED)
+                ck_assert_int_eq(give_kind(CONTROL_EVENT_STOP), 0);
+        until(ways[way].state);
+}
+
+static void again(void)
+{
+        teardown();
+        setup();
+}
+
+/* A first sweep, action by action. */
+START_TEST(actions_of_a_sweep)
+{
+        const struct control_action *a;
+
+        start(ENFORCE, POLICY_1);
+        ck_assert_int_eq(state(), CONTROL_OPENING_PORT);
+        a = take(CONTROL_OPEN_PORT);
+        ck_assert_ptr_eq(a->settings, status()->wanted->settings);
+        give_port(0);
+        expect_logged(LOG_EVENT_STARTED, "pkeyd 1 started, policy partitions.yaml");
+        ck_assert_int_eq(state(), CONTROL_QUERYING_PORT);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        give_stage_end(0);
+        ck_assert_int_eq(state(), CONTROL_DISCOVERING);
+        ck_assert_uint_eq(status()->port_info->lid.v, 1);
+        ck_assert_uint_eq(n_gets, 1);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        give_stage_end(0);
+        ck_assert_int_eq(state(), CONTROL_SURVEYING);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        give_stage_end(0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING);
+        ck_assert_ptr_null(status()->in_force);
+        take(CONTROL_LOCK);
+        take_nothing();
+        give_lock(0, 0);
+        ck_assert_int_eq(state(), CONTROL_APPLYING);
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert_uint_eq(noted.stored_generation, 1);
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+        ck_assert_uint_eq(n_sets, 0);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        give_stage_end(0);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert_uint_gt(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
+        ck_assert(status()->ready && status()->writing && !status()->standby && !status()->waiting &&
+                  !status()->stopping);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(noted.n_closed, 0);
+        take_nothing();
+}
+END_TEST
+
+/* Answers that no state waits for change nothing. */
+START_TEST(unexpected_answers)
+{
+        static const enum control_event_kind kinds[] = {
+                        CONTROL_EVENT_PORT,          CONTROL_EVENT_STAGE_ENDED,
+                        CONTROL_EVENT_TABLES_CHOSEN, CONTROL_EVENT_CONFIRMED,
+                        CONTROL_EVENT_LOCK,          CONTROL_EVENT_FILES_READ,
+                        CONTROL_EVENT_FILE_WRITTEN,  CONTROL_EVENT_OPENSM_SIGNALLED,
+        };
+        static const enum control_event_kind expected[CONTROL_N_STATES] = {
+                        [CONTROL_OPENING_PORT] = CONTROL_EVENT_PORT,
+                        [CONTROL_QUERYING_PORT] = CONTROL_EVENT_STAGE_ENDED,
+                        [CONTROL_DISCOVERING] = CONTROL_EVENT_STAGE_ENDED,
+                        [CONTROL_CHOOSING] = CONTROL_EVENT_TABLES_CHOSEN,
+                        [CONTROL_SURVEYING] = CONTROL_EVENT_STAGE_ENDED,
+                        [CONTROL_CONFIRMING] = CONTROL_EVENT_CONFIRMED,
+                        [CONTROL_LOCKING] = CONTROL_EVENT_LOCK,
+                        [CONTROL_FINDING_SM] = CONTROL_EVENT_STAGE_ENDED,
+                        [CONTROL_READING_CONF] = CONTROL_EVENT_FILES_READ,
+                        [CONTROL_APPLYING] = CONTROL_EVENT_STAGE_ENDED,
+        };
+
+        for (size_t w = 0; w < ELEMENTS(ways); w++, again()) {
+                reach(w);
+                if (ways[w].state == CONTROL_WRITING_OPENSM || ways[w].state == CONTROL_MIRRORING)
+                        continue; /* these wait for several, see below */
+                for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+                        size_t before = n_logged;
+                        bool waited = waits();
+
+                        if (kinds[i] == expected[ways[w].state])
+                                continue;
+                        ck_assert_msg(give_kind(kinds[i]) == -EPROTO, "state %d hears event %d", (int) ways[w].state,
+                                      (int) kinds[i]);
+                        ck_assert_int_eq(state(), ways[w].state);
+                        ck_assert_uint_eq(n_logged, before);
+                        ck_assert_int_eq(waits(), waited);
+                }
+        }
+}
+END_TEST
+
+START_TEST(unexpected_answers_while_a_file_is_written)
+{
+        static const enum control_event_kind kinds[] = {
+                        CONTROL_EVENT_PORT,
+                        CONTROL_EVENT_TABLES_CHOSEN,
+                        CONTROL_EVENT_CONFIRMED,
+                        CONTROL_EVENT_LOCK,
+        };
+
+        for (size_t w = 0; w < ELEMENTS(ways); w++, again()) {
+                if (ways[w].state != CONTROL_WRITING_OPENSM && ways[w].state != CONTROL_MIRRORING)
+                        continue;
+                reach(w);
+                for (size_t i = 0; i < ELEMENTS(kinds); i++)
+                        ck_assert_int_eq(give_kind(kinds[i]), -EPROTO);
+                if (ways[w].state == CONTROL_MIRRORING) {
+                        ck_assert_int_eq(give_kind(CONTROL_EVENT_STAGE_ENDED), -EPROTO);
+                        ck_assert_int_eq(give_kind(CONTROL_EVENT_OPENSM_SIGNALLED), -EPROTO);
+                }
+        }
+}
+END_TEST
+
+START_TEST(nothing_is_heard_after_the_end)
+{
+        start(ENFORCE, POLICY_1);
+        give_kind(CONTROL_EVENT_STOP);
+        ck_assert_int_eq(state(), CONTROL_ENDED);
+        for (enum control_event_kind k = 0; k < CONTROL_N_EVENTS; k++)
+                ck_assert_int_eq(give_kind(k), -EPROTO);
+        ck_assert_uint_eq(control_due(c), USEC_INFINITY);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STOPPED), 0); /* it had not started */
+}
+END_TEST
+
+/* A stop is the end at once in each state but while a write is in flight. */
+START_TEST(stop_in_each_state)
+{
+        for (size_t w = 0; w < ELEMENTS(ways); w++, again()) {
+                bool is_started = ways[w].state != CONTROL_OPENING_PORT && ways[w].goal == CONTROL_SERVE;
+
+                if (ways[w].state == CONTROL_ENDED)
+                        continue;
+                reach(w);
+                ck_assert(!noted.exited);
+                ck_assert_int_eq(give_kind(CONTROL_EVENT_STOP), 0);
+                ck_assert(status()->stopping);
+                if (ways[w].state == CONTROL_APPLYING) {
+                        ck_assert(!noted.exited && state() == CONTROL_APPLYING);
+                        answer();
+                }
+                ck_assert_msg(noted.exited && state() == CONTROL_ENDED, "way %zu", w);
+                ck_assert_int_eq(noted.exit_r, 0);
+                ck_assert_uint_eq(n_sets,
+                                  ways[w].state == CONTROL_IDLE || ways[w].state == CONTROL_MIRRORING ? n_sets : 0);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_STOPPED), is_started);
+                if (ways[w].goal != CONTROL_SERVE) {
+                        ck_assert_int_eq(control_get_results(c)->r, -ECANCELED);
+                        ck_assert_int_eq(control_get_results(c)->failed, ways[w].state);
+                }
+        }
+}
+END_TEST
+
+/* What is locked is unlocked at the end. */
+START_TEST(stop_unlocks)
+{
+        start(OPENSM, POLICY_1);
+        until(CONTROL_WRITING_OPENSM);
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+        give_kind(CONTROL_EVENT_STOP);
+        ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert(noted.exited);
+        ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
+}
+END_TEST
+
+/* A reload at any time ends with that policy in force everywhere, and with one answer. */
+START_TEST(reload_in_each_state)
+{
+        for (size_t w = 0; w < ELEMENTS(ways); w++, again()) {
+                if (ways[w].state == CONTROL_ENDED || ways[w].goal != CONTROL_SERVE)
+                        continue;
+                reach(w);
+                ck_assert_int_eq(give_candidate(ways[w].settings, POLICY_2, 77), 0);
+                ck_assert_uint_eq(noted.n_answers, 0);
+                ck_assert(status()->reload_pending);
+                for (unsigned i = 0; i < 100 && status()->reload_pending; i++) {
+                        if (waits())
+                                answer();
+                        else
+                                wait_until_due();
+                }
+                ck_assert_msg(noted.n_answers == 1, "way %zu: %u answers", w, noted.n_answers);
+                ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+                ck_assert_uint_eq(noted.n_requests, 1);
+                ck_assert_uint_eq(noted.requests[0], 77);
+                ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010) && !holds(hosts[2], 0x8010));
+                ck_assert_ptr_eq(status()->in_force, status()->wanted);
+        }
+}
+END_TEST
+
+/* An apply under way ends early when another policy comes; the next sweep carries that out. */
+START_TEST(reload_ends_an_apply)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_APPLYING);
+        give_candidate(ENFORCE, POLICY_0, 0);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        ck_assert_uint_eq(n_sets, 0);
+        give_stage_end(0);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        ck_assert(!status()->ready);
+        ck_assert_uint_eq(control_due(c), 0);
+        wait_until_due();
+        ck_assert_int_eq(state(), CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert(status()->ready);
+        ck_assert_uint_eq(status()->numbers.last_apply != 0, true);
+}
+END_TEST
+
+/* A change of files that were refused stops nothing. */
+START_TEST(refused_files_do_not_end_an_apply)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_APPLYING);
+        give_candidate(ENFORCE, NULL, 5);
+        answer();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
+}
+END_TEST
+
+/* --- the start -------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(cannot_start_without_files)
+{
+        start(NULL, NULL);
+        ck_assert(noted.exited);
+        ck_assert_int_eq(noted.exit_r, -EBADMSG);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+        expect_logged(LOG_EVENT_CANNOT_START, "1 error; nothing is in force");
+        take_nothing();
+}
+END_TEST
+
+START_TEST(last_policy_stays_in_force)
+{
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+
+        g->number = 7;
+        start_with(CONTROL_SERVE, NULL, NULL, g);
+        expect_logged(LOG_EVENT_LAST_POLICY, "1 error; the last policy in force, generation 7, stays in force");
+        ck_assert_uint_eq(status()->n_file_errors, 1);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 0);
+        ck_assert_ptr_nonnull(strstr(status()->text, "(the files as they are were refused: 1 error)"));
+}
+END_TEST
+
+/* The same policy keeps its number; another one is a candidate until the planner accepted it. */
+START_TEST(same_policy_after_a_restart)
+{
+        struct generation *g = make_generation(AUDIT, POLICY_1);
+
+        g->number = 7;
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_1, g);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        ck_assert_int_eq(status()->in_force->settings->mode, MODE_ENFORCE);
+        ck_assert_ptr_eq(status()->wanted, status()->in_force);
+}
+END_TEST
+
+START_TEST(another_policy_after_a_restart)
+{
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+
+        g->number = 7;
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_2, g);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        ck_assert_ptr_ne(status()->wanted, status()->in_force);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert(holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* --- the port --------------------------------------------------------------------------------------------------------
+ */
+
+/* What will not come by waiting ends it at the start. */
+START_TEST(port_that_cannot_be_used)
+{
+        static const struct {
+                int r;
+                const char *text;
+        } cases[] = {
+                        {-ENODEV, "an InfiniBand port: this host has no such device"},
+                        {-EACCES, "no permission to use /dev/infiniband/umad*; pkeyd must be run as root"},
+                        {-EPERM, "no permission to use /dev/infiniband/umad*; pkeyd must be run as root"},
+                        {-EOPNOTSUPP, "the kernel module ib_umad is not loaded"},
+                        {-EIO, "Input/output error"},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++, again()) {
+                start(ENFORCE, POLICY_1);
+                take(CONTROL_OPEN_PORT);
+                give_port(cases[i].r);
+                ck_assert(noted.exited);
+                ck_assert_int_eq(noted.exit_r, cases[i].r);
+                expect_logged(LOG_EVENT_CANNOT_START, cases[i].text);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_STARTED), 0);
+        }
+}
+END_TEST
+
+START_TEST(port_name_of_the_settings)
+{
+        static const struct {
+                const char *settings, *text;
+        } cases[] = {
+                        {"ca: mlx5_1\nport: 2\n", "mlx5_1/2: this host has no such device"},
+                        {"ca: mlx5_1\n", "mlx5_1: this host has no such device"},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++, again()) {
+                start(cases[i].settings, POLICY_1);
+                take(CONTROL_OPEN_PORT);
+                give_port(-ENODEV);
+                expect_logged(LOG_EVENT_CANNOT_START, cases[i].text);
+        }
+}
+END_TEST
+
+/* A link that is down is waited for: closed, and opened again every three seconds. Reported once. */
+START_TEST(port_that_is_down)
+{
+        start(ENFORCE, POLICY_1);
+        for (unsigned i = 0; i < 3; i++) {
+                take(CONTROL_OPEN_PORT);
+                give_port(-ENETDOWN);
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert(status()->waiting && status()->ready);
+                ck_assert_uint_eq(noted.n_closed, i + 1);
+                ck_assert_uint_eq(control_due(c), now + 3 * S);
+                wait_until_due();
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WAITING_FOR_PORT), 1);
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "waiting for an InfiniBand port: its link is down");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STARTED), 1);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_WAITS], 3);
+        sweep();
+        ck_assert(!status()->waiting);
+        expect_logged(LOG_EVENT_PORT_FOUND, "mlx5_0 port 1 is up, LID 1");
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* After the start no problem of the port is the end. */
+START_TEST(port_lost_later)
+{
+        static const int problems[] = {-ENODEV, -EACCES, -ENETDOWN, -EIO};
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        for (size_t i = 0; i < ELEMENTS(problems); i++) {
+                until(CONTROL_OPENING_PORT);
+                take(CONTROL_OPEN_PORT);
+                give_port(problems[i]);
+                ck_assert(!noted.exited && status()->waiting);
+                ck_assert_int_eq(status()->last_result, SWEEP_WAITS);
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WAITING_FOR_PORT), 1);
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "there is no such device");
+        until(CONTROL_DISCOVERING); /* the whole fabric, when it is back */
+}
+END_TEST
+
+/* Its link works, and no subnet manager gave it a LID. */
+START_TEST(port_without_a_lid)
+{
+        start(ENFORCE, POLICY_1);
+        port_of(head)->lid.v = 0;
+        answer();
+        answer();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert(status()->waiting);
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "no subnet manager gave it a LID yet");
+        ck_assert_ptr_null(status()->port_info);
+        ck_assert_uint_eq(noted.n_closed, 1);
+}
+END_TEST
+
+/* --- the lock --------------------------------------------------------------------------------------------------------
+ */
+
+/* Another process has the lock: it is tried again each second, then everything is read again. */
+START_TEST(lock_of_another_process)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_LOCKING);
+        for (unsigned i = 0; i < 3; i++) {
+                take(CONTROL_LOCK);
+                ck_assert_uint_eq(control_due(c), USEC_INFINITY);
+                give_kind(CONTROL_EVENT_DUE);
+                take_nothing();
+                give_lock(-EWOULDBLOCK, 4711);
+                ck_assert_int_eq(state(), CONTROL_LOCKING);
+                ck_assert_uint_eq(control_due(c), now + S);
+                take_nothing();
+                now += S - 1;
+                give_kind(CONTROL_EVENT_DUE);
+                take_nothing();
+                wait_until_due();
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_LOCK_WAIT), 1);
+        expect_logged(LOG_EVENT_LOCK_WAIT, "process 4711 is writing P_Key tables");
+        answer();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(control_due(c), 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* Without a state directory there is no lock, and pkeyd goes on without. */
+START_TEST(no_lock)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give_lock(-EROFS, 0);
+        ck_assert_int_eq(state(), CONTROL_APPLYING);
+        sweep();
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* What another process wrote down meanwhile replaces what this one knew: no index that it freed is used for another
+ * base. */
+START_TEST(lock_brings_indexes)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.indexes = index_memory_new()}};
+
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_LOCKING);
+        for (uint16_t i = 1; i < 9; i++)
+                ck_assert_int_eq(index_memory_note(event.lock.indexes, f.nodes[hosts[0]].guid, 1, i,
+                                                   (struct p_key){0x8055}, (struct p_key){}),
+                                 0);
+        take(CONTROL_LOCK);
+        give(&event);
+        sweep();
+        ck_assert_uint_eq(port_of(hosts[0])->table[9].v, 0x8010);
+        ck_assert_uint_eq(noted.n_indexes, 0); /* nothing was freed */
+}
+END_TEST
+
+/* What is freed is written down. */
+START_TEST(indexes_are_stored)
+{
+        put_key(hosts[0], 1, 0x8055);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8055));
+        ck_assert_uint_eq(noted.n_indexes, 1);
+        ck_assert_uint_eq(noted.n_known, 1);
+        ck_assert_uint_eq(noted.n_generations, 1);
+}
+END_TEST
+
+/* --- the store -------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(store_that_fails)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_stored(-ENOSPC);
+        give_stored(-ENOSPC);
+        give_stored(-EROFS);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
+        expect_logged(LOG_EVENT_STATE_DIR, "/var/lib/pkeyd: No space left on device; going on without");
+        give_stored(0);
+        give_stored(-ENOSPC);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 2);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* --- events of this host ---------------------------------------------------------------------------------------------
+ */
+
+/* Idle, and the kernel's tables looked at. */
+static void settle(void)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        while (control_due(c) < now + 10 * S) {
+                wait_until_due();
+                while (waits())
+                        answer();
+        }
+}
+
+START_TEST(verbs_events)
+{
+        static const struct {
+                enum verbs_event_kind kind;
+                bool sweeps;
+                unsigned sm_changes;
+        } cases[] = {
+                        {VERBS_LID_CHANGE, true, 0},    {VERBS_SM_CHANGE, true, 1},  {VERBS_CLIENT_REREGISTER, true, 1},
+                        {VERBS_PORT_ACTIVE, true, 0},   {VERBS_PORT_ERROR, true, 0}, {VERBS_DEVICE_FATAL, true, 0},
+                        {VERBS_P_KEY_CHANGE, false, 0},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++, again()) {
+                settle();
+                now += 7 * S;
+                ck_assert_int_eq(give_verbs(cases[i].kind), 0);
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_uint_eq(status()->sm_changes, cases[i].sm_changes);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_DEVICE_GONE), cases[i].kind == VERBS_DEVICE_FATAL);
+                ck_assert_uint_eq(control_due(c), cases[i].sweeps ? now + 300 * USEC_PER_MSEC : now);
+                wait_until_due();
+                (void) take(cases[i].sweeps ? CONTROL_OPEN_PORT : CONTROL_READ_LOCAL_TABLES);
+        }
+}
+END_TEST
+
+/* Events in a row make one sweep every five seconds. */
+START_TEST(verbs_events_in_a_row)
+{
+        usec_t first;
+
+        settle();
+        now += 7 * S;
+        give_verbs(VERBS_PORT_ERROR);
+        give_verbs(VERBS_PORT_ACTIVE);
+        first = control_due(c);
+        until(CONTROL_OPENING_PORT);
+        give_verbs(VERBS_PORT_ERROR);
+        sweep();
+        until(CONTROL_OPENING_PORT);
+        ck_assert_uint_eq(now, first + 5 * S);
+}
+END_TEST
+
+/* Local tables are asked for once at a time, and looked at only between sweeps. */
+START_TEST(local_tables)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCAL_TABLES};
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        wait_until_due();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        take(CONTROL_READ_LOCAL_TABLES);
+        give_kind(CONTROL_EVENT_DUE);
+        take_nothing();
+        ck_assert_uint_gt(control_due(c), now + S); /* the next sweep; not the tables again */
+        until(CONTROL_OPENING_PORT);
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_KERNEL_VERIFIED), 0);
+        sweep();
+        wait_until_due();
+        answer();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_KERNEL_VERIFIED), 1);
+}
+END_TEST
+
+/* A table that changed in the kernel is read from the SMA at once, and the whole fabric soon. */
+START_TEST(local_table_changed)
+{
+        unsigned before;
+
+        settle();
+        now += 5 * S;
+        port_of(head)->table[5].v = 0x8099;
+        give_verbs(VERBS_P_KEY_CHANGE);
+        wait_until_due();
+        answer();
+        ck_assert_uint_eq(control_due(c), now);
+        before = n_gets;
+        wait_until_due();
+        ck_assert_int_eq(state(), CONTROL_OPENING_PORT);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_SURVEYING);
+        answer();
+        ck_assert_uint_eq(n_gets, before + 2); /* two blocks of 32 */
+        sweep();
+        ck_assert(!holds(head, 0x8099));
+        expect_logged(LOG_EVENT_DRIFT_FOUND, "has unexpected 0x8099");
+        until(CONTROL_DISCOVERING);
+}
+END_TEST
+
+/* A P_Key change while a sweep runs is that sweep's own doing. */
+START_TEST(local_table_changed_by_the_sweep)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_APPLYING);
+        give_verbs(VERBS_P_KEY_CHANGE);
+        ck_assert_uint_eq(control_due(c), USEC_INFINITY);
+        sweep();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
+}
+END_TEST
+
+/* --- what it says of itself ------------------------------------------------------------------------------------------
+ */
+
+START_TEST(described_in_each_state)
+{
+        static const char *const texts[CONTROL_N_STATES] = {
+                        [CONTROL_IDLE] = "generation 1: 9 ports verified",
+                        [CONTROL_OPENING_PORT] = "looking at the local port",
+                        [CONTROL_QUERYING_PORT] = "looking at the local port",
+                        [CONTROL_DISCOVERING] = "discovering the fabric",
+                        [CONTROL_CHOOSING] = "starting",
+                        [CONTROL_SURVEYING] = "reading P_Key tables, 0 % done",
+                        [CONTROL_CONFIRMING] = "starting",
+                        [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
+                        [CONTROL_FINDING_SM] = "standing by: where the master SM is was not asked yet",
+                        [CONTROL_TAKING_OVER] = "taking over: the master SM is on this host (LID 1), waiting until",
+                        [CONTROL_READING_CONF] = "starting",
+                        [CONTROL_APPLYING] = "generation 1: writing P_Key tables (",
+                        [CONTROL_WRITING_OPENSM] = "generation 1: OpenSM writes P_Key tables (adopt)",
+                        [CONTROL_MIRRORING] = "generation 1: ",
+                        [CONTROL_ENDED] = "stopping",
+        };
+        char text[256];
+
+        for (size_t w = 0; w < ELEMENTS(ways); w++, again()) {
+                const char *expected = texts[ways[w].state];
+
+                reach(w);
+                control_describe(c, text, sizeof(text));
+                ck_assert_msg(strncmp(text, expected, strlen(expected)) == 0, "'%s' is not '%s'", text, expected);
+        }
+}
+END_TEST
+
+START_TEST(progress_of_a_survey)
+{
+        const struct mad_stage *stage;
+        struct mad_request request;
+        struct mad_result result = {};
+        char text[256];
+
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_SURVEYING);
+        stage = take(CONTROL_RUN_STAGE)->stage;
+        ck_assert(stage->next(stage->state, now, &request));
+        result.cookie = request.cookie;
+        stage->result(stage->state, now, &result);
+        control_describe(c, text, sizeof(text));
+        ck_assert_str_ne(text, "reading P_Key tables, 0 % done");
+        ck_assert_str_ne(text, "reading P_Key tables, 100 % done");
+        run_stage(stage);
+        control_describe(c, text, sizeof(text));
+        ck_assert_str_eq(text, "reading P_Key tables, 100 % done");
+}
+END_TEST
+
+/* Time does not go back. */
+START_TEST(time_that_goes_back)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        now -= 500 * S;
+        give_kind(CONTROL_EVENT_DUE);
+        ck_assert_uint_ge(control_due(c), 1000 * S);
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                        actions_of_a_sweep,
+                        unexpected_answers,
+                        unexpected_answers_while_a_file_is_written,
+                        nothing_is_heard_after_the_end,
+                        stop_in_each_state,
+                        stop_unlocks,
+                        reload_in_each_state,
+                        reload_ends_an_apply,
+                        refused_files_do_not_end_an_apply,
+                        cannot_start_without_files,
+                        last_policy_stays_in_force,
+                        same_policy_after_a_restart,
+                        another_policy_after_a_restart,
+                        port_that_cannot_be_used,
+                        port_name_of_the_settings,
+                        port_that_is_down,
+                        port_lost_later,
+                        port_without_a_lid,
+                        lock_of_another_process,
+                        no_lock,
+                        lock_brings_indexes,
+                        indexes_are_stored,
+                        store_that_fails,
+                        verbs_events,
+                        verbs_events_in_a_row,
+                        local_tables,
+                        local_table_changed,
+                        local_table_changed_by_the_sweep,
+                        described_in_each_state,
+                        progress_of_a_survey,
+                        time_that_goes_back,
+        };
+
+        return run_suite("control", tests, ELEMENTS(tests));
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A shell of control for unit tests: it notes what control wants done, and answers when the test says so.
+ *
+ *     start(settings, policy)      a pkeyd that begins
+ *     take(kind)                   the next action that waits to be carried out; it must be of this kind
+ *     give_*(...)                  an answer, as the test likes it
+ *     answer()                     carries the next action out, and answers as a healthy host would
+ *     until(state), sweep()        so again and again
+ *
+ * The fabric is a virtual one (tests/fabsim): head1, a leaf switch that can enforce, and three hosts. Stages run
+ * against it in no time. Log entries, records, answers to reloads and the end are noted apart from the actions that
+ * need an answer.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "control/control.h"
+#include "../fabsim/fabric.h"
+
+#define N_HOSTS 3
+
+/* Policies: default with head1 full, and p (0x0010) with the first n hosts. */
+#define POLICY_0 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {}\n"
+#define POLICY_1 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"
+#define POLICY_2 POLICY_1 "      node2: full\n"
+#define POLICY_3 POLICY_2 "      node3: full\n"
+/* The planner refuses it: nobody is called so. */
+#define POLICY_REFUSED                                                                                                 \
+        "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      nobody: full\n"
+#define AUDIT "mode: audit\n"
+#define ENFORCE "mode: enforce\n"
+#define FOLLOW_SM "mode: enforce\nrole: follow-sm\n"
+#define FILE_CONF "/etc/opensm/partitions.conf"
+#define FILE_OPENSM_CONF "/etc/opensm/opensm.conf"
+#define OPENSM "mode: enforce\nwriter: opensm\nopensm: {partitions_conf: " FILE_CONF ", reload: \"pid:2\"}\n"
+#define OPENSM_WITH_CONF                                                                                               \
+        "mode: enforce\nwriter: opensm\nopensm: {partitions_conf: " FILE_CONF                                          \
+        ", reload: \"pid:2\", config: " FILE_OPENSM_CONF "}\n"
+#define MIRROR "mode: enforce\nopensm: {mirror: " FILE_CONF "}\n"
+
+/* --- the fabric ------------------------------------------------------------------------------------------------------
+ */
+
+extern struct fabsim f;
+extern unsigned head, leaf, hosts[N_HOSTS];
+extern unsigned n_sets, n_gets; /* requests that stages made */
+/* True: there is no answer. NULL: all are answered. */
+extern bool (*lose)(const struct mad_request *request, struct fabsim_place at);
+/* Called before each request is carried out. NULL: nothing. */
+extern void (*before_request)(const struct mad_request *request);
+
+struct fabsim_port *port_of(unsigned node);
+/* Does the table of this node's port 1 hold the P_Key? */
+bool holds(unsigned node, uint16_t key);
+void put_key(unsigned node, unsigned index, uint16_t key);
+
+/* --- files, as the shell would find them -----------------------------------------------------------------------------
+ */
+
+#define MAX_FILES 8
+
+struct fixture_file {
+        char path[64];
+        char *bytes; /* NULL: there is no file of this name */
+        size_t n;
+        int r; /* of reading it */
+};
+struct fixture_file *file_at(const char *path);
+void put_file(const char *path, const char *text);
+/* The tables become as the partition file says. */
+void opensm_reads_file(void);
+
+/* --- control ---------------------------------------------------------------------------------------------------------
+ */
+
+extern struct control *c;
+extern struct arena *arena;      /* of the test */
+extern struct findings findings; /* of a goal other than CONTROL_SERVE */
+extern usec_t now;
+
+/* What control asked for and that needs no answer. */
+struct noted {
+        unsigned n_closed, n_unlocked, n_stored;
+        bool exited;
+        int exit_r;
+        uint64_t stored_generation;                 /* number of the last that was stored */
+        unsigned n_indexes, n_known, n_generations; /* records of each kind */
+        unsigned n_answers;                         /* to reloads */
+        enum reload_outcome outcome;                /* of the last of them */
+        uint64_t answered_generation;
+        char answer[1024];
+        uint64_t requests[8];
+        size_t n_requests, n_findings;
+};
+extern struct noted noted;
+
+void setup(void);
+void teardown(void);
+
+/* Returns owned. */
+struct generation *make_generation(const char *settings, const char *policy);
+/* settings NULL: both files are refused with one error. in_force NULL: nothing was in force before. */
+void start_with(enum control_goal goal, const char *settings, const char *policy, struct generation *in_force);
+void start(const char *settings, const char *policy);
+
+/* Gives an event at `now`. Returns what control_event does. */
+int give(struct control_event *event);
+int give_kind(enum control_event_kind kind);
+int give_port(int r);
+int give_stage_end(int r);
+int give_lock(int r, int pid);
+int give_stored(int r);
+int give_verbs(enum verbs_event_kind kind);
+int give_file_written(int r);
+int give_signalled(int r);
+/* policy NULL: the files were refused, with one error. */
+int give_candidate(const char *settings, const char *policy, uint64_t request);
+/* At the due time of control, which must be finite. */
+void wait_until_due(void);
+
+/* The next action that waits; valid until the next event. Fails if there is none or it is another. */
+const struct control_action *take(enum control_action_kind kind);
+/* No action waits. */
+void take_nothing(void);
+bool waits(void);
+/* Carries the stage out against the fabric, without telling control. */
+void run_stage(const struct mad_stage *stage);
+/* Carries the next action out, and gives the answer. */
+void answer(void);
+void until(enum control_state state);
+/* Until it is idle, or has ended. */
+void sweep(void);
+enum control_state state(void);
+const struct control_status *status(void);
+
+/* --- the log ---------------------------------------------------------------------------------------------------------
+ */
+
+#define MAX_LOGGED 256
+
+struct logged {
+        enum log_event event;
+        char text[1024];
+        uint64_t generation;
+        char node[64];
+        struct guid port_guid;
+        bool is_finding;
+};
+extern struct logged logged[MAX_LOGGED];
+extern size_t n_logged;
+
+unsigned count_logged(enum log_event event);
+/* The last one of this kind; fails if there is none. */
+const struct logged *last_logged(enum log_event event);
+void expect_logged(enum log_event event, const char *part);
+void forget_log(void);
+
+/* Runs the suite of these tests. */
+int run_suite(const char *name, const TTest *const *tests, size_t n);
