@@ -283,8 +283,7 @@ START_TEST(refused_files_do_not_end_an_apply)
 }
 END_TEST
 
-/* --- the start -------------------------------------------------------------------------------------------------------
- */
+/* --- the start --- */
 
 START_TEST(cannot_start_without_files)
 {
@@ -340,8 +339,7 @@ START_TEST(another_policy_after_a_restart)
 }
 END_TEST
 
-/* --- the port --------------------------------------------------------------------------------------------------------
- */
+/* --- the port --- */
 
 /* What will not come by waiting ends it at the start. */
 START_TEST(port_that_cannot_be_used)
@@ -447,8 +445,7 @@ START_TEST(port_without_a_lid)
 }
 END_TEST
 
-/* --- the lock --------------------------------------------------------------------------------------------------------
- */
+/* --- the lock --- */
 
 /* Another process has the lock: it is tried again each second, then everything is read again. */
 START_TEST(lock_of_another_process)
@@ -530,8 +527,7 @@ START_TEST(indexes_are_stored)
 }
 END_TEST
 
-/* --- the store -------------------------------------------------------------------------------------------------------
- */
+/* --- the store --- */
 
 START_TEST(store_that_fails)
 {
@@ -551,8 +547,7 @@ START_TEST(store_that_fails)
 }
 END_TEST
 
-/* --- events of this host ---------------------------------------------------------------------------------------------
- */
+/* --- events of this host --- */
 
 /* Idle, and the kernel's tables looked at. */
 static void settle(void)
@@ -671,8 +666,7 @@ START_TEST(local_table_changed_by_the_sweep)
 }
 END_TEST
 
-/* --- what it says of itself ------------------------------------------------------------------------------------------
- */
+/* --- what it says of itself --- */
 
 START_TEST(described_in_each_state)
 {

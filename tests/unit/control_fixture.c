@@ -27,8 +27,7 @@ static char paths[CONTROL_MAX_FILES][64]; /* of the action that waits; its own a
 static struct fixture_file files[MAX_FILES];
 static struct guid local_guid;
 
-/* --- the fabric ------------------------------------------------------------------------------------------------------
- */
+/* --- the fabric --- */
 
 struct fabsim_port *port_of(unsigned node)
 {
@@ -75,8 +74,7 @@ static void make_fabric(void)
         local_guid = port_of(head)->guid;
 }
 
-/* --- files -----------------------------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 struct fixture_file *file_at(const char *path)
 {
@@ -144,8 +142,7 @@ void opensm_reads_file(void)
         }
 }
 
-/* --- the log ---------------------------------------------------------------------------------------------------------
- */
+/* --- the log --- */
 
 static void note_entry(const struct log_entry *entry)
 {
@@ -194,8 +191,7 @@ void forget_log(void)
         n_logged = 0;
 }
 
-/* --- actions ---------------------------------------------------------------------------------------------------------
- */
+/* --- actions --- */
 
 static void note_answer(const struct reload_end *end)
 {
@@ -290,8 +286,7 @@ void take_nothing(void)
         ck_assert_msg(n_waiting == 0, "action %d waits", (int) waiting[0].kind);
 }
 
-/* --- events ----------------------------------------------------------------------------------------------------------
- */
+/* --- events --- */
 
 int give(struct control_event *event)
 {
@@ -433,8 +428,7 @@ void wait_until_due(void)
         ck_assert_int_eq(give_kind(CONTROL_EVENT_DUE), 0);
 }
 
-/* --- stages ----------------------------------------------------------------------------------------------------------
- */
+/* --- stages --- */
 
 static bool ask_fabric(const struct mad_request *request, struct mad_result *ret)
 {
@@ -472,8 +466,7 @@ void run_stage(const struct mad_stage *stage)
         ck_assert(stage->done(stage->state));
 }
 
-/* --- a healthy host --------------------------------------------------------------------------------------------------
- */
+/* --- a healthy host --- */
 
 static void read_local_tables(struct control_event *ret, struct local_table *table)
 {
@@ -580,8 +573,7 @@ void sweep(void)
         }
 }
 
-/* --- each test -------------------------------------------------------------------------------------------------------
- */
+/* --- each test --- */
 
 void setup(void)
 {

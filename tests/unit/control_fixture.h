@@ -43,8 +43,7 @@
         ", reload: \"pid:2\", config: " FILE_OPENSM_CONF "}\n"
 #define MIRROR "mode: enforce\nopensm: {mirror: " FILE_CONF "}\n"
 
-/* --- the fabric ------------------------------------------------------------------------------------------------------
- */
+/* --- the fabric --- */
 
 extern struct fabsim f;
 extern unsigned head, leaf, hosts[N_HOSTS];
@@ -59,8 +58,7 @@ struct fabsim_port *port_of(unsigned node);
 bool holds(unsigned node, uint16_t key);
 void put_key(unsigned node, unsigned index, uint16_t key);
 
-/* --- files, as the shell would find them -----------------------------------------------------------------------------
- */
+/* --- files, as the shell would find them --- */
 
 #define MAX_FILES 8
 
@@ -75,8 +73,7 @@ void put_file(const char *path, const char *text);
 /* The tables become as the partition file says. */
 void opensm_reads_file(void);
 
-/* --- control ---------------------------------------------------------------------------------------------------------
- */
+/* --- control --- */
 
 extern struct control *c;
 extern struct arena *arena;      /* of the test */
@@ -138,8 +135,7 @@ void sweep(void);
 enum control_state state(void);
 const struct control_status *status(void);
 
-/* --- the log ---------------------------------------------------------------------------------------------------------
- */
+/* --- the log --- */
 
 #define MAX_LOGGED 256
 

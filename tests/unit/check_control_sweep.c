@@ -1,0 +1,815 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a sweep does: what it reads, decides and reports, for each goal and each problem. */
+
+#include "control_fixture.h"
+#include "verify/verify.h"
+
+#define S USEC_PER_SEC
+
+static unsigned lost_node, lost_attribute;
+
+static bool lose_node(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == lost_node && (lost_attribute == 0 || request->attribute == lost_attribute);
+}
+
+static bool lose_sets(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == lost_node && request->method == MAD_SET;
+}
+
+static void lose_tables_of(unsigned node)
+{
+        lost_node = node;
+        lost_attribute = SMP_ATTR_P_KEY_TABLE;
+        lose = lose_node;
+}
+
+static void begin(enum control_goal goal, const char *policy, bool choose, bool confirm)
+{
+        const struct control_config config = {
+                        .goal = goal,
+                        .program = "pkeyctl 1",
+                        .findings = &findings,
+                        .choose_tables = choose,
+                        .confirm = confirm,
+        };
+
+        c = control_new(&config);
+        start_with(goal, ENFORCE, policy, NULL);
+}
+
+/* --- a full sweep and those between --- */
+
+START_TEST(interval)
+{
+        start("sweep_interval: 40s\n", POLICY_1);
+        sweep();
+        forget_log();
+        until(CONTROL_OPENING_PORT);
+        ck_assert_uint_ge(now, 1040 * S);
+        ck_assert_uint_lt(now, 1041 * S);
+        n_sets = 0;
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(n_logged, count_logged(LOG_EVENT_KERNEL_VERIFIED)); /* nothing is new in the fabric */
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 2);
+}
+END_TEST
+
+/* A new policy goes to the known fabric at once; a look at the whole one follows five seconds later. */
+START_TEST(reload_of_a_known_fabric)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        now += 10 * S;
+        give_candidate(ENFORCE, POLICY_2, 1);
+        wait_until_due();
+        take(CONTROL_OPEN_PORT);
+        give_port(0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING);
+        sweep();
+        ck_assert(holds(hosts[1], 0x8010));
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        now += 4 * S;
+        give_kind(CONTROL_EVENT_DUE);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        until(CONTROL_DISCOVERING);
+        ck_assert_uint_eq(now, 1015 * S);
+}
+END_TEST
+
+/* Of another port the snapshot says nothing. */
+START_TEST(reload_with_another_port)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate("port: 1\n", POLICY_2, 1);
+        wait_until_due();
+        ck_assert_uint_eq(take(CONTROL_OPEN_PORT)->settings->port, 1);
+        give_port(0);
+        ck_assert_int_eq(state(), CONTROL_QUERYING_PORT);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->settings->port, 1);
+}
+END_TEST
+
+/* The shell found another port than before: the whole fabric again. */
+START_TEST(another_guid)
+{
+        struct guid other = {0xabc};
+        struct control_event event = {.kind = CONTROL_EVENT_PORT, .port = {.guid = other, .name = "mlx5_1 port 1"}};
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate(ENFORCE, POLICY_2, 1);
+        wait_until_due();
+        take(CONTROL_OPEN_PORT);
+        give(&event);
+        ck_assert_int_eq(state(), CONTROL_QUERYING_PORT);
+        ck_assert_ptr_null(status()->snapshot);
+}
+END_TEST
+
+/* --- ports that do not answer --- */
+
+/* It is read again alone, after 5, 10, 20 s, and brings what was held back. */
+START_TEST(port_that_does_not_answer)
+{
+        lose_tables_of(hosts[0]);
+        start(ENFORCE, POLICY_2);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert_uint_eq(status()->ports.unreachable, 1);
+        ck_assert_uint_eq(status()->ports.managed, 9);
+        ck_assert_uint_eq(status()->numbers.last_success, 0);
+        ck_assert_uint_ne(status()->numbers.last_sweep, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNREACHABLE), 1);
+        for (unsigned i = 0; i < 3; i++) {
+                usec_t began = now;
+
+                until(CONTROL_OPENING_PORT);
+                ck_assert_uint_eq(now - began, (5 << i) * S);
+                answer();
+                ck_assert_int_eq(state(), CONTROL_SURVEYING);
+                n_gets = 0;
+                if (i == 2)
+                        lose = NULL;
+                answer();
+                ck_assert_uint_eq(n_gets, i == 2 ? 2 : 1);
+                sweep();
+        }
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(status()->ports.unreachable, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNREACHABLE), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 1);
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* Nothing is written to it in the sweep in which it was not read. */
+START_TEST(unread_port_is_not_written)
+{
+        lose_tables_of(hosts[0]);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        lose = NULL;
+        ck_assert(!holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->numbers.n_writes_failed, 0);
+}
+END_TEST
+
+/* What could not be confirmed is tried again soon, and the same failure is not logged twice. */
+START_TEST(set_without_an_answer)
+{
+        lost_node = hosts[0];
+        lose = lose_sets;
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WRITE_FAILED), 1);
+        ck_assert_uint_eq(last_logged(LOG_EVENT_WRITE_FAILED)->port_guid.v, port_of(hosts[0])->guid.v);
+        ck_assert_uint_gt(status()->numbers.n_writes_failed, 0);
+        ck_assert_uint_eq(status()->numbers.last_apply, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WRITE_FAILED), 1);
+        lose = NULL;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_ne(status()->numbers.last_apply, 0);
+}
+END_TEST
+
+/* --- what does not go well --- */
+
+/* The wait doubles up to a minute; the discovery's failure is logged once until one succeeds. */
+START_TEST(discovery_fails)
+{
+        static const usec_t waits_for[] = {5, 10, 20, 40, 60, 60};
+
+        start(ENFORCE, POLICY_1);
+        for (size_t i = 0; i < ELEMENTS(waits_for); i++) {
+                until(CONTROL_DISCOVERING);
+                take(CONTROL_RUN_STAGE);
+                give_stage_end(-EIO);
+                ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+                ck_assert_uint_eq(control_due(c) - now, MIN(waits_for[i], UINT64_C(60)) * S);
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DISCOVERY_FAILED), 1);
+        expect_logged(LOG_EVENT_DISCOVERY_FAILED,
+                      "the fabric could not be discovered: Input/output error; will be tried again");
+        ck_assert_str_eq(status()->text, "the fabric could not be discovered: Input/output error");
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        until(CONTROL_DISCOVERING);
+        take(CONTROL_RUN_STAGE);
+        give_stage_end(-EIO);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DISCOVERY_FAILED), 2);
+        ck_assert_uint_eq(control_due(c) - now, 5 * S);
+}
+END_TEST
+
+/* The waits are not longer than the interval. */
+START_TEST(failures_within_the_interval)
+{
+        start("sweep_interval: 10s\n", POLICY_1);
+        for (unsigned i = 0; i < 4; i++) {
+                until(CONTROL_SURVEYING);
+                take(CONTROL_RUN_STAGE);
+                give_stage_end(-EDEADLK);
+        }
+        ck_assert_uint_eq(control_due(c) - now, 10 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PASS_FAILED), 4);
+        expect_logged(LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: ");
+}
+END_TEST
+
+/* A stage of any state that fails ends the sweep, names itself, and nothing is written after it. */
+START_TEST(stage_fails)
+{
+        static const struct {
+                enum control_state state;
+                const char *text;
+        } cases[] = {
+                        {CONTROL_QUERYING_PORT, "the port could not be asked for its state: "},
+                        {CONTROL_SURVEYING, "the P_Key tables could not be read: "},
+                        {CONTROL_APPLYING, "writing was cut short: "},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                start(ENFORCE, POLICY_1);
+                until(cases[i].state);
+                take(CONTROL_RUN_STAGE);
+                give_stage_end(-ENODEV);
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+                ck_assert_uint_eq(noted.n_unlocked, cases[i].state == CONTROL_APPLYING);
+                expect_logged(LOG_EVENT_PASS_FAILED, cases[i].text);
+                ck_assert_uint_eq(n_sets, 0);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* The master SM's own port is missing in what was discovered: answers were lost, so it is no base for a decision. */
+START_TEST(discovery_without_the_sm)
+{
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        lost_node = hosts[2];
+        lose = lose_node;
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DISCOVERY_FAILED), 1);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_ptr_null(status()->snapshot);
+}
+END_TEST
+
+/* --- refused by the planner --- */
+
+START_TEST(first_policy_refused)
+{
+        start(ENFORCE, POLICY_REFUSED);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 1);
+        expect_logged(LOG_EVENT_POLICY_REFUSED,
+                      "1 error: the policy cannot be carried out on this fabric; nothing was written");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+        ck_assert_ptr_null(status()->in_force);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert_uint_eq(noted.n_generations, 0);
+        ck_assert_uint_eq(status()->ports.managed, 9); /* who is there and who answers was looked at */
+        ck_assert(!status()->numbers.looked);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_REFUSED], 2);
+}
+END_TEST
+
+/* The port of the fabric that made it impossible is back: it is carried out, and refused again it is news again. */
+START_TEST(refused_and_accepted_later)
+{
+        fabsim_disconnect(&f, hosts[1], 1);
+        start("sweep_interval: 10s\n",
+              "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node2: full}\n");
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        fabsim_connect(&f, hosts[1], 1, leaf, 3);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[1], 0x8010));
+        fabsim_disconnect(&f, hosts[1], 1);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 2);
+}
+END_TEST
+
+/* A candidate that is refused: what was in force stays, and is what this sweep goes on with. */
+START_TEST(candidate_refused)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        put_key(hosts[1], 3, 0x8055);
+        give_candidate(ENFORCE, POLICY_REFUSED, 9);
+        ck_assert_uint_eq(noted.n_answers, 0);
+        wait_until_due();
+        sweep();
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(noted.answered_generation, 1);
+        ck_assert_uint_eq(noted.requests[0], 9);
+        ck_assert_uint_eq(noted.n_findings, 1);
+        expect_logged(LOG_EVENT_RELOAD_REFUSED, "1 error; generation 1 stays in force");
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert_ptr_eq(status()->wanted, status()->in_force);
+        ck_assert_uint_eq(status()->n_file_errors, 1);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!status()->reload_pending);
+        give_candidate(ENFORCE, POLICY_2, 10);
+        wait_until_due();
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_eq(status()->n_file_errors, 0);
+}
+END_TEST
+
+/* --- audit --- */
+
+START_TEST(audit_writes_nothing)
+{
+        put_key(hosts[1], 3, 0x8055);
+        start(AUDIT, POLICY_1);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!status()->writing && !status()->standby);
+        ck_assert_uint_gt(status()->ports.differ, 0);
+        ck_assert_uint_eq(status()->ports.differ + status()->ports.right, 9);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_TABLE_DIFFERS), status()->ports.differ);
+        ck_assert_uint_eq(noted.n_generations, 0); /* it says nothing about what tables hold */
+        ck_assert_ptr_nonnull(strstr(status()->text, "generation 1 (audit): "));
+}
+END_TEST
+
+/* --- drift --- */
+
+START_TEST(drift_is_repaired_and_reported)
+{
+        start("sweep_interval: 10s\n", POLICY_1);
+        sweep();
+        ck_assert_uint_eq(status()->numbers.n_drifts, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_VERIFIED), 1);
+        put_key(hosts[0], 1, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(status()->numbers.n_drifts, 1);
+        expect_logged(LOG_EVENT_DRIFT_FOUND, "node1 mlx5_0/1 ");
+        expect_logged(LOG_EVENT_DRIFT_FOUND, "lacks 0x8010");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_MENDED), 1);
+        ck_assert_uint_eq(port_of(hosts[0])->table[1].v, 0x8010); /* at the same index */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_VERIFIED), 1);
+}
+END_TEST
+
+/* What a new policy changes did not drift. */
+START_TEST(new_policy_is_no_drift)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate("mode: enforce\nwindow: 3\n", POLICY_2, 0);
+        wait_until_due();
+        sweep();
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(status()->numbers.n_drifts, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_VERIFIED), 2);
+}
+END_TEST
+
+START_TEST(numbers)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_APPLYING);
+        run_stage(take(CONTROL_RUN_STAGE)->stage);
+        now += 3 * S;
+        give_stage_end(0);
+        ck_assert_uint_eq(status()->numbers.apply_duration, 3 * S);
+        ck_assert_uint_eq(status()->numbers.sweep_duration, 3 * S);
+        ck_assert_uint_eq(status()->numbers.n_plans, 1);
+        ck_assert_uint_ge(status()->numbers.n_writes, 2);
+        ck_assert_uint_eq(status()->numbers.last_sweep, UINT64_C(1700000000) * S + now);
+        ck_assert_uint_eq(status()->numbers.last_success, status()->numbers.last_sweep);
+        ck_assert_uint_eq(status()->numbers.last_apply, status()->numbers.last_sweep);
+        ck_assert(status()->numbers.looked);
+        expect_logged(LOG_EVENT_APPLIED, " in 3.00 s");
+}
+END_TEST
+
+/* --- once, for a person --- */
+
+START_TEST(look)
+{
+        begin(CONTROL_LOOK, POLICY_1, false, false);
+        sweep();
+        ck_assert(noted.exited && noted.exit_r == 0);
+        ck_assert_ptr_nonnull(control_get_results(c)->observed);
+        ck_assert_ptr_nonnull(control_get_results(c)->subnet);
+        ck_assert_ptr_null(control_get_results(c)->decision);
+        ck_assert_uint_eq(n_sets + noted.n_stored + noted.n_unlocked, 0);
+}
+END_TEST
+
+START_TEST(look_at_some_tables)
+{
+        static const struct {
+                uint32_t n;
+                unsigned gets;
+        } cases[] = {{0, 0}, {1, 1}};
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                uint32_t ports[] = {0};
+                struct control_event event = {.kind = CONTROL_EVENT_TABLES_CHOSEN, .chosen = {ports, cases[i].n}};
+
+                begin(CONTROL_LOOK, POLICY_1, true, false);
+                until(CONTROL_CHOOSING);
+                take(CONTROL_CHOOSE_TABLES);
+                ports[0] = subnet_find_endport(control_get_results(c)->subnet, f.nodes[leaf].guid);
+                give(&event);
+                ports[0] = 0; /* it was copied */
+                n_gets = 0;
+                sweep();
+                ck_assert_uint_eq(n_gets, cases[i].gets);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+START_TEST(plan)
+{
+        begin(CONTROL_PLAN, POLICY_1, false, false);
+        sweep();
+        ck_assert(noted.exited && noted.exit_r == 0);
+        ck_assert_ptr_nonnull(control_get_results(c)->decision);
+        ck_assert(!plan_is_empty(control_get_results(c)->decision->plan));
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* Without asking: locked first, then written; stored as generation 1 when all is right. */
+START_TEST(apply_at_once)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        until(CONTROL_CONFIRMING);
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+        sweep();
+        ck_assert_uint_eq(n_sets > 0, true);
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert(noted.exited && noted.exit_r == 0);
+        ck_assert_uint_eq(control_get_results(c)->generation, 1);
+        ck_assert_uint_eq(noted.stored_generation, 1);
+        ck_assert_ptr_nonnull(control_get_results(c)->apply);
+        ck_assert_uint_eq(control_get_results(c)->verification->n_differ, 0);
+        ck_assert_uint_eq(noted.n_known, 0);
+}
+END_TEST
+
+/* Asked first, nobody else waits for the person: locked later, and read and planned again. */
+START_TEST(apply_after_a_yes)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, true);
+        until(CONTROL_CONFIRMING);
+        ck_assert_uint_eq(n_sets, 0);
+        take(CONTROL_CONFIRM);
+        now += 100 * S;
+        give(&(struct control_event){.kind = CONTROL_EVENT_CONFIRMED, .yes = true});
+        ck_assert_int_eq(state(), CONTROL_LOCKING);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_SURVEYING);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_APPLYING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_int_eq(noted.exit_r, 0);
+}
+END_TEST
+
+/* Meanwhile the tables changed so that the plan is another one: the person is asked again, without the lock. */
+START_TEST(another_plan_after_a_yes)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, true);
+        until(CONTROL_CONFIRMING);
+        answer();
+        put_key(hosts[2], 4, 0x8077);
+        until(CONTROL_CONFIRMING);
+        ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert_uint_eq(n_sets, 0);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8077));
+}
+END_TEST
+
+START_TEST(apply_after_a_no)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, true);
+        until(CONTROL_CONFIRMING);
+        take(CONTROL_CONFIRM);
+        give(&(struct control_event){.kind = CONTROL_EVENT_CONFIRMED});
+        ck_assert(noted.exited);
+        ck_assert_int_eq(noted.exit_r, -ECANCELED);
+        ck_assert_int_eq(control_get_results(c)->failed, CONTROL_CONFIRMING);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* Everything is as it should be: nobody is asked. */
+START_TEST(nothing_to_apply)
+{
+        struct generation *g;
+
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        sweep();
+        c = control_free(c);
+        noted = (struct noted){};
+        n_sets = 0;
+        g = make_generation(ENFORCE, POLICY_1);
+        g->number = 6;
+        start_with(CONTROL_APPLY, ENFORCE, POLICY_1, g);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_int_eq(noted.exit_r, 0);
+        ck_assert_uint_eq(control_get_results(c)->generation, 6); /* it was in force before */
+        ck_assert_uint_eq(noted.n_generations, 0);
+        ck_assert_ptr_nonnull(control_get_results(c)->verification);
+}
+END_TEST
+
+START_TEST(apply_while_another_process_writes)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give_lock(-EWOULDBLOCK, 33);
+        ck_assert_int_eq(noted.exit_r, -EWOULDBLOCK);
+        ck_assert_int_eq(control_get_results(c)->lock_pid, 33);
+        ck_assert_int_eq(control_get_results(c)->failed, CONTROL_LOCKING);
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+}
+END_TEST
+
+/* A policy that is not wholly in force is not remembered as if it were. */
+START_TEST(apply_in_part)
+{
+        lost_node = hosts[0];
+        lose = lose_sets;
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        sweep();
+        ck_assert(noted.exited);
+        ck_assert_uint_eq(control_get_results(c)->generation, 0);
+        ck_assert_uint_eq(noted.n_generations, 0);
+}
+END_TEST
+
+START_TEST(apply_with_a_silent_port)
+{
+        lose_tables_of(hosts[2]);
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        sweep();
+        ck_assert_uint_eq(control_get_results(c)->generation, 0);
+        ck_assert_uint_eq(noted.n_generations, 0);
+}
+END_TEST
+
+START_TEST(apply_stopped)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        until(CONTROL_APPLYING);
+        give_kind(CONTROL_EVENT_STOP);
+        ck_assert(!noted.exited);
+        answer();
+        ck_assert(noted.exited);
+        ck_assert(control_get_results(c)->stopped);
+        ck_assert_uint_eq(control_get_results(c)->generation, 0);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+START_TEST(plan_refused)
+{
+        begin(CONTROL_PLAN, POLICY_REFUSED, false, false);
+        sweep();
+        ck_assert_int_eq(noted.exit_r, -EBADMSG);
+        ck_assert_int_eq(control_get_results(c)->r, -EBADMSG);
+        ck_assert_uint_eq(findings.n_errors, 1);
+        ck_assert_ptr_null(control_get_results(c)->decision);
+}
+END_TEST
+
+START_TEST(once_without_a_port)
+{
+        begin(CONTROL_LOOK, POLICY_1, false, false);
+        take(CONTROL_OPEN_PORT);
+        give_port(-ENETDOWN);
+        ck_assert_int_eq(noted.exit_r, -ENETDOWN);
+        ck_assert_int_eq(control_get_results(c)->failed, CONTROL_OPENING_PORT);
+}
+END_TEST
+
+/* --- one of two head nodes --- */
+
+/* The master SM is elsewhere: compared and reported, nothing written. */
+START_TEST(standby)
+{
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        start(FOLLOW_SM, POLICY_1);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(status()->standby && !status()->writing);
+        expect_logged(LOG_EVENT_STANDS_BY, "the master SM is at LID 5 (node node3)");
+        expect_logged(LOG_EVENT_STANDBY_DIFFERS,
+                      "standing by: the policy of this host (generation 1) is not what the fabric has");
+        ck_assert_ptr_nonnull(
+                        strstr(status()->text, "standing by: the master SM is at LID 5 (node node3); generation 1: "));
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STANDBY_DIFFERS), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STANDS_BY), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* The SM comes here: it waits SM_HOLD and a timeout, reads all again, and writes. */
+START_TEST(takes_over)
+{
+        usec_t since;
+
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        start("role: follow-sm\ntimeout: 500ms\n", POLICY_1);
+        sweep();
+        f.sm = (struct fabsim_place){head, 1};
+        until(CONTROL_TAKING_OVER);
+        since = now;
+        ck_assert_uint_eq(control_due(c), since + 2500 * USEC_PER_MSEC);
+        now = since + 2500 * USEC_PER_MSEC - 1;
+        give_kind(CONTROL_EVENT_DUE);
+        ck_assert_int_eq(state(), CONTROL_TAKING_OVER);
+        wait_until_due();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(control_due(c), 0); /* what was read is too old */
+        until(CONTROL_DISCOVERING);
+        ck_assert_uint_eq(n_sets, 0);
+        sweep();
+        ck_assert(status()->writing && !status()->standby);
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WRITES), 1);
+}
+END_TEST
+
+/* The SM moved between the discovery and the lock: the snapshot is older than the SM. */
+START_TEST(sm_moves_during_a_sweep)
+{
+        start(FOLLOW_SM, POLICY_1);
+        until(CONTROL_FINDING_SM);
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        answer();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        ck_assert_uint_eq(n_sets, 0);
+        while (!status()->ready) {
+                wait_until_due();
+                sweep();
+        }
+        ck_assert(status()->standby);
+}
+END_TEST
+
+/* An SM event while it writes ends the apply, and the wait begins anew. */
+START_TEST(sm_event_ends_an_apply)
+{
+        start(FOLLOW_SM, POLICY_1);
+        until(CONTROL_APPLYING);
+        give_verbs(VERBS_SM_CHANGE);
+        answer();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        until(CONTROL_TAKING_OVER);
+        ck_assert_uint_eq(status()->sm_changes, 1);
+}
+END_TEST
+
+static void move_sm(const struct mad_request *request)
+{
+        now += 100 * USEC_PER_MSEC;
+        if (request->method == MAD_SET)
+                f.sm = (struct fabsim_place){hosts[2], 1};
+}
+
+/* While it writes it asks where the SM is, and sends no Set after it heard that it is elsewhere. */
+START_TEST(guard_ends_an_apply)
+{
+        start(FOLLOW_SM, POLICY_3);
+        until(CONTROL_APPLYING);
+        before_request = move_sm;
+        answer();
+        ck_assert_uint_ge(n_sets, 1);
+        ck_assert_uint_le(n_sets, 4); /* within SM_ASK of the first */
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        before_request = NULL;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(status()->standby);
+}
+END_TEST
+
+/* Without follow-sm an SM event ends nothing. */
+START_TEST(sm_event_without_follow_sm)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_APPLYING);
+        give_verbs(VERBS_SM_CHANGE);
+        answer();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
+}
+END_TEST
+
+/* What the other head node wrote is learned: what it freed is stored, on the day that this one writes it is not reused.
+ */
+START_TEST(standby_learns)
+{
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        put_key(hosts[1], 1, 0x8055);
+        start("role: follow-sm\nsweep_interval: 10s\n", POLICY_1);
+        sweep();
+        ck_assert_uint_eq(noted.n_indexes, 0);
+        put_key(hosts[1], 1, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(noted.n_indexes, 1);
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                        interval,
+                        reload_of_a_known_fabric,
+                        reload_with_another_port,
+                        another_guid,
+                        port_that_does_not_answer,
+                        unread_port_is_not_written,
+                        set_without_an_answer,
+                        discovery_fails,
+                        failures_within_the_interval,
+                        stage_fails,
+                        discovery_without_the_sm,
+                        first_policy_refused,
+                        refused_and_accepted_later,
+                        candidate_refused,
+                        audit_writes_nothing,
+                        drift_is_repaired_and_reported,
+                        new_policy_is_no_drift,
+                        numbers,
+                        look,
+                        look_at_some_tables,
+                        plan,
+                        apply_at_once,
+                        apply_after_a_yes,
+                        another_plan_after_a_yes,
+                        apply_after_a_no,
+                        nothing_to_apply,
+                        apply_while_another_process_writes,
+                        apply_in_part,
+                        apply_with_a_silent_port,
+                        apply_stopped,
+                        plan_refused,
+                        once_without_a_port,
+                        standby,
+                        takes_over,
+                        sm_moves_during_a_sweep,
+                        sm_event_ends_an_apply,
+                        guard_ends_an_apply,
+                        sm_event_without_follow_sm,
+                        standby_learns,
+        };
+
+        return run_suite("sweep", tests, ELEMENTS(tests));
+}
