@@ -18,3 +18,7 @@ check_PROGRAMS += check_reload
 TESTS += check_reload
 check_reload_SOURCES = tests/unit/check_reload.c $(CONTROL_FIXTURE)
 check_reload_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_opensm_writer
+TESTS += check_opensm_writer
+check_opensm_writer_SOURCES = tests/unit/check_opensm_writer.c $(CONTROL_FIXTURE)
+check_opensm_writer_LDADD = $(TEST_LIBS)

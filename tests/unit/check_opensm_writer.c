@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* OpenSM's partition file: which files are written, when OpenSM is signalled, and what is done where it does not
+ * follow. */
+
+#include <signal.h>
+
+#include "control_fixture.h"
+
+#define S USEC_PER_SEC
+#define COPY FILE_CONF ".before-pkeyd"
+
+/* Begins, up to the first action of the writer. */
+static void begin(const char *policy)
+{
+        start(OPENSM, policy);
+        until(CONTROL_WRITING_OPENSM);
+}
+
+/* A healthy OpenSM has carried the policy out; the next sweep has come to the writer. */
+static void begin_again(const char *policy)
+{
+        start("mode: enforce\nwriter: opensm\nsweep_interval: 1h\nopensm: {partitions_conf: " FILE_CONF
+              ", reload: \"pid:2\"}\n",
+              policy);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        forget_log();
+        until(CONTROL_WRITING_OPENSM);
+}
+
+static void read_files(void)
+{
+        const struct control_action *a = take(CONTROL_READ_FILES);
+        struct control_event event = {.kind = CONTROL_EVENT_FILES_READ};
+
+        ck_assert_str_eq(a->files[0].path, FILE_CONF);
+        ck_assert_str_eq(a->files[1].path, COPY);
+        ck_assert_ptr_null(a->files[2].path);
+        for (unsigned i = 0; i < 2; i++) {
+                const struct fixture_file *file = file_at(i ? COPY : FILE_CONF);
+
+                event.files[i] = (struct control_file){file->path, file->bytes, file->n,
+                                                       file->r       ? file->r
+                                                       : file->bytes ? 0
+                                                                     : -ENOENT};
+        }
+        give(&event);
+}
+
+/* Takes the file that is written, says that it is in place. Returns its text. */
+static const char *write_file(void)
+{
+        const struct control_action *a = take(CONTROL_WRITE_FILE);
+        const char *text = arena_strndup(arena, a->files[0].bytes, a->files[0].n);
+
+        ck_assert_str_eq(a->files[0].path, FILE_CONF);
+        put_file(FILE_CONF, text);
+        give_file_written(0);
+        return text;
+}
+
+static void expect_signal(int number)
+{
+        const struct control_action *a = take(CONTROL_SIGNAL_OPENSM);
+
+        ck_assert_int_eq(a->signal, number);
+}
+
+static void signal_opensm(void)
+{
+        expect_signal(SIGHUP);
+        give_signalled(0);
+}
+
+/* The due time has come; the tables are read. */
+static void look(void)
+{
+        take_nothing();
+        wait_until_due();
+        answer();
+}
+
+static bool has(const char *text, const char *part)
+{
+        return strstr(text, part) != NULL;
+}
+
+/* --- files, one after the other --- */
+
+START_TEST(first_files)
+{
+        const char *adopt, *grant;
+
+        begin(POLICY_1);
+        ck_assert_uint_eq(control_due(c), USEC_INFINITY);
+        read_files();
+        adopt = write_file();
+        ck_assert(has(adopt, "adopt") && !has(adopt, "0x8010"));
+        signal_opensm();
+        ck_assert_uint_eq(control_due(c), now + S + 5 * USEC_PER_MSEC); /* five endports */
+        opensm_reads_file();
+        look();
+        grant = write_file();
+        ck_assert(!has(grant, "grant") && has(grant, "=0x0010")); /* the policy's own file has no phase */
+        signal_opensm();
+        ck_assert_uint_eq(control_due(c), now + 50 * USEC_PER_MSEC);
+        opensm_reads_file();
+        look();
+        ck_assert_int_eq(state(), CONTROL_WRITING_OPENSM);
+        look(); /* all tables, at the end */
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        expect_logged(LOG_EVENT_APPLIED, "generation 1: carried out by OpenSM with 2 partition files in 1.1 s");
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* Everything is as it should be: read, and nothing else. */
+START_TEST(nothing_to_do)
+{
+        begin_again(POLICY_1);
+        read_files();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        take_nothing();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 0);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* What a port shall lose goes first, in a file of its own. */
+START_TEST(revoke_before_grant)
+{
+        const char *text;
+
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, "version: 1\npartitions:\n  q:\n    pkey: 0x0011\n    members: {node2: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        text = write_file();
+        ck_assert(has(text, "revoke") && !has(text, "=0x0010") && !has(text, "=0x0011"));
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        text = write_file();
+        ck_assert(has(text, "=0x0011"));
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        look();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[1], 0x8011));
+}
+END_TEST
+
+/* Nothing changes in the tables, only the head of the file: OpenSM need not read it. */
+START_TEST(another_generation_of_the_same)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM "window: 7\n", POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        take_nothing();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+}
+END_TEST
+
+/* What is not in the tables, as the parameters of IPoIB, OpenSM should know at once. Nothing is waited for. */
+START_TEST(another_mtu)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM,
+                       "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    ipoib: {mtu: 4096}\n"
+                       "    members: {node1: full}\n",
+                       0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "mtu"));
+        signal_opensm();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* An entry that its switch port does not let through is of no use to anybody, so no phase is needed; but OpenSM has to
+ * read the file again to take it away. */
+START_TEST(file_given_again)
+{
+        begin_again(POLICY_1);
+        put_key(hosts[1], 9, 0x8055);
+        read_files();
+        give_candidate(OPENSM "sweep_interval: 20s\n", POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(!has(write_file(), "=0x0055"));
+        signal_opensm();
+        opensm_reads_file();
+        wait_until_due(); /* no port is in the phase */
+        look();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[1], 0x8055));
+}
+END_TEST
+
+/* A host that is down is in the file, by what the policy gives it: it may come up at any moment. */
+START_TEST(absent_host_is_named)
+{
+        char guid[32];
+
+        begin_again(POLICY_1);
+        read_files();
+        fabsim_disconnect(&f, hosts[1], 1);
+        give_candidate(OPENSM "sweep_interval: 20s\n", POLICY_1, 0);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM "sweep_interval: 21s\n", POLICY_2, 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64 "=full", port_of(hosts[1])->guid.v);
+        ck_assert_msg(has(file_at(FILE_CONF)->bytes, guid), "%s is not in %s", guid, file_at(FILE_CONF)->bytes);
+}
+END_TEST
+
+/* --- OpenSM does not follow --- */
+
+/* It hangs: probed after each look, and after 20 s and 10 ms for each port the last good file is put back. */
+START_TEST(hung)
+{
+        static const usec_t delays[] = {100, 200, 400, 800, 1000, 1000};
+        const char *good;
+        usec_t began;
+        unsigned n = 0;
+
+        begin_again(POLICY_1);
+        read_files();
+        good = arena_strdup(arena, file_at(FILE_CONF)->bytes);
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+        signal_opensm();
+        began = now;
+        for (;; n++) {
+                look();
+                expect_signal(0); /* is it there still? */
+                give_signalled(0);
+                if (waits())
+                        break;
+                ck_assert_uint_eq(control_due(c) - now,
+                                  delays[MIN(n, (unsigned) ELEMENTS(delays) - 1)] * USEC_PER_MSEC);
+        }
+        ck_assert_uint_gt(now - began, 20 * S + 50 * USEC_PER_MSEC);
+        ck_assert_uint_lt(now - began, 22 * S);
+        ck_assert_str_eq(write_file(), good);
+        signal_opensm();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
+                      "OpenSM did not carry out its partition file (grant): 1 port is not as it says, "
+                      "among them node2 mlx5_0/1; the last file that was carried out was put back");
+        ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_NOT_DONE)->text);
+        ck_assert(!has(status()->text, "could not be told"));
+        ck_assert_uint_eq(noted.n_unlocked > 0, true);
+}
+END_TEST
+
+START_TEST(does_not_run)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                if (i == 0)
+                        begin(POLICY_1);
+                else
+                        until(CONTROL_WRITING_OPENSM);
+                read_files();
+                (void) write_file(); /* the same phase again: the tables are as they were */
+                expect_signal(SIGHUP);
+                give_signalled(-ESRCH);
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_UNTOLD), 1);
+        }
+        expect_logged(LOG_EVENT_OPENSM_UNTOLD,
+                      "OpenSM could not be told to read its partition file: there is no OpenSM; it will be");
+        ck_assert_uint_eq(control_due(c), now + 10 * S);
+}
+END_TEST
+
+START_TEST(ends_on_the_way)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        look();
+        expect_signal(0);
+        give_signalled(-ESRCH);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_UNTOLD,
+                      "OpenSM ended before it had carried out its partition file (grant): there is no");
+        take_nothing(); /* the file stays */
+}
+END_TEST
+
+static void take_defaults(void)
+{
+        for (unsigned n = 0; n < f.n_nodes; n++) {
+                struct fabsim_port *p = &f.nodes[n].ports[n == leaf ? 0 : 1];
+
+                memset(p->table, 0, sizeof(p->table));
+                p->table[0].v = 0xffff;
+        }
+}
+
+/* It could not read the file and took its defaults: the last good file is put back at once. */
+START_TEST(falls_back)
+{
+        const char *good;
+
+        begin_again(POLICY_1);
+        read_files();
+        good = arena_strdup(arena, file_at(FILE_CONF)->bytes);
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        take_defaults();
+        look();
+        ck_assert_str_eq(write_file(), good);
+        signal_opensm();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK,
+                      "OpenSM dropped its partition file (grant): every port is a full member of the "
+                      "default partition, and every other entry is gone; the last good file was put back and OpenSM "
+                      "told");
+}
+END_TEST
+
+/* Without a good file, that of the tables as they were. */
+START_TEST(falls_back_from_the_first_file)
+{
+        begin(POLICY_1);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        take_defaults();
+        look();
+        ck_assert(has(write_file(), "adopt"));
+        expect_signal(SIGHUP);
+        give_signalled(-ESRCH);
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "the last good file was put back, but OpenSM could not be told");
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+}
+END_TEST
+
+START_TEST(falls_back_at_the_end)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        take_defaults();
+        look();
+        take(CONTROL_WRITE_FILE);
+        give_file_written(-ENOSPC);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
+}
+END_TEST
+
+/* It had fallen back before the sweep: what is open is closed at once, without phases. */
+START_TEST(had_fallen_back)
+{
+        begin_again(POLICY_1);
+        take_defaults();
+        read_files();
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM has taken its default partitions");
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "it is given the file of the policy again");
+        ck_assert(has(write_file(), "=0x0010"));
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        look();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[1], 0x8010));
+}
+END_TEST
+
+#define EVERYBODY_FULL "version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members: {ALL: full}\n"
+#define ONE_IN_P EVERYBODY_FULL "  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
+
+/* Tables that looked like OpenSM's defaults before it read the file say nothing. It never had other partitions, so that
+ * is no news, either. */
+START_TEST(defaults_before_say_nothing)
+{
+        take_defaults();
+        begin(ONE_IN_P);
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+        signal_opensm();
+        look(); /* OpenSM is slow: the tables are as they were */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+        expect_signal(0);
+        give_signalled(0);
+        opensm_reads_file();
+        look();
+        look();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+}
+END_TEST
+
+/* --- whose file it is --- */
+
+START_TEST(foreign_file)
+{
+        put_file(FILE_CONF, "Default=0x7fff, ipoib: ALL=full;\n");
+        for (unsigned i = 0; i < 2; i++) {
+                if (i == 0)
+                        begin(POLICY_1);
+                else
+                        until(CONTROL_WRITING_OPENSM);
+                read_files();
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1); /* not again */
+                take_nothing();
+        }
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was not written by pkeyd, and is left as it is");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp " FILE_CONF " " COPY);
+}
+END_TEST
+
+/* Who makes a copy with this name gives the file away; another copy gives nothing. */
+START_TEST(given_file)
+{
+        put_file(FILE_CONF, "Default=0x7fff, ipoib: ALL=full;\n");
+        put_file(COPY, "Default=0x7fff, ipoib: ALL=limited;\n");
+        begin(POLICY_1);
+        read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
+        put_file(COPY, "Default=0x7fff, ipoib: ALL=full;\n");
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "adopt"));
+        /* once that is done, the problem would be news again */
+        until(CONTROL_IDLE);
+}
+END_TEST
+
+static void edit(const char *old, const char *new)
+{
+        const char *text = file_at(FILE_CONF)->bytes, *at = strstr(text, old);
+
+        ck_assert_msg(at != NULL, "'%s' is not in %s", old, text);
+        put_file(FILE_CONF, arena_printf(arena, "%.*s%s%s", (int) (at - text), text, new, at + strlen(old)));
+}
+
+START_TEST(edited_file)
+{
+        begin_again(POLICY_1);
+        edit("=full", "=limited");
+        read_files();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was changed by somebody since pkeyd wrote it");
+        take_nothing();
+}
+END_TEST
+
+/* OpenSM would drop what was edited, which opens the fabric: it is put aside and replaced. */
+START_TEST(file_that_opens_the_fabric)
+{
+        const struct control_action *a;
+
+        begin_again(POLICY_1);
+        edit("    0x", "    node1, 0x");
+        read_files();
+        a = take(CONTROL_WRITE_FILE);
+        ck_assert_str_eq(a->files[0].path, FILE_CONF ".refused");
+        ck_assert_uint_eq(a->files[0].n, file_at(FILE_CONF)->n);
+        ck_assert_int_eq(memcmp(a->files[0].bytes, file_at(FILE_CONF)->bytes, a->files[0].n), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+        give_file_written(0);
+        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, "the changed file is kept as " FILE_CONF ".refused");
+        ck_assert(!has(write_file(), "node1, 0x"));
+}
+END_TEST
+
+START_TEST(cannot_be_put_aside)
+{
+        begin_again(POLICY_1);
+        edit("    0x", "    node1, 0x");
+        read_files();
+        take(CONTROL_WRITE_FILE);
+        give_file_written(-ENOSPC);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        take_nothing();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+}
+END_TEST
+
+/* Nothing of anybody's is in these; of a file that this process wrote it is a reason to worry. */
+START_TEST(damaged_files)
+{
+        static const char *const texts[] = {"is gone", "is empty", "was cut short"};
+
+        for (unsigned i = 0; i < 3; i++) {
+                struct fixture_file *file;
+
+                begin_again(POLICY_1);
+                file = file_at(FILE_CONF);
+                if (i == 0)
+                        file->r = -ENOENT;
+                else
+                        file->n = i == 1 ? 0 : file->n / 2;
+                file->bytes[file->n] = '\0';
+                read_files();
+                expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, texts[i]);
+                ck_assert(has(write_file(), "=0x0010"));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* At the start an empty file is as good as none. */
+START_TEST(empty_at_the_start)
+{
+        put_file(FILE_CONF, "");
+        begin(POLICY_1);
+        read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+        ck_assert(has(write_file(), "adopt"));
+}
+END_TEST
+
+START_TEST(unreadable_file)
+{
+        put_file(FILE_CONF, "x");
+        file_at(FILE_CONF)->r = -EACCES;
+        begin(POLICY_1);
+        read_files();
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN,
+                      FILE_CONF " cannot be read: Permission denied; nothing is written");
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        take_nothing();
+}
+END_TEST
+
+START_TEST(unwritable_file)
+{
+        begin(POLICY_1);
+        read_files();
+        take(CONTROL_WRITE_FILE);
+        give_file_written(-EROFS);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " cannot be written: Read-only file system");
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        take_nothing();
+}
+END_TEST
+
+START_TEST(survey_fails)
+{
+        begin(POLICY_1);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        wait_until_due();
+        take(CONTROL_RUN_STAGE);
+        give_stage_end(-ENODEV);
+        expect_logged(LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: No such device");
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+}
+END_TEST
+
+/* --- ended early --- */
+
+/* Another policy comes: no further file is written, the tables are read, and the next sweep goes on from there. */
+START_TEST(stopped_for_a_reload)
+{
+        begin(POLICY_1);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        give_candidate(OPENSM, POLICY_0, 0);
+        opensm_reads_file();
+        look(); /* of the phase */
+        take_nothing();
+        look(); /* of all */
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        ck_assert_uint_eq(control_due(c), 0);
+        until(CONTROL_WRITING_OPENSM);
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->in_force->number, 2);
+}
+END_TEST
+
+START_TEST(stopped_before_a_phase)
+{
+        begin(POLICY_1);
+        give_candidate(OPENSM, POLICY_0, 0);
+        read_files();
+        take_nothing();
+        look();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+}
+END_TEST
+
+/* --- the mirror --- */
+
+START_TEST(mirror)
+{
+        start(MIRROR, POLICY_1);
+        until(CONTROL_MIRRORING);
+        ck_assert(holds(hosts[0], 0x8010)); /* pkeyd writes the tables itself */
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+        take_nothing(); /* no signal */
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        until(CONTROL_MIRRORING);
+        read_files();
+        take_nothing();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* A file that is not pkeyd's is reported; the tables are as the policy says all the same. */
+START_TEST(mirror_of_a_foreign_file)
+{
+        put_file(FILE_CONF, "Default=0x7fff: ALL=full;\n");
+        start(MIRROR, POLICY_1);
+        until(CONTROL_MIRRORING);
+        read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_str_eq(file_at(FILE_CONF)->bytes, "Default=0x7fff: ALL=full;\n");
+}
+END_TEST
+
+START_TEST(no_mirror_in_audit_mode)
+{
+        start("mode: audit\nopensm: {mirror: " FILE_CONF "}\n", POLICY_1);
+        sweep();
+        ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
+}
+END_TEST
+
+/* A standby keeps the file ready for its own OpenSM, and signals nobody. */
+START_TEST(standby_mirrors)
+{
+        f.sm = (struct fabsim_place){hosts[2], 1};
+        start(OPENSM "role: follow-sm\n", POLICY_1);
+        until(CONTROL_MIRRORING);
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+        take_nothing();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* --- opensm.conf --- */
+
+/* OpenSM reads another file than the one that pkeyd would write. */
+START_TEST(another_partition_file)
+{
+        put_file(FILE_OPENSM_CONF, "partition_config_file /etc/other.conf\n");
+        start(OPENSM_WITH_CONF, POLICY_1);
+        until(CONTROL_READING_CONF);
+        ck_assert_str_eq(take(CONTROL_READ_FILES)->files[0].path, FILE_OPENSM_CONF);
+        give(&(struct control_event){.kind = CONTROL_EVENT_FILES_READ,
+                                     .files = {{FILE_OPENSM_CONF, "partition_config_file /etc/other.conf\n", 38, 0}}});
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        expect_logged(LOG_EVENT_FINDING,
+                      "partition_config_file is /etc/other.conf, but the partition file in pkeyd.yaml is " FILE_CONF);
+        ck_assert_ptr_null(status()->in_force);
+}
+END_TEST
+
+START_TEST(unreadable_opensm_conf)
+{
+        start(OPENSM_WITH_CONF, POLICY_1);
+        until(CONTROL_READING_CONF);
+        answer();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        expect_logged(LOG_EVENT_FINDING, "No such file or directory");
+}
+END_TEST
+
+START_TEST(conf_that_fits)
+{
+        put_file(FILE_OPENSM_CONF, "partition_config_file " FILE_CONF "\n");
+        start(OPENSM_WITH_CONF, POLICY_1);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+#define BOTH "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: both}\n"
+
+START_TEST(both_without_the_option)
+{
+        start(OPENSM, BOTH);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 is to be both a full and a limited member of a partition");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+}
+END_TEST
+
+START_TEST(both_with_the_option)
+{
+        put_file(FILE_OPENSM_CONF, "allow_both_pkeys TRUE\n");
+        start(OPENSM_WITH_CONF, BOTH);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[0], 0x0010));
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                        first_files,
+                        nothing_to_do,
+                        revoke_before_grant,
+                        another_generation_of_the_same,
+                        another_mtu,
+                        file_given_again,
+                        absent_host_is_named,
+                        hung,
+                        does_not_run,
+                        ends_on_the_way,
+                        falls_back,
+                        falls_back_from_the_first_file,
+                        falls_back_at_the_end,
+                        had_fallen_back,
+                        defaults_before_say_nothing,
+                        foreign_file,
+                        given_file,
+                        edited_file,
+                        file_that_opens_the_fabric,
+                        cannot_be_put_aside,
+                        damaged_files,
+                        empty_at_the_start,
+                        unreadable_file,
+                        unwritable_file,
+                        survey_fails,
+                        stopped_for_a_reload,
+                        stopped_before_a_phase,
+                        mirror,
+                        mirror_of_a_foreign_file,
+                        no_mirror_in_audit_mode,
+                        standby_mirrors,
+                        another_partition_file,
+                        unreadable_opensm_conf,
+                        conf_that_fits,
+                        both_without_the_option,
+                        both_with_the_option,
+        };
+
+        return run_suite("OpenSM's file", tests, ELEMENTS(tests));
+}
