@@ -29,7 +29,7 @@ BOOK = "src/violations/book.c"
 TELLING = "src/violations/telling.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
-ROLE = "src/watch/role.c"
+SM_FOLLOW = "src/control/sm_follow.c"
 ANSWERS = "src/discovery/answers.c"
 DISCOVERY = "src/discovery/discovery.c"
 WALK = "src/discovery/walk.c"
@@ -200,13 +200,13 @@ WRONGS = [
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
     # a pair of head nodes
-    Wrong("role-writes-at-once", ROLE, "return now >= role_due(r, hold) ? ROLE_WRITES : ROLE_TAKES_OVER;",
-          "return ROLE_WRITES;"),
-    Wrong("role-waits-from-the-start", ROLE, "(changed || r->doubted))\n                r->since = now;",
-          "r->since == 0)\n                r->since = now;"),
-    Wrong("role-event-is-nothing", ROLE, "        r->doubted = true;\n", "        (void) r;\n"),
-    Wrong("role-no-sm-is-here", ROLE, "i < v->n_own && v->sm_lid.v != 0", "i < v->n_own"),
-    Wrong("role-base-lid-only", ROLE, "v->own[i].lid.v >> v->own[i].lmc == v->sm_lid.v >> v->own[i].lmc",
+    Wrong("sm-writes-at-once", SM_FOLLOW, "return now >= sm_follow_due(f, hold) ? SM_FOLLOW_WRITER : SM_FOLLOW_TAKING_OVER;",
+          "return SM_FOLLOW_WRITER;"),
+    Wrong("sm-waits-from-the-start", SM_FOLLOW, "(changed || f->doubted))\n                f->since = now;",
+          "f->since == 0)\n                f->since = now;"),
+    Wrong("sm-event-is-nothing", SM_FOLLOW, "        f->doubted = true;\n", "        (void) f;\n"),
+    Wrong("sm-none-is-here", SM_FOLLOW, "i < v->n_own && v->sm_lid.v != 0", "i < v->n_own"),
+    Wrong("sm-base-lid-only", SM_FOLLOW, "v->own[i].lid.v >> v->own[i].lmc == v->sm_lid.v >> v->own[i].lmc",
           "v->own[i].lid.v == v->sm_lid.v"),
     Wrong("other-writer-loses-all", MEMORY, "!want || is_wanted(want, before->entries[i])", "true"),
     Wrong("abort-sets-again", APPLY, "(ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)",
