@@ -262,6 +262,7 @@ START_TEST(discovery_without_the_sm)
 {
         f.sm = (struct fabsim_place){hosts[2], 1};
         lost_node = hosts[2];
+        lost_attribute = 0;
         lose = lose_node;
         start(ENFORCE, POLICY_1);
         sweep();

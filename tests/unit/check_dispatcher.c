@@ -344,6 +344,40 @@ START_TEST(a_host_that_cannot_send)
 }
 END_TEST
 
+/* A Set that waited too long: the stage hears that it was not sent, and it never is. */
+static bool next_set(void *state, usec_t now, struct mad_request *ret)
+{
+        bool any = next(state, now, ret);
+
+        ret->method = MAD_SET;
+        ret->destination = 0; /* all to one: they wait for each other */
+        ret->send_before = START + 100;
+        return any;
+}
+
+START_TEST(a_set_that_waits_too_long)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker a = { .wanted = 3 };
+        struct mad_stage stage = stage_of(&a);
+        int r = 1;
+
+        stage.next = next_set;
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 1);
+        answer(d, START + 99, &frames[0]);
+        ck_assert_uint_eq(send_all(d, START + 99, frames), 1);
+        answer(d, START + 100, &frames[0]);
+        ck_assert_uint_eq(send_all(d, START + 100, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        ck_assert_uint_eq(a.results, 3);
+        ck_assert_uint_eq(a.unsent, 1);
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("dispatcher");
@@ -360,6 +394,7 @@ int main(void)
         tcase_add_test(t, reports_go_to_who_takes_them);
         tcase_add_test(t, two_tasks_get_their_own_results);
         tcase_add_test(t, a_host_that_cannot_send);
+        tcase_add_test(t, a_set_that_waits_too_long);
         suite_add_tcase(suite, t);
         srunner_run_all(sr, CK_ENV);
         failed = srunner_ntests_failed(sr);

@@ -507,6 +507,87 @@ START_TEST(send_failed_for_good)
 }
 END_TEST
 
+/* --- not later than --- */
+
+static void submit_until(struct mad_engine *e, uint32_t id, uint32_t destination, uint8_t retries, usec_t send_before)
+{
+        struct mad_request q = request(id, destination, retries);
+
+        q.send_before = send_before;
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+}
+
+/* A moment before its time it is sent; from its time on it ends unsent, and is never sent. */
+START_TEST(send_before)
+{
+        struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit_until(e, 1, 1, 0, 1000);
+        expect_send(e, 999, 1, &f);
+        submit_until(e, 2, 2, 0, 1000);
+        ck_assert(!mad_engine_next_send(e, 1000, &f));
+        expect_result(e, 2, MAD_UNSENT);
+        expect_nothing(e, 2000);
+        ck_assert_uint_eq(counters(e).sent, 1);
+        mad_engine_free(e);
+}
+END_TEST
+
+/* It waited behind another to the same destination, or for the window: what may still be sent is sent at once. */
+START_TEST(send_before_behind_others)
+{
+        struct mad_engine *e = new_engine(1);
+        struct mad_frame f, second;
+
+        submit(e, 1, 7, 0);
+        submit_until(e, 2, 7, 0, 50);
+        submit_until(e, 3, 8, 0, 50);
+        submit(e, 4, 7, 0);
+        expect_send(e, 0, 1, &f);
+        expect_nothing(e, 60);
+        expect_answer_taken(e, 70, &f);
+        ck_assert(mad_engine_next_send(e, 70, &second));
+        ck_assert_uint_eq(frame_id(&second), 4);
+        expect_result(e, 3, MAD_UNSENT);
+        expect_result(e, 2, MAD_UNSENT);
+        expect_answer_taken(e, 80, &second);
+        ck_assert(mad_engine_is_idle(e));
+        mad_engine_free(e);
+}
+END_TEST
+
+/* What was sent in time is sent again when it got no answer. */
+START_TEST(send_before_and_retries)
+{
+        struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit_until(e, 1, 1, 1, 1000);
+        expect_send(e, 999, 1, &f);
+        expect_send(e, 999 + TIMEOUT, 1, &f);
+        expect_answer_taken(e, 1000 + TIMEOUT, &f);
+        mad_engine_free(e);
+}
+END_TEST
+
+/* What this host could not send was not sent. */
+START_TEST(send_before_and_failures)
+{
+        struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit_until(e, 1, 1, 0, 1000);
+        expect_send(e, 999, 1, &f);
+        mad_engine_send_failed(e, 999, &f, EAGAIN);
+        expect_nothing(e, 1000);
+        ck_assert(!mad_engine_next_send(e, mad_engine_deadline(e), &f));
+        expect_result(e, 1, MAD_UNSENT);
+        ck_assert(mad_engine_is_idle(e));
+        mad_engine_free(e);
+}
+END_TEST
+
 START_TEST(deadline)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
@@ -915,6 +996,10 @@ static TCase *rules(void)
         tcase_add_test(t, send_failed);
         tcase_add_test(t, send_failed_for_good);
         tcase_add_test(t, deadline);
+        tcase_add_test(t, send_before);
+        tcase_add_test(t, send_before_behind_others);
+        tcase_add_test(t, send_before_and_retries);
+        tcase_add_test(t, send_before_and_failures);
         tcase_add_test(t, clock_jumps_back);
         tcase_add_test(t, tid_wrap);
         return t;

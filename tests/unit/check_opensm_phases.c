@@ -462,6 +462,105 @@ START_TEST(test_does_not_fit)
 }
 END_TEST
 
+/* A plan of which only port 0 matters: what it holds, what its switch port lets through, what the plan leaves it with. */
+static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16_t beside[4], bool in, bool out,
+                                           const uint16_t final[4])
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 1, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct p_key *keys[] = { arena_new_array(arena, struct p_key, 2 * BASES), NULL, NULL, NULL, NULL, NULL };
+        static const struct p_key wanted[] = { { 0x8010 }, { 0x7fff } };
+        struct opensm_phases p;
+        struct opensm_way *ways;
+        struct desired desired;
+        struct observed *o;
+        struct plan plan;
+        uint32_t n;
+
+        (void) phases_between(&a, &a, false, NULL, &o);
+        for (unsigned i = 0; i < 4; i++) {
+                o->tables[0].entries[i].v = table[i];
+                o->tables[PORTS].entries[i].v = beside[i];
+                keys[0][i].v = final[i];
+        }
+        o->tables[PORTS].enforce_inbound = in;
+        o->tables[PORTS].enforce_outbound = out;
+        desired = (struct desired) { .subnet = o->subnet, .ports = arena_new_array(arena, struct desired_port, 2 * PORTS) };
+        desired.ports[0] = (struct desired_port) { wanted, 2 };
+        plan = (struct plan) { .subnet = o->subnet, .desired = &desired, .final_tables = keys };
+        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, NULL, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, NULL, false, &findings, &p), 0);
+        return p;
+}
+
+/* An entry that is not pkeyd's and that the switch port does not let through is in no file: OpenSM would open the switch port
+ * to it. One that the switch port lets through stays, and so does what the policy wants, though it is filtered now. */
+START_TEST(test_foreign_entry)
+{
+        static const uint16_t table[4] = { 0x7fff, 0x8e01, 0x8e02, 0 }, final[4] = { 0x7fff, 0x8e01, 0x8e02, 0x8010 };
+        static const uint16_t narrow[4] = { 0x7fff, 0x8e01, 0, 0 }, limited[4] = { 0x7fff, 0x0e01, 0, 0 };
+        struct opensm_phases p = phases_of_port(table, narrow, true, true, final);
+
+        expect_keys(&p, OPENSM_ADOPT, 0, "8e01 7fff");
+        expect_keys(&p, OPENSM_GRANT, 0, "8010 8e01 7fff");
+        p = phases_of_port(table, narrow, false, false, final); /* it does not filter */
+        expect_keys(&p, OPENSM_ADOPT, 0, "8e01 8e02 7fff");
+        expect_keys(&p, OPENSM_GRANT, 0, "8010 8e01 8e02 7fff");
+        p = phases_of_port(table, narrow, false, true, final); /* one direction counts as both */
+        expect_keys(&p, OPENSM_ADOPT, 0, "8e01 7fff");
+        p = phases_of_port(table, narrow, true, false, final);
+        expect_keys(&p, OPENSM_ADOPT, 0, "8e01 7fff");
+        p = phases_of_port(table, limited, true, true, final); /* as a limited member only */
+        expect_keys(&p, OPENSM_ADOPT, 0, "0e01 7fff");
+}
+END_TEST
+
+/* One port that fell back is not OpenSM; who has nothing else by the file did not fall. */
+START_TEST(test_one_is_not_all)
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct fabric b = fabric_of((const unsigned[PORTS][BASES]) { { 1, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct fabric open = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 2, 0, 0 }, { 2, 0, 0 } });
+        struct opensm_phases p;
+        struct observed *o;
+
+        p = phases_between(&a, &b, false, NULL, &o);
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_GRANT, o));
+        p = phases_between(&open, &open, false, NULL, &o);
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_GRANT, o));
+}
+END_TEST
+
+/* A phase is reached when the switch port beside it lets the entries through, too, if its table has room for them. */
+START_TEST(test_missing)
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct subnet_node *node;
+        struct opensm_phases p;
+        struct observed *o;
+        uint32_t first = 99;
+
+        a.enforces[0] = true;
+        p = phases_between(&a, &a, false, NULL, &o);
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+        ck_assert_uint_eq(first, 99);
+        node = &o->subnet->nodes[0];
+        *node = (struct subnet_node) { .type = NODE_SWITCH, .partition_cap = 6, .partition_enforcement_cap = 6,
+                                       .inbound_enforcement_cap = true, .description = "n", .name = "n", .device = "" };
+        for (uint16_t i = 0; i < o->tables[PORTS].capacity; i++)
+                if (o->tables[PORTS].entries[i].v == 0x8010)
+                        o->tables[PORTS].entries[i].v = 0x0010;
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
+        ck_assert_uint_eq(first, 0);
+        o->tables[PORTS].capacity = 1; /* it cannot be filled, and OpenSM lets it go */
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+        o->tables[2].entries[5].v = 0x8033;
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
+        ck_assert_uint_eq(first, 2);
+        o->tables[2].source = TABLE_ASSUMED;
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("opensm_phases");
@@ -479,6 +578,9 @@ int main(void)
         tcase_add_test(c, test_absent);
         tcase_add_test(c, test_fell_back);
         tcase_add_test(c, test_does_not_fit);
+        tcase_add_test(c, test_foreign_entry);
+        tcase_add_test(c, test_one_is_not_all);
+        tcase_add_test(c, test_missing);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

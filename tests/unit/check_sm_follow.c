@@ -2,6 +2,7 @@
 /* Who of a pair of head nodes writes. */
 
 #include <check.h>
+#include <infiniband/mad.h>
 
 #include "control/sm_follow.h"
 
@@ -193,6 +194,176 @@ START_TEST(test_never_two_writers)
 }
 END_TEST
 
+/* --- the guard --- */
+
+/* A stage that sends Sets and Gets by turns for ever. */
+struct endless {
+        unsigned n_sent, n_results;
+        bool ended;
+        uint64_t last_cookie;
+};
+
+static bool endless_next(void *state, usec_t now, struct mad_request *ret)
+{
+        struct endless *s = state;
+
+        (void) now;
+        if (s->ended)
+                return false;
+        *ret = (struct mad_request) { .method = s->n_sent % 2 ? MAD_GET : MAD_SET, .cookie = s->n_sent };
+        s->n_sent++;
+        return true;
+}
+
+static void endless_result(void *state, usec_t now, const struct mad_result *result)
+{
+        struct endless *s = state;
+
+        (void) now;
+        s->n_results++;
+        s->last_cookie = result->cookie;
+}
+
+static bool endless_done(const void *state)
+{
+        return ((const struct endless *) state)->ended;
+}
+
+static void endless_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
+{
+        *ret_done = ((const struct endless *) state)->n_sent;
+        *ret_total = 1000;
+}
+
+static void endless_end(void *userdata)
+{
+        ((struct endless *) userdata)->ended = true;
+}
+
+static struct sm_guard guard_of(struct endless *s, usec_t asked_at)
+{
+        return (struct sm_guard) {
+                .inner = { s, endless_next, endless_result, endless_done, endless_progress }, .m_key = 0x55,
+                .asked_at = asked_at, .end = endless_end, .userdata = s,
+        };
+}
+
+static void answer_query(struct mad_stage *guard, const struct mad_request *query, uint16_t lid, uint16_t sm_lid)
+{
+        struct mad_result result = { .cookie = query->cookie, .outcome = MAD_ANSWERED };
+
+        mad_set_field(result.data, 0, IB_PORT_LID_F, lid);
+        mad_set_field(result.data, 0, IB_PORT_SMLID_F, sm_lid);
+        guard->result(guard->state, 0, &result);
+}
+
+/* A Set may be sent until SM_ASK after the last question whose answer was yes; a Get has no such limit. */
+START_TEST(test_guard_limits_sets)
+{
+        struct endless s = {};
+        struct sm_guard g = guard_of(&s, 1000);
+        struct mad_stage stage = sm_guard_stage(&g);
+        struct mad_request r;
+
+        ck_assert(stage.next(stage.state, 1000, &r));
+        ck_assert_int_eq(r.method, MAD_SET);
+        ck_assert_uint_eq(r.send_before, 1000 + SM_ASK);
+        ck_assert(stage.next(stage.state, 1000 + SM_ASK - 1, &r));
+        ck_assert_int_eq(r.method, MAD_GET);
+        ck_assert_uint_eq(r.send_before, 0);
+        /* now it asks first, and nothing else is sent */
+        ck_assert(stage.next(stage.state, 1000 + SM_ASK, &r));
+        ck_assert_uint_eq(r.attribute, SMP_ATTR_PORT_INFO);
+        ck_assert_uint_eq(r.key, 0x55);
+        ck_assert_uint_eq(r.send_before, 0);
+        ck_assert(!stage.next(stage.state, 1000 + 10 * SM_ASK, &(struct mad_request) {}));
+        ck_assert_uint_eq(s.n_sent, 2);
+        answer_query(&stage, &r, 7, 7);
+        ck_assert(!s.ended);
+        ck_assert(stage.next(stage.state, 1000 + 2 * SM_ASK - 1, &r));
+        ck_assert_int_eq(r.method, MAD_SET);
+        ck_assert_uint_eq(r.send_before, 1000 + 2 * SM_ASK); /* from the question, not from its answer */
+        ck_assert_uint_eq(s.n_results, 0);
+}
+END_TEST
+
+/* It is elsewhere, or the port says nothing: the end. Another port of this host is as good. */
+START_TEST(test_guard_ends)
+{
+        static const struct {
+                enum mad_outcome outcome;
+                uint16_t lid, sm_lid;
+                bool ends;
+        } cases[] = {
+                { MAD_ANSWERED, 7, 7, false }, { MAD_ANSWERED, 7, 9, true },  { MAD_ANSWERED, 7, 0, true },
+                { MAD_TIMED_OUT, 7, 7, true }, { MAD_UNSENT, 7, 7, true },    { MAD_ANSWERED, 7, 20, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct endless s = {};
+                struct sm_guard g = guard_of(&s, 0);
+                struct mad_stage stage = sm_guard_stage(&g);
+                struct mad_request r;
+
+                sm_view_add(&g.others, (struct lid) { 20 }, 0);
+                ck_assert(stage.next(stage.state, SM_ASK, &r));
+                ck_assert(!stage.done(stage.state));
+                if (cases[i].outcome == MAD_ANSWERED)
+                        answer_query(&stage, &r, cases[i].lid, cases[i].sm_lid);
+                else
+                        stage.result(stage.state, 0, &(struct mad_result) { .cookie = r.cookie, .outcome = cases[i].outcome });
+                ck_assert_msg(s.ended == cases[i].ends, "case %zu", i);
+                ck_assert_int_eq(stage.done(stage.state), cases[i].ends);
+        }
+}
+END_TEST
+
+/* What is the stage's own goes to the stage; a question that is out is waited for. */
+START_TEST(test_guard_passes_on)
+{
+        struct endless s = {};
+        struct sm_guard g = guard_of(&s, 0);
+        struct mad_stage stage = sm_guard_stage(&g);
+        struct mad_request r;
+        uint64_t done, total;
+
+        ck_assert(stage.next(stage.state, 0, &r));
+        ck_assert(stage.next(stage.state, SM_ASK, &r));
+        stage.result(stage.state, 0, &(struct mad_result) { .cookie = 0, .outcome = MAD_ANSWERED });
+        ck_assert_uint_eq(s.n_results, 1);
+        ck_assert_uint_eq(s.last_cookie, 0);
+        stage.progress(stage.state, &done, &total);
+        ck_assert(done == 1 && total == 1000);
+        s.ended = true;
+        ck_assert(!stage.done(stage.state));
+        answer_query(&stage, &r, 7, 7);
+        ck_assert(stage.done(stage.state));
+        ck_assert(!stage.next(stage.state, 10 * SM_ASK, &r)); /* nothing is asked for one that is done */
+}
+END_TEST
+
+START_TEST(test_described)
+{
+        static const struct {
+                struct sm_follow f;
+                const char *name, *text;
+        } cases[] = {
+                { { .state = SM_FOLLOW_UNKNOWN }, "", "standing by: where the master SM is was not asked yet" },
+                { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "", "standing by: the master SM is at LID 5" },
+                { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "h2", "standing by: the master SM is at LID 5 (node h2)" },
+                { { .state = SM_FOLLOW_TAKING_OVER, .sm_lid = { 5 } }, "h2",
+                  "taking over: the master SM is on this host (LID 5), waiting until the other head node has heard of it" },
+                { { .state = SM_FOLLOW_WRITER, .sm_lid = { 5 } }, "h2", "writing: the master SM is on this host (LID 5)" },
+        };
+        char text[192];
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                sm_follow_describe(&cases[i].f, cases[i].name, text, sizeof(text));
+                ck_assert_str_eq(text, cases[i].text);
+        }
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("SM tracking");
@@ -207,6 +378,10 @@ int main(void)
         tcase_add_test(t, test_flaps);
         tcase_add_test(t, test_events);
         tcase_add_test(t, test_never_two_writers);
+        tcase_add_test(t, test_guard_limits_sets);
+        tcase_add_test(t, test_guard_ends);
+        tcase_add_test(t, test_guard_passes_on);
+        tcase_add_test(t, test_described);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_ENV);
