@@ -34,3 +34,8 @@ check_PROGRAMS += check_verbs_check
 TESTS += check_verbs_check
 check_verbs_check_SOURCES = tests/unit/check_verbs_check.c $(CONTROL_FIXTURE)
 check_verbs_check_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_control_memory
+TESTS += check_control_memory
+check_control_memory_SOURCES = tests/unit/check_control_memory.c $(CONTROL_FIXTURE)
+check_control_memory_LDADD = $(TEST_LIBS)
+check_control_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=reallocarray

@@ -17,6 +17,7 @@ struct arena *arena;
 struct findings findings;
 usec_t now;
 struct noted noted;
+bool is_inside;
 struct logged logged[MAX_LOGGED];
 size_t n_logged;
 
@@ -294,7 +295,9 @@ int give(struct control_event *event)
         int r;
 
         event->wall = UINT64_C(1700000000) * USEC_PER_SEC + now;
+        is_inside = true;
         r = control_event(c, now, event);
+        is_inside = false;
         while (control_next_action(c, &action))
                 note(&action);
         return r;
@@ -453,7 +456,14 @@ void run_stage(const struct mad_stage *stage)
         struct mad_request request;
         struct mad_result result;
 
-        while (stage->next(stage->state, now, &request)) {
+        for (;;) {
+                bool any;
+
+                is_inside = true;
+                any = stage->next(stage->state, now, &request);
+                is_inside = false;
+                if (!any)
+                        break;
                 if (before_request)
                         before_request(&request);
                 n_sets += request.method == MAD_SET;
@@ -461,7 +471,9 @@ void run_stage(const struct mad_stage *stage)
                 result = (struct mad_result){.cookie = request.cookie};
                 if (!ask_fabric(&request, &result))
                         result.outcome = MAD_TIMED_OUT;
+                is_inside = true;
                 stage->result(stage->state, now, &result);
+                is_inside = false;
         }
         ck_assert(stage->done(stage->state));
 }

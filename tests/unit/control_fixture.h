@@ -95,6 +95,7 @@ struct noted {
         size_t n_requests, n_findings;
 };
 extern struct noted noted;
+extern bool is_inside; /* of what is tested; not in the fixture itself */
 
 void setup(void);
 void teardown(void);

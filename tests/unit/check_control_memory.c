@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory runs out at each allocation once: the sweep ends, and a later one does what this one should have done. */
+
+#include <stdlib.h>
+
+#include "control_fixture.h"
+
+/* Of what is tested; the one that fails. */
+static unsigned n_allocations, failing;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+static bool may_allocate(void)
+{
+        return !is_inside || ++n_allocations != failing;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+        return may_allocate() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_malloc(size_t size)
+{
+        return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+        return may_allocate() ? __real_reallocarray(p, n, size) : NULL;
+}
+
+/* A sweep whose end is reached in any case. */
+static void one_sweep(void)
+{
+        until(CONTROL_OPENING_PORT);
+        sweep();
+}
+
+static void check_tables(void)
+{
+        ck_assert_msg(holds(hosts[0], 0x8010), "allocation %u", failing);
+        ck_assert_msg(holds(hosts[1], 0x8010), "allocation %u", failing);
+        ck_assert_msg(!holds(hosts[2], 0x8010) && !holds(hosts[2], 0x8055), "allocation %u", failing);
+}
+
+/* A start, a reload, and as many sweeps as it takes. Returns whether an allocation failed. */
+static bool run(const char *settings)
+{
+        n_allocations = 0;
+        put_key(hosts[2], 1, 0x8055);
+        put_file(FILE_OPENSM_CONF, "");
+        start(settings, POLICY_1);
+        for (unsigned i = 0; i < 9 && status()->last_result != SWEEP_DONE; i++)
+                one_sweep();
+        ck_assert_msg(!noted.exited && !status()->waiting, "allocation %u", failing);
+        ck_assert_int_eq(give_candidate(settings, POLICY_2, 5), 0);
+        for (unsigned i = 0; i < 9 && (status()->reload_pending || status()->last_result != SWEEP_DONE); i++)
+                one_sweep();
+        one_sweep(); /* what was answered may be waiting for this one */
+        if (status()->last_result != SWEEP_DONE)
+                one_sweep();
+        ck_assert_msg(status()->last_result == SWEEP_DONE, "allocation %u", failing);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        check_tables();
+        return n_allocations >= failing;
+}
+
+static void fail_each(const char *settings, unsigned step, unsigned first)
+{
+        unsigned n = 0;
+
+        for (failing = first; run(settings); failing += step, n++) {
+                teardown();
+                setup();
+        }
+        ck_assert_uint_gt(n, 20);
+}
+
+START_TEST(no_memory)
+{
+        fail_each(ENFORCE, 1, 1);
+}
+END_TEST
+
+START_TEST(no_memory_beside_another_head)
+{
+        fail_each(FOLLOW_SM, 2, 1);
+}
+END_TEST
+
+START_TEST(no_memory_for_a_file)
+{
+        fail_each(OPENSM_WITH_CONF, 2, 1);
+}
+END_TEST
+
+START_TEST(no_memory_for_a_mirror)
+{
+        fail_each(MIRROR, 2, 2);
+}
+END_TEST
+
+START_TEST(no_memory_at_the_start)
+{
+        const struct control_config config = {.goal = CONTROL_SERVE, .program = "pkeyd"};
+
+        for (failing = 1; !c; failing++) {
+                n_allocations = 0;
+                is_inside = true;
+                c = control_new(&config);
+                is_inside = false;
+                ck_assert_uint_lt(failing, 100);
+        }
+        ck_assert_uint_gt(failing, 5);
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                        no_memory,
+                        no_memory_beside_another_head,
+                        no_memory_for_a_file,
+                        no_memory_for_a_mirror,
+                        no_memory_at_the_start,
+        };
+
+        return run_suite("control without memory", tests, ELEMENTS(tests));
+}
