@@ -344,7 +344,6 @@ WRONGS += [
     # reloads
     Wrong("reload-answered-by-the-sweep-that-runs", RELOAD, "return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;",
           "return c->sweep.kind == SWEEP_FULL;"),
-    Wrong("reload-answered-before-the-decision", RELOAD, "return q->serial < c->sweep.decided_serial;", "return true;"),
     Wrong("reload-nobody-forgotten", RELOAD, "        r->n_pending = kept;\n", "        r->n_pending = all ? 0 : r->n_pending;\n"),
     Wrong("reload-refusal-answers-all", RELOAD, "        answer(c, RELOAD_REFUSED, loaded->findings, loaded->request ? 1 : 0);",
           "        end_requests(c, RELOAD_REFUSED, loaded->findings, true);\n        answer(c, RELOAD_REFUSED, loaded->findings, loaded->request ? 1 : 0);"),
@@ -495,7 +494,6 @@ WRONGS += [
     Wrong("plan-off-bit-waits", PLAN, "        between[0] = now[0] && want[0];\n", "        between[0] = now[0];\n"),
     Wrong("plan-doubted-bits-are-right", PLAN, " || (n == 0 && t->enforcement_doubted)) {", ") {"),
     Wrong("plan-unread-bits-are-set", PLAN, "if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ)", "if (!subnet_port_can_enforce(s, &s->ports[i]))"),
-    Wrong("plan-stuck-is-written", PLAN, "        if (pp.overflow || pp.stuck)\n                return 0;\n", "        if (pp.overflow)\n                return 0;\n"),
     Wrong("plan-stuck-is-accepted", PLAN, "if (pl.capacity.n > 0 || pl.transition.n > 0 || findings->out_of_memory)", "if (pl.capacity.n > 0 || findings->out_of_memory)"),
     Wrong("plan-overflow-of-any-switch", PLAN, "pl->options->enforcement == ENFORCEMENT_OFF ||", "pl->options->enforcement != ENFORCEMENT_OFF ||"),
     Wrong("plan-index0-of-switch-ports", PLAN, "        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)\n                return 0;\n", ""),

@@ -42,16 +42,21 @@ struct run {
         unsigned sets_by_port[2 * FAKE_MAX_HOSTS + 1];
         const void *userdata;
         const struct m_keys *m_keys;
+        unsigned most;                /* requests at once; 0: MAX_PENDING */
+        uint16_t capacity;            /* of host 0's table; 0: as it is */
+        enum settings_enforcement enforcement;
 };
 
 static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
 {
         _cleanup_findings_ struct findings findings;
-        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+        struct plan_options options = { .enforcement = r->enforcement };
 
         findings_init(&findings, r->a);
         fake_fabric_desire(&r->f, r->a, to, n_partitions, &r->d);
         r->o = fake_fabric_observe(&r->f, r->a);
+        if (r->capacity)
+                r->o->tables[r->f.host[0]].capacity = r->capacity;
         REQUIRE(plan_compute(r->a, &r->d, r->o, NULL, &options, &findings, &r->plan) == 0);
 }
 
@@ -82,7 +87,7 @@ static void run_apply(struct run *r)
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
         stage = apply_stage(r->apply);
         while (!stage.done(stage.state)) {
-                while (n < MAX_PENDING && stage.next(stage.state, 0, &pending[n]))
+                while (n < (r->most ? r->most : MAX_PENDING) && stage.next(stage.state, 0, &pending[n]))
                         n++;
                 if (n == 0) {
                         REQUIRE(stage.done(stage.state));
@@ -610,6 +615,291 @@ START_TEST(test_hold_back)
 }
 END_TEST
 
+/* What fails in a phase holds nothing back in the same phase, however late its other writes begin. */
+START_TEST(test_the_same_phase_goes_on)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.most = 1;
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->state, APPLY_FAILED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 1)->state, APPLY_WRITTEN);
+        ck_assert(has_entry(&r, r.f.host[1], 0x8011));
+        run_done(&r);
+}
+END_TEST
+
+/* Host 0 leaves partition 1 for partition 2. */
+static void one_change(struct run *r)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+
+        run_init(r, 2, false);
+        r->memory = index_memory_new();
+        fake_fabric_put(&r->f, r->f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][2] = MEMBERSHIP_FULL;
+        run_plan(r, to, 3);
+        r->fault_port = r->f.host[0];
+}
+
+static const struct freed_index *freed_of_host(const struct run *r, size_t *ret_n)
+{
+        const struct subnet_port *p = &r->f.subnet->ports[r->f.host[0]];
+
+        return index_memory_get(r->memory, r->f.subnet->nodes[p->node].guid, p->number, ret_n);
+}
+
+/* What pkeyd frees it does not miss; what somebody else took away before it came, it does. */
+START_TEST(test_freed_or_lost)
+{
+        const struct freed_index *freed;
+        struct run r;
+        size_t n;
+
+        one_change(&r);
+        run_apply(&r);
+        freed = freed_of_host(&r, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(freed[0].base, 0x0011);
+        ck_assert_uint_eq(freed[0].index, 1);
+        ck_assert(!freed[0].lost);
+        run_done(&r);
+
+        one_change(&r);
+        r.f.tables[r.f.host[0]][1].v = 0;
+        run_apply(&r);
+        freed = freed_of_host(&r, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(freed[0].base, 0x0011);
+        ck_assert(freed[0].lost);
+        run_done(&r);
+}
+END_TEST
+
+/* Entries behind the end of the table, as an SMA gives them: anything. */
+static bool litter_the_end(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (fake_fabric_port_of(&r->f, request) != r->fault_port)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        for (unsigned i = 20; i < P_KEY_BLOCK_ENTRIES; i++)
+                ret->data[2 * i] = (uint8_t) ++r->n_faults;
+        return true;
+}
+
+START_TEST(test_behind_the_end)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, false);
+        r.capacity = 20;
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.fault_port = r.f.host[0];
+        r.fault = litter_the_end;
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 1);
+        run_done(&r);
+}
+END_TEST
+
+/* The ring of what is ready is used in its order, and round its end. */
+START_TEST(test_each_port_once)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+
+        for (unsigned most = 1; most <= 8; most++) {
+                struct run r;
+
+                run_init(&r, 8, true);
+                default_members(to);
+                for (unsigned h = 0; h < 8; h++)
+                        to[h][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                r.most = most;
+                run_apply(&r);
+                expect(&r, r.plan->n_block_writes + r.plan->n_enforcement_writes, 0, 0,
+                       r.plan->n_block_writes + r.plan->n_enforcement_writes);
+                for (unsigned h = 0; h < 8; h++)
+                        ck_assert_uint_eq(r.sets_by_port[r.f.host[h]], 1);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* One host; its leaf port has these bits and shall have those of the settings. */
+static void change_bits(struct run *r, bool in, bool out, enum settings_enforcement enforcement)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+
+        run_init(r, 1, true);
+        r->f.enforce_inbound[r->f.leaf[0]] = in;
+        r->f.enforce_outbound[r->f.leaf[0]] = out;
+        r->enforcement = enforcement;
+        default_members(to);
+        run_plan(r, to, 1);
+        r->fault_port = r->f.leaf[0];
+}
+
+/* One bit goes off in a phase, the other on in a later one: what stands in the end is what the last one wanted. */
+START_TEST(test_bits_in_two_phases)
+{
+        struct run r;
+
+        change_bits(&r, true, false, ENFORCEMENT_OUT);
+        ck_assert_uint_eq(r.plan->n_enforcement_writes, 2);
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]] && r.f.enforce_outbound[r.f.leaf[0]]);
+        ck_assert_uint_eq(r.f.gets, 3); /* before each write, and one read back */
+        ck_assert(!r.o->tables[r.f.leaf[0]].enforce_inbound && r.o->tables[r.f.leaf[0]].enforce_outbound);
+        run_done(&r);
+}
+END_TEST
+
+static bool swap_bits(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (!on_fault_port(r, request, MAD_SET) || request->attribute != SMP_ATTR_PORT_INFO)
+                return false;
+        ret->outcome = MAD_ANSWERED;
+        port_info_set_enforcement(ret->data, true, false); /* half of it */
+        return true;
+}
+
+/* The switch answers that it has set one of them only. */
+START_TEST(test_bits_mismatch)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = swap_bits;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_MISMATCH);
+        run_done(&r);
+}
+END_TEST
+
+/* They are not as the plan has them, neither before nor after: somebody else is at work. */
+START_TEST(test_bits_changed)
+{
+        static const bool now[][2] = { { true, false }, { false, true } };
+
+        for (size_t i = 0; i < 2; i++) {
+                struct run r;
+
+                change_bits(&r, false, false, ENFORCEMENT_BOTH);
+                r.f.enforce_inbound[r.f.leaf[0]] = now[i][0];
+                r.f.enforce_outbound[r.f.leaf[0]] = now[i][1];
+                run_apply(&r);
+                expect(&r, 0, 1, 0, 0);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_CHANGED);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* They are as they shall be already. */
+START_TEST(test_bits_present)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = true;
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 0);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_PRESENT);
+        run_done(&r);
+}
+END_TEST
+
+/* Bits in doubt are read, and then they are not. */
+START_TEST(test_bits_in_doubt)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        _cleanup_findings_ struct findings findings;
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+        struct run r;
+
+        change_bits(&r, true, true, ENFORCEMENT_BOTH);
+        ck_assert_uint_eq(r.plan->n_enforcement_writes, 0);
+        default_members(to);
+        findings_init(&findings, r.a);
+        r.o->tables[r.f.leaf[0]].enforcement_doubted = true;
+        ck_assert_int_eq(plan_compute(r.a, &r.d, r.o, NULL, &options, &findings, &r.plan), 0);
+        ck_assert_uint_eq(r.plan->n_enforcement_writes, 1);
+        run_apply(&r);
+        ck_assert(!r.o->tables[r.f.leaf[0]].enforcement_doubted);
+        expect(&r, 1, 0, 0, 0);
+        run_done(&r);
+}
+END_TEST
+
+static bool bits_change_back(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        (void) ret;
+        if (on_fault_port(r, request, MAD_SET))
+                r->n_faults++;
+        else if (r->n_faults > 0)
+                r->f.enforce_outbound[r->fault_port] = false;
+        return false;
+}
+
+START_TEST(test_bits_reverted)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = bits_change_back;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_REVERTED);
+        run_done(&r);
+}
+END_TEST
+
+/* A write to the leaf port's table that was held back holds its bits back, too; and so does a base of its host in doubt. */
+START_TEST(test_bits_wait_for_what_is_held)
+{
+        for (unsigned i = 0; i < 3; i++) {
+                struct run r;
+
+                change_bits(&r, false, false, ENFORCEMENT_BOTH);
+                if (i == 1) { /* an entry that the leaf port's table has not */
+                        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_LIMITED);
+                        r.o->tables[r.f.host[0]].entries[9].v = FAKE_BASE(2);
+                }
+                if (i == 2) {
+                        r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
+                        r.o->tables[r.f.host[0]].doubted[0] = FAKE_BASE(1);
+                        r.o->tables[r.f.host[0]].n_doubted = 1;
+                }
+                run_apply(&r);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, i ? APPLY_HELD : APPLY_WRITTEN);
+                ck_assert(r.f.enforce_inbound[r.f.leaf[0]] == (i == 0));
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* A block that was written in two phases is read back once. */
+START_TEST(test_read_back_once)
+{
+        struct run r;
+
+        one_change(&r);
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2);
+        ck_assert_uint_eq(r.f.gets, 3);
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_assumed_table_is_not_tried)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -909,6 +1199,18 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_the_same_phase_goes_on);
+        tcase_add_test(t, test_freed_or_lost);
+        tcase_add_test(t, test_behind_the_end);
+        tcase_add_test(t, test_each_port_once);
+        tcase_add_test(t, test_bits_in_two_phases);
+        tcase_add_test(t, test_bits_mismatch);
+        tcase_add_test(t, test_bits_changed);
+        tcase_add_test(t, test_bits_present);
+        tcase_add_test(t, test_bits_in_doubt);
+        tcase_add_test(t, test_bits_reverted);
+        tcase_add_test(t, test_bits_wait_for_what_is_held);
+        tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);
         tcase_add_test(t, test_abort_awaits_what_is_in_flight);

@@ -430,6 +430,21 @@ START_TEST(port_lost_later)
 }
 END_TEST
 
+/* A reload does not make a fabric known that could not be reached. */
+START_TEST(reload_while_the_port_is_lost)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        until(CONTROL_OPENING_PORT);
+        take(CONTROL_OPEN_PORT);
+        give_port(-ENETDOWN);
+        give_candidate(ENFORCE, POLICY_2, 0);
+        wait_until_due();
+        answer();
+        ck_assert_int_eq(state(), CONTROL_QUERYING_PORT);
+}
+END_TEST
+
 /* Its link works, and no subnet manager gave it a LID. */
 START_TEST(port_without_a_lid)
 {
@@ -587,6 +602,28 @@ START_TEST(verbs_events)
 }
 END_TEST
 
+/* The kernel says that a table changed, and it has not: no sweep. */
+START_TEST(p_key_event_without_a_change)
+{
+        settle();
+        give_verbs(VERBS_P_KEY_CHANGE);
+        while (control_due(c) < now + 10 * S) {
+                wait_until_due();
+                while (waits()) {
+                        take(CONTROL_READ_LOCAL_TABLES);
+                        give(&(struct control_event){
+                                        .kind = CONTROL_EVENT_LOCAL_TABLES,
+                                        .local = {&(const struct local_table){port_of(head)->guid, port_of(head)->table,
+                                                                              port_of(head)->capacity},
+                                                  1},
+                        });
+                }
+        }
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
+}
+END_TEST
+
 /* Events in a row make one sweep every five seconds. */
 START_TEST(verbs_events_in_a_row)
 {
@@ -608,7 +645,8 @@ END_TEST
 /* Local tables are asked for once at a time, and looked at only between sweeps. */
 START_TEST(local_tables)
 {
-        struct control_event event = {.kind = CONTROL_EVENT_LOCAL_TABLES};
+        const struct local_table table = {port_of(head)->guid, port_of(head)->table, port_of(head)->capacity};
+        struct control_event event = {.kind = CONTROL_EVENT_LOCAL_TABLES, .local = {&table, 1}};
 
         start(ENFORCE, POLICY_1);
         sweep();
@@ -754,6 +792,7 @@ int main(void)
                         port_name_of_the_settings,
                         port_that_is_down,
                         port_lost_later,
+                        reload_while_the_port_is_lost,
                         port_without_a_lid,
                         lock_of_another_process,
                         no_lock,
@@ -762,6 +801,7 @@ int main(void)
                         store_that_fails,
                         verbs_events,
                         verbs_events_in_a_row,
+                        p_key_event_without_a_change,
                         local_tables,
                         local_table_changed,
                         local_table_changed_by_the_sweep,

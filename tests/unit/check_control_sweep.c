@@ -520,7 +520,10 @@ START_TEST(another_plan_after_a_yes)
         until(CONTROL_CONFIRMING);
         ck_assert_uint_eq(noted.n_unlocked, 1);
         ck_assert_uint_eq(n_sets, 0);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_LOCKING); /* again */
         sweep();
+        ck_assert_uint_eq(noted.n_unlocked, 1);
         ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8077));
 }
 END_TEST

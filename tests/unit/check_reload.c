@@ -216,6 +216,19 @@ START_TEST(while_the_port_is_down)
 }
 END_TEST
 
+/* The same for files that are as they were. */
+START_TEST(unchanged_while_the_port_is_down)
+{
+        serve(POLICY_1);
+        reload(POLICY_1, 4);
+        until(CONTROL_OPENING_PORT);
+        take(CONTROL_OPEN_PORT);
+        give_port(-ENETDOWN);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
+}
+END_TEST
+
 START_TEST(sweep_failed)
 {
         serve(POLICY_1);
@@ -350,6 +363,7 @@ int main(void)
                         back_to_what_is_in_force,
                         after_the_decision,
                         while_the_port_is_down,
+                        unchanged_while_the_port_is_down,
                         sweep_failed,
                         carried_out_in_part,
                         unchanged_in_part,

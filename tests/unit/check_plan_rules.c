@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Rules of the planner, one port and the switch port beside it at a time: enforcement bits, phases, indexes, findings.
+ */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_fabric.h"
+
+static struct arena *a;
+static struct fake_fabric f;
+static struct findings findings;
+static struct plan_options options;
+static struct index_memory *memory;
+static struct desired desired;
+static struct observed *observed;
+static struct plan *plan;
+static uint32_t host, leaf;
+
+static void setup(void)
+{
+        a = arena_new();
+        memory = index_memory_new();
+        findings_init(&findings, a);
+        options = (struct plan_options){.enforcement = ENFORCEMENT_BOTH};
+        fake_fabric_init(&f, a, 2, true);
+        host = f.host[0];
+        leaf = f.leaf[0];
+        desired = (struct desired){
+                        .policy = &f.policy,
+                        .subnet = f.subnet,
+                        .index0_base = P_KEY_DEFAULT_BASE,
+                        .ports = arena_new_array(a, struct desired_port, f.subnet->n_ports),
+        };
+}
+
+static void teardown(void)
+{
+        findings_done(&findings);
+        (void) index_memory_free(memory);
+        arena_free(a);
+}
+
+/* Entries of a table from index 0 on; 0 ends them. */
+#define KEYS(...) ((const uint16_t[]){__VA_ARGS__ __VA_OPT__(, ) 0})
+
+static void hold(uint32_t port, const uint16_t *keys)
+{
+        memset(f.tables[port], 0, sizeof(f.tables[port]));
+        for (unsigned i = 0; keys[i]; i++)
+                f.tables[port][i].v = keys[i];
+}
+
+static void want(uint32_t port, const uint16_t *keys)
+{
+        struct p_key *list = arena_new_array(a, struct p_key, FAKE_CAPACITY + 1);
+        uint32_t n = 0;
+
+        for (; keys[n]; n++)
+                list[n].v = keys[n];
+        desired.ports[port] = (struct desired_port){list, n};
+}
+
+static void bits(bool in, bool out)
+{
+        f.enforce_inbound[leaf] = in;
+        f.enforce_outbound[leaf] = out;
+}
+
+static int compute(void)
+{
+        findings_done(&findings);
+        findings_init(&findings, a);
+        plan = NULL;
+        if (!observed)
+                observed = fake_fabric_observe(&f, a);
+        return plan_compute(a, &desired, observed, memory, &options, &findings, &plan);
+}
+
+static void must_plan(void)
+{
+        observed = NULL;
+        ck_assert_int_eq(compute(), 0);
+}
+
+static unsigned writes_in(enum plan_phase phase, uint32_t port)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++)
+                n += plan->steps[phase].writes[i].port == port;
+        return n;
+}
+
+static bool has_finding(enum finding_code code)
+{
+        for (size_t i = 0; i < findings.n; i++)
+                if (findings.items[i].code == code)
+                        return true;
+        return false;
+}
+
+static uint16_t final_at(uint32_t port, unsigned index)
+{
+        return plan->final_tables[port][index].v;
+}
+
+/* Both hold the default partition only, and nothing is wanted but that. */
+static void at_rest(void)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                hold(f.host[i], KEYS(0xffff));
+                hold(f.leaf[i], KEYS(0xffff));
+                want(f.host[i], KEYS(0xffff));
+                want(f.leaf[i], KEYS(0xffff));
+        }
+        bits(true, true);
+}
+
+/* --- enforcement --- */
+
+/* Which bits a switch port has in the end: by the settings, as far as the switch can. */
+START_TEST(bits_that_are_wanted)
+{
+        static const struct {
+                enum settings_enforcement setting;
+                bool cap_in, cap_out, in, out;
+        } cases[] = {
+                        {ENFORCEMENT_BOTH, true, true, true, true},   {ENFORCEMENT_IN, true, true, true, false},
+                        {ENFORCEMENT_OUT, true, true, false, true},   {ENFORCEMENT_OFF, true, true, false, false},
+                        {ENFORCEMENT_BOTH, true, false, true, false}, {ENFORCEMENT_BOTH, false, true, false, true},
+                        {ENFORCEMENT_IN, false, true, false, false},  {ENFORCEMENT_OUT, true, false, false, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (unsigned before = 0; before < 4; before++) {
+                        struct subnet_node *node = &f.subnet->nodes[f.subnet->ports[leaf].node];
+                        bool now[2] = {before & 1, before & 2};
+
+                        at_rest();
+                        bits(now[0], now[1]);
+                        node->inbound_enforcement_cap = cases[i].cap_in;
+                        node->outbound_enforcement_cap = cases[i].cap_out;
+                        options.enforcement = cases[i].setting;
+                        must_plan();
+                        for (enum plan_phase p = 0; p < PLAN_N_PHASES; p++)
+                                for (uint32_t k = 0; k < plan->steps[p].n_writes; k++) {
+                                        const struct plan_write *w = &plan->steps[p].writes[k];
+
+                                        if (w->port != leaf || w->kind != WRITE_ENFORCEMENT)
+                                                continue;
+                                        ck_assert(w->before_inbound == now[0] && w->before_outbound == now[1]);
+                                        now[0] = w->after_inbound;
+                                        now[1] = w->after_outbound;
+                                }
+                        ck_assert_msg(now[0] == cases[i].in && now[1] == cases[i].out, "case %zu from %u", i, before);
+                        ck_assert_int_eq(plan->enforced[leaf], cases[i].in || cases[i].out);
+                }
+}
+END_TEST
+
+/* What goes off goes off before tables open, unless only it holds something back; what goes on goes on last. */
+START_TEST(when_bits_change)
+{
+        at_rest();
+        options.enforcement = ENFORCEMENT_OFF;
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_RELAX, leaf), 1);
+        ck_assert_uint_eq(writes_in(PHASE_ENFORCE, leaf), 0);
+        hold(host, KEYS(0xffff, 0x8011)); /* which the switch port keeps from having any effect */
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_RELAX, leaf), 0);
+        ck_assert_uint_eq(writes_in(PHASE_ENFORCE, leaf), 1);
+        options.enforcement = ENFORCEMENT_BOTH;
+        bits(false, true);
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_ENFORCE, leaf), 1);
+        ck_assert_uint_eq(plan->n_ports_affected, 2); /* the host's table, the switch port's bits */
+}
+END_TEST
+
+/* An entry that is not pkeyd's must not be cut off: the bits stay as they are, each of them. A limited entry of the
+ * switch port does not let a full one through. */
+START_TEST(bits_beside_foreign_entries)
+{
+        static const struct {
+                uint16_t host, leaf;
+                bool skipped;
+        } cases[] = {
+                        {0x9234, 0, true},       {0x9234, 0x9234, false}, {0x9234, 0x1234, true},
+                        {0x1234, 0x9234, false}, {0x1234, 0x1234, false}, {0x1234, 0, true},
+                        {0, 0x1234, false},
+        };
+
+        options.unmanaged = UNMANAGED_KEEP;
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (unsigned now = 0; now < 3; now++) {
+                        bool stays;
+
+                        at_rest();
+                        f.tables[host][4].v = cases[i].host;
+                        f.tables[leaf][4].v = cases[i].leaf;
+                        bits(now & 1, now & 2);
+                        must_plan();
+                        stays = writes_in(PHASE_ENFORCE, leaf) + writes_in(PHASE_RELAX, leaf) == 0;
+                        ck_assert_msg(stays == cases[i].skipped, "case %zu", i);
+                        ck_assert_int_eq(has_finding(FINDING_PLAN_ENFORCEMENT_SKIPPED), cases[i].skipped);
+                        ck_assert_int_eq(plan->enforced[leaf], !cases[i].skipped || now > 0);
+                }
+}
+END_TEST
+
+/* Bits in doubt are written once more as they are, which reads them. */
+START_TEST(bits_in_doubt)
+{
+        at_rest();
+        must_plan();
+        ck_assert(plan_is_empty(plan));
+        observed->tables[leaf].enforcement_doubted = true;
+        ck_assert_int_eq(compute(), 0);
+        ck_assert_uint_eq(writes_in(PHASE_ENFORCE, leaf), 1);
+        ck_assert_uint_eq(plan->n_ports_affected, 1);
+}
+END_TEST
+
+/* A switch port whose table was not read keeps its bits. */
+START_TEST(bits_of_an_unread_port)
+{
+        static const enum table_source sources[] = {TABLE_UNKNOWN, TABLE_ASSUMED};
+
+        for (size_t i = 0; i < ELEMENTS(sources); i++) {
+                at_rest();
+                bits(false, false);
+                observed = fake_fabric_observe(&f, a);
+                observed->tables[leaf].source = sources[i];
+                observed->tables[leaf].failure = MAD_TIMED_OUT;
+                ck_assert_int_eq(compute(), 0);
+                ck_assert_uint_eq(writes_in(PHASE_ENFORCE, leaf), 0);
+                ck_assert(has_finding(FINDING_PLAN_UNREACHABLE));
+        }
+}
+END_TEST
+
+/* --- phases --- */
+
+/* Of one entry, at an endport and at the switch port beside it. */
+START_TEST(phase_of_each_change)
+{
+        static const struct {
+                uint16_t before, after;
+                enum plan_phase endport, enforcing;
+        } cases[] = {
+                        {0x8011, 0, PHASE_REVOKE, PHASE_CLOSE},
+                        {0x0011, 0, PHASE_REVOKE, PHASE_CLOSE},
+                        {0x8011, 0x0011, PHASE_LOWER_ENDPORTS, PHASE_LOWER_ENFORCING},
+                        {0x0011, 0x8011, PHASE_RAISE, PHASE_OPEN},
+                        {0, 0x8011, PHASE_GRANT, PHASE_OPEN},
+                        {0, 0x0011, PHASE_GRANT, PHASE_OPEN},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                at_rest();
+                f.tables[host][1].v = f.tables[leaf][1].v = cases[i].before;
+                if (cases[i].after) {
+                        want(host, KEYS(cases[i].after, 0xffff));
+                        want(leaf, KEYS(cases[i].after, 0xffff));
+                }
+                must_plan();
+                ck_assert_uint_eq(plan->n_block_writes, 2);
+                ck_assert_msg(writes_in(cases[i].endport, host) == 1, "case %zu", i);
+                ck_assert_msg(writes_in(cases[i].enforcing, leaf) == 1, "case %zu", i);
+                ck_assert_uint_eq(final_at(host, 1), cases[i].after);
+        }
+}
+END_TEST
+
+/* Both entries of a base, to one of them: what goes while the other stays is a lower, or takes nothing away. */
+START_TEST(phase_of_one_of_two)
+{
+        at_rest();
+        hold(host, KEYS(0xffff, 0x8011, 0x0011));
+        hold(leaf, KEYS(0xffff, 0x8011, 0x0011));
+        want(host, KEYS(0x0011, 0xffff));
+        want(leaf, KEYS(0x0011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_LOWER_ENDPORTS, host), 1);
+        ck_assert_uint_eq(writes_in(PHASE_LOWER_ENFORCING, leaf), 1);
+        ck_assert_uint_eq(final_at(host, 2), 0x0011);
+        ck_assert_uint_eq(final_at(host, 1), 0);
+        want(host, KEYS(0x8011, 0xffff));
+        want(leaf, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_REVOKE, host), 1);
+        ck_assert_uint_eq(writes_in(PHASE_CLOSE, leaf), 1);
+        hold(host, KEYS(0xffff, 0x0011));
+        hold(leaf, KEYS(0xffff, 0x0011));
+        want(host, KEYS(0x0011, 0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_RAISE, host), 1);
+}
+END_TEST
+
+/* The host has the base already, and only the switch port keeps it from having any effect: opening is a grant, if it
+ * filters. */
+START_TEST(grant_by_the_switch)
+{
+        at_rest();
+        hold(host, KEYS(0xffff, 0x8011));
+        want(host, KEYS(0x8011, 0xffff));
+        want(leaf, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 1);
+        bits(false, false);
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_OPEN, leaf), 1);
+        ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 0);
+        bits(false, true);
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 1);
+        hold(host, KEYS(0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_OPEN, leaf), 1);
+}
+END_TEST
+
+/* Two changes of one block in two phases: the second begins where the first ended. */
+START_TEST(writes_follow_each_other)
+{
+        const struct plan_write *revoke, *grant;
+
+        at_rest();
+        hold(host, KEYS(0xffff, 0x8011));
+        want(host, KEYS(0x8012, 0xffff));
+        must_plan();
+        revoke = &plan->steps[PHASE_REVOKE].writes[0];
+        grant = &plan->steps[PHASE_GRANT].writes[0];
+        ck_assert_uint_eq(revoke->before[1].v, 0x8011);
+        ck_assert_uint_eq(revoke->after[1].v, 0);
+        ck_assert_mem_eq(grant->before, revoke->after, sizeof(grant->before));
+        ck_assert_uint_eq(grant->after[2].v, 0x8012);
+}
+END_TEST
+
+/* --- indexes --- */
+
+/* No index of a switch port is special. */
+START_TEST(index0_of_a_switch_port)
+{
+        at_rest();
+        hold(leaf, KEYS(0x8011, 0xffff));
+        want(host, KEYS(0x8011, 0xffff));
+        want(leaf, KEYS(0x8011, 0xffff));
+        options.repair_index0 = true;
+        must_plan();
+        ck_assert(!has_finding(FINDING_PLAN_INDEX0));
+        ck_assert_uint_eq(final_at(leaf, 0), 0x8011);
+        hold(leaf, KEYS(0));
+        must_plan();
+        ck_assert_uint_eq(final_at(leaf, 0), 0x8011);
+}
+END_TEST
+
+/* The partition with index0, where the port is a member of it; else the default partition; else none. */
+START_TEST(index0_of_a_partition)
+{
+        desired.index0_base = 0x0011;
+        at_rest();
+        hold(host, KEYS(0));
+        want(host, KEYS(0x8010, 0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0x8011);
+        want(host, KEYS(0x8010, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0xffff);
+        want(host, KEYS(0x8010));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0x8010);
+}
+END_TEST
+
+static void note(uint16_t index, uint16_t base, bool lost)
+{
+        const struct subnet_port *p = &f.subnet->ports[host];
+        int (*how)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
+                        lost ? index_memory_note_lost : index_memory_note;
+
+        ck_assert_int_eq(how(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key){base},
+                             (struct p_key){}),
+                         0);
+}
+
+/* What somebody else took away goes back to where it stood last; nothing else goes there. */
+START_TEST(lost_index)
+{
+        at_rest();
+        note(5, 0x8011, true);
+        note(7, 0x8011, true);
+        note(9, 0x8012, false);
+        want(host, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 7), 0x8011);
+        want(host, KEYS(0x8012, 0xffff)); /* freed by pkeyd: not lost */
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 10), 0x8012);
+        f.tables[host][7].v = 0x9234; /* taken meanwhile, and not pkeyd's */
+        options.unmanaged = UNMANAGED_KEEP;
+        want(host, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 5), 0x8011);
+}
+END_TEST
+
+/* A full table: an index that is freed in a phase may be used in a later one only. */
+START_TEST(freed_just_now)
+{
+        uint16_t keys[FAKE_CAPACITY + 2] = {0xffff};
+
+        at_rest();
+        for (unsigned i = 1; i < FAKE_CAPACITY; i++)
+                keys[i] = (uint16_t) (0x8100 + i);
+        hold(host, keys);
+        for (unsigned i = 1; i < FAKE_CAPACITY; i++)
+                keys[i - 1] = (uint16_t) (0x8101 + i);
+        keys[FAKE_CAPACITY - 1] = 0xffff;
+        want(host, keys);
+        must_plan(); /* revoke, then grant */
+        ck_assert_uint_eq(final_at(host, 1), 0x8140);
+        /* at a switch port closing comes before opening, too, but a lower comes after it */
+        keys[0] = 0xffff;
+        for (unsigned i = 1; i < FAKE_CAPACITY; i++)
+                keys[i] = (uint16_t) (0x8100 + i);
+        keys[1] = 0x0102; /* 0x0102 beside 0x8102 */
+        hold(leaf, keys);
+        keys[0] = 0x0102;
+        keys[1] = 0x8103;
+        for (unsigned i = 2; i < FAKE_CAPACITY - 2; i++)
+                keys[i] = (uint16_t) (0x8102 + i);
+        keys[FAKE_CAPACITY - 2] = 0x8150;
+        keys[FAKE_CAPACITY - 1] = 0xffff;
+        want(leaf, keys);
+        observed = NULL;
+        ck_assert_int_eq(compute(), -EBADMSG);
+        ck_assert(has_finding(FINDING_PLAN_CAPACITY_TRANSITION));
+}
+END_TEST
+
+/* Unused entries hold what they like. */
+START_TEST(unused_entries)
+{
+        at_rest();
+        f.tables[host][3].v = 0x8000;
+        must_plan();
+        ck_assert(plan_is_empty(plan));
+        ck_assert_uint_eq(final_at(host, 3), 0x8000);
+}
+END_TEST
+
+/* New entries by ascending base; as OpenSM has it, by the base in network byte order. */
+START_TEST(order_of_new_entries)
+{
+        static const uint16_t ours[] = {0x8010, 0x8101, 0x8200}, theirs[] = {0x8200, 0x8101, 0x8010};
+
+        for (unsigned opensm = 0; opensm < 2; opensm++) {
+                at_rest();
+                want(host, KEYS(0x8010, 0x8101, 0x8200, 0xffff));
+                options.opensm_order = opensm;
+                must_plan();
+                for (unsigned i = 0; i < 3; i++)
+                        ck_assert_uint_eq(final_at(host, 1 + i), opensm ? theirs[i] : ours[i]);
+        }
+}
+END_TEST
+
+/* What stands at index 0 is not pkeyd's: it stays there, and that is said. */
+START_TEST(repair_of_a_foreign_entry)
+{
+        at_rest();
+        options.repair_index0 = true;
+        options.unmanaged = UNMANAGED_KEEP;
+        hold(host, KEYS(0x9234, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0x9234);
+        ck_assert_uint_eq(final_at(host, 1), 0xffff);
+        ck_assert(has_finding(FINDING_PLAN_INDEX0));
+        ck_assert_uint_eq(plan->n_block_writes, 0);
+}
+END_TEST
+
+/* --- findings --- */
+
+static struct subnet *many_hosts(unsigned n)
+{
+        struct subnet_builder *b;
+        struct subnet *subnet;
+
+        ck_assert_int_eq(subnet_builder_new(a, &b), 0);
+        for (unsigned i = 0; i < n; i++) {
+                struct subnet_node node = {
+                                .guid = {0x1000 + 0x10 * i}, .type = NODE_CA, .num_ports = 1, .partition_cap = 32};
+                struct subnet_port port = {.number = 1, .state = PORT_STATE_ACTIVE, .guid = {node.guid.v + 1}};
+
+                ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid){}, 0, (struct guid){}, 0, &subnet), 0);
+        return subnet;
+}
+
+/* Fifty warnings of a kind, and then how many more there are. */
+START_TEST(rest_of_a_kind)
+{
+        for (unsigned n = 50; n <= 60; n += 10) {
+                desired.subnet = many_hosts(n);
+                desired.ports = arena_new_array(a, struct desired_port, n);
+                ck_assert_int_eq(observed_new(a, desired.subnet, &observed), 0);
+                for (uint32_t p = 0; p < n; p++) {
+                        observed->tables[p].failure = MAD_REFUSED;
+                        observed->tables[p].mad_status = 0x1c;
+                }
+                ck_assert_int_eq(compute(), 0);
+                ck_assert_uint_eq(findings.n, n == 50 ? 50 : 51);
+                ck_assert_ptr_nonnull(strstr(findings.items[49].text, "(status 0x001c: "));
+                ck_assert_ptr_nonnull(strstr(findings.items[49].text, "left out of the plan"));
+                if (n == 60)
+                        ck_assert_str_eq(findings.items[50].text, "... and 10 more ports like this");
+        }
+}
+END_TEST
+
+/* --- index memory --- */
+
+/* Every member of a record is in the digest. */
+START_TEST(digest_of_memory)
+{
+        uint64_t freed, lost;
+
+        note(5, 0x8011, false);
+        freed = index_memory_digest(memory);
+        (void) index_memory_free(memory);
+        memory = index_memory_new();
+        note(5, 0x8011, true);
+        lost = index_memory_digest(memory);
+        ck_assert_uint_ne(freed, lost);
+        note(6, 0x8011, true);
+        ck_assert_uint_ne(lost, index_memory_digest(memory));
+}
+END_TEST
+
+/* What is noted after a restart is younger than all that was restored. */
+START_TEST(restored_memory)
+{
+        const struct subnet_port *p = &f.subnet->ports[host];
+        const struct guid node = f.subnet->nodes[p->node].guid;
+        const struct freed_index record = {
+                        .node_guid = node, .port = p->number, .index = 9, .base = 0x11, .sequence = 70};
+        const struct freed_index *all;
+        size_t n;
+
+        ck_assert_int_eq(index_memory_restore(memory, &record), 0);
+        note(4, 0x8012, false);
+        all = index_memory_get(memory, node, p->number, &n);
+        ck_assert_uint_eq(n, 2);
+        ck_assert_uint_eq(all[0].index, 9);
+        ck_assert_uint_eq(all[1].index, 4);
+        ck_assert_uint_eq(all[1].sequence, 71);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("rules of the planner");
+        TCase *t = tcase_create("rules");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, bits_that_are_wanted);
+        tcase_add_test(t, when_bits_change);
+        tcase_add_test(t, bits_beside_foreign_entries);
+        tcase_add_test(t, bits_in_doubt);
+        tcase_add_test(t, bits_of_an_unread_port);
+        tcase_add_test(t, phase_of_each_change);
+        tcase_add_test(t, phase_of_one_of_two);
+        tcase_add_test(t, grant_by_the_switch);
+        tcase_add_test(t, writes_follow_each_other);
+        tcase_add_test(t, index0_of_a_switch_port);
+        tcase_add_test(t, index0_of_a_partition);
+        tcase_add_test(t, lost_index);
+        tcase_add_test(t, freed_just_now);
+        tcase_add_test(t, unused_entries);
+        tcase_add_test(t, order_of_new_entries);
+        tcase_add_test(t, repair_of_a_foreign_entry);
+        tcase_add_test(t, rest_of_a_kind);
+        tcase_add_test(t, digest_of_memory);
+        tcase_add_test(t, restored_memory);
+        suite_add_tcase(s, t);
+        runner = srunner_create(s);
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed > 0;
+}
