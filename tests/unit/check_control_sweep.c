@@ -95,6 +95,26 @@ START_TEST(reload_with_another_port)
 }
 END_TEST
 
+/* A sweep through one port decides nothing for another: what is wanted there has to wait for the next one. */
+START_TEST(candidate_for_another_port)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        until(CONTROL_DISCOVERING);
+        give_candidate("port: 1\n", POLICY_2, 3);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert(!holds(hosts[1], 0x8010));
+        ck_assert_uint_eq(noted.n_answers, 0);
+        wait_until_due();
+        ck_assert_uint_eq(take(CONTROL_OPEN_PORT)->settings->port, 1);
+        give_port(0);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+}
+END_TEST
+
 /* The shell found another port than before: the whole fabric again. */
 START_TEST(another_guid)
 {
@@ -399,6 +419,21 @@ START_TEST(new_policy_is_no_drift)
         ck_assert_uint_eq(status()->numbers.n_drifts, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_VERIFIED), 2);
+}
+END_TEST
+
+/* Not in audit mode either, where nothing is repaired before it is compared. */
+START_TEST(audited_policy_is_no_drift)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate(AUDIT, POLICY_2, 0);
+        wait_until_due();
+        sweep();
+        ck_assert_uint_eq(status()->ports.differ, 2); /* node2, and the switch port beside it */
+        ck_assert_uint_eq(status()->numbers.n_drifts, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_TABLE_DIFFERS), 2);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
 }
 END_TEST
 
@@ -777,6 +812,7 @@ int main(void)
                         interval,
                         reload_of_a_known_fabric,
                         reload_with_another_port,
+                        candidate_for_another_port,
                         another_guid,
                         port_that_does_not_answer,
                         unread_port_is_not_written,
@@ -791,6 +827,7 @@ int main(void)
                         audit_writes_nothing,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
+                        audited_policy_is_no_drift,
                         numbers,
                         look,
                         look_at_some_tables,

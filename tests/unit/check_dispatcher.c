@@ -378,6 +378,37 @@ START_TEST(a_set_that_waits_too_long)
 }
 END_TEST
 
+/* Background requests fill the window: a stage that is started then has not ended before it could ask. */
+START_TEST(a_stage_behind_a_full_window)
+{
+        struct mad_dispatcher *d = new_dispatcher(2);
+        struct asker background = { .wanted = 8 }, a = { .wanted = 1 };
+        struct mad_background_task task = task_of(&background);
+        struct mad_stage stage = stage_of(&a);
+        unsigned n;
+        int r = 1;
+
+        mad_dispatcher_set_tasks(d, &task, 1);
+        n = send_all(d, START, frames);
+        ck_assert_uint_eq(n, 2);
+        ck_assert_uint_eq(background.asked, 8);
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames + 2), 0);
+        for (unsigned i = 0; i < 20 && n > 0; i++) {
+                struct mad_frame sent[2] = { frames[0], frames[1] };
+
+                ck_assert(!mad_dispatcher_take_end(d, &r));
+                for (unsigned k = 0; k < n; k++)
+                        answer(d, START + i, &sent[k]);
+                n = send_all(d, START + i, frames);
+        }
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        ck_assert_uint_eq(a.results, 1);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("dispatcher");
@@ -395,6 +426,7 @@ int main(void)
         tcase_add_test(t, two_tasks_get_their_own_results);
         tcase_add_test(t, a_host_that_cannot_send);
         tcase_add_test(t, a_set_that_waits_too_long);
+        tcase_add_test(t, a_stage_behind_a_full_window);
         suite_add_tcase(suite, t);
         srunner_run_all(sr, CK_ENV);
         failed = srunner_ntests_failed(sr);

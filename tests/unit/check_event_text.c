@@ -561,6 +561,26 @@ START_TEST(set_refused)
 }
 END_TEST
 
+/* What failed, then went well, and fails again in the same way is news again. */
+START_TEST(failure_comes_again)
+{
+        apply_without_sets_of(hosts[0], SMP_ATTR_P_KEY_TABLE, POLICY_1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 1);
+        n_lost = 0;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 1);
+        n_lost = 1;
+        put_key(hosts[0], 1, 0);
+        give_candidate(ENFORCE "sweep_interval: 10s\n", POLICY_1, 0);
+        for (unsigned i = 0; i < 3; i++) {
+                until(CONTROL_OPENING_PORT);
+                sweep();
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 2);
+}
+END_TEST
+
 /* A second leaf with hosts n4 and so on, which all shall be in p. */
 static void add_hosts(void)
 {
@@ -628,6 +648,7 @@ int main(void)
                         set_without_an_answer,
                         bits_without_an_answer,
                         set_refused,
+                        failure_comes_again,
                         many_failures,
         };
 

@@ -701,6 +701,28 @@ START_TEST(window_never_closes)
 }
 END_TEST
 
+/* What goes to QP 1 is on a lane with flow control: its loss says nothing about the buffers of VL15. */
+START_TEST(lost_on_another_lane)
+{
+        static const enum mad_class classes[] = { MAD_CLASS_SMP, MAD_CLASS_PMA, MAD_CLASS_SA };
+
+        for (size_t i = 0; i < 3; i++) {
+                struct mad_engine *e = new_engine(64);
+                struct mad_request q = request(1, 1, 0);
+                struct mad_frame f;
+                unsigned before = counters(e).window;
+
+                q.mgmt_class = classes[i];
+                ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+                ck_assert(mad_engine_next_send(e, 0, &f));
+                ck_assert(!mad_engine_next_send(e, TIMEOUT, &f));
+                expect_result(e, 1, MAD_TIMED_OUT);
+                ck_assert(i == 0 ? counters(e).window < before : counters(e).window == before);
+                mad_engine_free(e);
+        }
+}
+END_TEST
+
 /* Ten requests to a dead port, three tries each: the window is halved for the first loss only. */
 START_TEST(dead_port_cuts_once)
 {
@@ -1015,6 +1037,7 @@ static TCase *window(void)
         tcase_add_test(t, window_cut_once_per_flight);
         tcase_add_loop_test(t, window_never_closes, 1, 7);
         tcase_add_test(t, dead_port_cuts_once);
+        tcase_add_test(t, lost_on_another_lane);
         tcase_add_test(t, wants_and_memory);
         tcase_add_test(t, wants_is_bounded);
         return t;

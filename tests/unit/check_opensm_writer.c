@@ -268,6 +268,31 @@ START_TEST(hung)
 }
 END_TEST
 
+/* The first phase was carried out, the second is not: the file of the first is the last good one. */
+START_TEST(hung_in_the_second_phase)
+{
+        const char *revoke;
+
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, "version: 1\npartitions:\n  q:\n    pkey: 0x0011\n    members: {node2: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        revoke = write_file();
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        (void) write_file();
+        signal_opensm();
+        do {
+                look();
+                expect_signal(0);
+                give_signalled(0);
+        } while (!waits());
+        ck_assert_str_eq(write_file(), revoke);
+}
+END_TEST
+
 START_TEST(does_not_run)
 {
         for (unsigned i = 0; i < 2; i++) {
@@ -575,6 +600,28 @@ START_TEST(unwritable_file)
 }
 END_TEST
 
+/* A problem that was over is news when it comes again. */
+START_TEST(problem_comes_again)
+{
+        for (unsigned i = 0; i < 3; i++) {
+                if (i == 0)
+                        begin(POLICY_1);
+                else
+                        until(CONTROL_WRITING_OPENSM);
+                if (i == 1) {
+                        sweep();
+                        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                        put_file(FILE_CONF, "");
+                        continue;
+                }
+                read_files();
+                take(CONTROL_WRITE_FILE);
+                give_file_written(-EROFS);
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 2);
+}
+END_TEST
+
 START_TEST(survey_fails)
 {
         begin(POLICY_1);
@@ -749,6 +796,7 @@ int main(void)
                         file_given_again,
                         absent_host_is_named,
                         hung,
+                        hung_in_the_second_phase,
                         does_not_run,
                         ends_on_the_way,
                         falls_back,
@@ -765,6 +813,7 @@ int main(void)
                         empty_at_the_start,
                         unreadable_file,
                         unwritable_file,
+                        problem_comes_again,
                         survey_fails,
                         stopped_for_a_reload,
                         stopped_before_a_phase,
