@@ -483,7 +483,6 @@ WRONGS += [
     Wrong("apply-rewritten-bits-not-seen", APPLY, "                if (!has_bits(&pi, w->after_inbound, w->after_outbound))\n                        fail_read_back", "                if (false)\n                        fail_read_back"),
     Wrong("apply-block-of-another-modifier", APPLY, "p_key_table_modifier(switch_port, w->block)", "p_key_table_modifier(switch_port, 0)"),
     Wrong("apply-held-is-failed", APPLY, "                        case APPLY_HELD:\n                                ret->held++;", "                        case APPLY_HELD:\n                                ret->failed++;"),
-    Wrong("apply-aborted-task-begins", APPLY, "        if (ap->aborted) {\n                task_end", "        if (false) {\n                task_end"),
     Wrong("apply-two-timeouts-one-doubt", APPLY, "                if (t->doubted[i] == p_key_base(key))\n                        return;\n        if", "                return;\n        if"),
     Wrong("apply-unread-reason-is-lost", APPLY, "t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure)", "APPLY_UNREACHABLE"),
     # the planner

@@ -43,6 +43,7 @@ struct run {
         const void *userdata;
         const struct m_keys *m_keys;
         unsigned most;                /* requests at once; 0: MAX_PENDING */
+        unsigned burst;               /* answers that come together; 0: one */
         uint16_t capacity;            /* of host 0's table; 0: as it is */
         enum settings_enforcement enforcement;
 };
@@ -93,11 +94,14 @@ static void run_apply(struct run *r)
                         REQUIRE(stage.done(stage.state));
                         break;
                 }
-                i = (unsigned) rand_r(&r->seed) % n;
-                struct mad_request request = pending[i];
+                for (unsigned k = 0; n > 0 && k < MAX(r->burst, 1u); k++) {
+                        struct mad_request request;
 
-                pending[i] = pending[--n];
-                answer(r, &stage, &request);
+                        i = (unsigned) rand_r(&r->seed) % n;
+                        request = pending[i];
+                        pending[i] = pending[--n];
+                        answer(r, &stage, &request);
+                }
         }
         REQUIRE(n == 0);
 }
@@ -581,12 +585,15 @@ static bool lie(struct run *r, const struct mad_request *request, struct mad_res
 START_TEST(test_reverted)
 {
         struct run r;
+        uint32_t n;
 
         two_grants(&r);
         r.fault = lie;
         run_apply(&r);
         expect(&r, 1, 1, 0, 2);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_REVERTED);
+        ck_assert_uint_eq(apply_held_bases(r.apply, &n)[0], 0x0011); /* for those who report it */
+        ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[1].v, 0);
         run_done(&r);
 }
@@ -722,6 +729,7 @@ START_TEST(test_each_port_once)
                         to[h][1] = MEMBERSHIP_FULL;
                 run_plan(&r, to, 2);
                 r.most = most;
+                r.burst = most;
                 run_apply(&r);
                 expect(&r, r.plan->n_block_writes + r.plan->n_enforcement_writes, 0, 0,
                        r.plan->n_block_writes + r.plan->n_enforcement_writes);
@@ -884,6 +892,72 @@ START_TEST(test_bits_wait_for_what_is_held)
                 ck_assert(r.f.enforce_inbound[r.f.leaf[0]] == (i == 0));
                 run_done(&r);
         }
+}
+END_TEST
+
+/* A table whose write was held back is not complete, so its switch port does not begin to filter. */
+START_TEST(test_bits_wait_for_a_held_table)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        fake_fabric_put(&r.f, r.f.host[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = false;
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.fault_port = r.f.host[1]; /* which cannot be told to leave */
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert(!has_entry(&r, r.f.leaf[0], 0x8011) && !has_entry(&r, r.f.host[0], 0x8011));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
+        run_done(&r);
+}
+END_TEST
+
+/* Each base that the Set touched is in doubt, once. */
+START_TEST(test_every_base_is_doubted)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const struct observed_table *t;
+        struct run r;
+
+        run_init(&r, 1, false);
+        default_members(to);
+        to[0][1] = MEMBERSHIP_BOTH;
+        to[0][2] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.fault_port = r.f.host[0];
+        r.fault = do_and_die;
+        run_apply(&r);
+        t = &r.o->tables[r.f.host[0]];
+        ck_assert_uint_eq(t->n_doubted, 2);
+        ck_assert_uint_eq(t->doubted[0] + t->doubted[1], FAKE_BASE(1) + FAKE_BASE(2));
+        run_done(&r);
+}
+END_TEST
+
+/* An entry in the second block is changed there, and the first is not touched. */
+START_TEST(test_second_block)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 1, false);
+        default_members(to);
+        r.f.tables[r.f.host[0]][8].v = 0x0012;
+        r.f.tables[r.f.host[0]][40].v = 0x8011;
+        to[0][2] = MEMBERSHIP_LIMITED;
+        run_plan(&r, to, 3);
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 1);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][40].v, 0);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][8].v, 0x0012);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][0].v, 0xffff);
+        run_done(&r);
 }
 END_TEST
 
@@ -1210,6 +1284,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_in_doubt);
         tcase_add_test(t, test_bits_reverted);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
+        tcase_add_test(t, test_bits_wait_for_a_held_table);
+        tcase_add_test(t, test_every_base_is_doubted);
+        tcase_add_test(t, test_second_block);
         tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);

@@ -561,6 +561,75 @@ START_TEST(test_missing)
 }
 END_TEST
 
+static struct opensm_phases phases_of_way(const struct opensm_way *way, const struct opensm_tables *in_place)
+{
+        struct opensm_phases p;
+
+        ck_assert_int_eq(opensm_phases_compute(arena, way, 1, in_place, false, &findings, &p), 0);
+        return p;
+}
+
+/* OpenSM makes every port at least a limited member of the default partition, whatever a file or a table says. */
+START_TEST(test_default_partition)
+{
+        static const struct p_key p_only[] = { { 0x8010 } }, limited[] = { { 0x8010 }, { 0x7fff } }, full[] = { { 0xffff } };
+        struct opensm_way way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1, .after = full,
+                                  .n_after = 1 };
+        struct fabric f = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
+        struct opensm_phases p = phases_of_way(&way, NULL);
+        struct observed *o;
+        uint32_t first;
+
+        expect_keys(&p, OPENSM_RAISE, 0, "ffff");
+        ck_assert(p.needed[OPENSM_REVOKE] && p.needed[OPENSM_RAISE] && !p.needed[OPENSM_GRANT]);
+        way.after = limited;
+        way.n_after = 2;
+        p = phases_of_way(&way, NULL);
+        ck_assert(!p.needed[OPENSM_RAISE] && !p.needed[OPENSM_LOWER] && !p.needed[OPENSM_GRANT]);
+        /* the policy does not name it, and the table has it all the same */
+        way.before = limited;
+        way.n_before = 2;
+        way.after = p_only;
+        way.n_after = 1;
+        p = phases_of_way(&way, NULL);
+        ck_assert(!p.needed[OPENSM_REVOKE] && !p.needed[OPENSM_LOWER]);
+        (void) phases_between(&f, &f, false, NULL, &o);
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+        o->tables[0].entries[3].v = 0xffff; /* more than that */
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
+}
+END_TEST
+
+/* A table that is only assumed is not what OpenSM was told last: the file is. Without one it is all there is. */
+START_TEST(test_assumed)
+{
+        static const char file[] = "p=0x10:\n 0x101=full;\n";
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 2 }, { 1, 0, 0 } });
+        struct partitions_conf *conf;
+        struct opensm_tables t;
+        struct opensm_phases p;
+        struct observed *o;
+        struct opensm_way *ways;
+        struct plan plan;
+        struct desired desired;
+        uint32_t n;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
+        (void) phases_between(&a, &a, false, &t, &o);
+        o->tables[1].source = TABLE_ASSUMED;
+        desired = (struct desired) { .subnet = o->subnet, .ports = arena_new_array(arena, struct desired_port, 2 * PORTS) };
+        plan = (struct plan) { .subnet = o->subnet, .desired = &desired,
+                               .final_tables = arena_new_array(arena, struct p_key *, 2 * PORTS) };
+        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_ADOPT, 1, "8010");
+        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, NULL, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, NULL, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_ADOPT, 1, "8011 7fff");
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("opensm_phases");
@@ -581,6 +650,8 @@ int main(void)
         tcase_add_test(c, test_foreign_entry);
         tcase_add_test(c, test_one_is_not_all);
         tcase_add_test(c, test_missing);
+        tcase_add_test(c, test_default_partition);
+        tcase_add_test(c, test_assumed);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

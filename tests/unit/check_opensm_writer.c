@@ -99,13 +99,17 @@ START_TEST(first_files)
         signal_opensm();
         ck_assert_uint_eq(control_due(c), now + S + 5 * USEC_PER_MSEC); /* five endports */
         opensm_reads_file();
+        n_gets = 0;
         look();
+        ck_assert_uint_eq(n_gets, 13); /* blocks of the five endports, and of the switch ports beside four of them */
         grant = write_file();
         ck_assert(!has(grant, "grant") && has(grant, "=0x0010")); /* the policy's own file has no phase */
         signal_opensm();
         ck_assert_uint_eq(control_due(c), now + 50 * USEC_PER_MSEC);
         opensm_reads_file();
+        n_gets = 0;
         look();
+        ck_assert_uint_eq(n_gets, 3); /* of node1 and of the switch port beside it */
         ck_assert_int_eq(state(), CONTROL_WRITING_OPENSM);
         look(); /* all tables, at the end */
         ck_assert_int_eq(state(), CONTROL_IDLE);
@@ -611,7 +615,7 @@ START_TEST(problem_comes_again)
                 if (i == 1) {
                         sweep();
                         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
-                        put_file(FILE_CONF, "");
+                        give_candidate(OPENSM "window: 9\n", POLICY_1, 0);
                         continue;
                 }
                 read_files();

@@ -167,6 +167,8 @@ START_TEST(test_opensm_conf)
         ck_assert_ptr_null(strstr(findings.items[1].text, "bad"));
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", NULL, 0, &findings, &c), 0);
         ck_assert(!c.allow_both_pkeys && c.keep_pkey_indexes && c.sm_key_is_default);
+        ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", "partition_config_file (null)\n", 29, &findings, &c), 0);
+        ck_assert_ptr_null(c.partition_config_file); /* as OpenSM prints that there is none */
 }
 END_TEST
 
