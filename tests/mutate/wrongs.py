@@ -464,7 +464,6 @@ WRONGS += [
     Wrong("apply-own-is-lost", APPLY, "ours ? index_memory_note : index_memory_note_lost", "ours ? index_memory_note_lost : index_memory_note_lost"),
     Wrong("apply-observed-not-kept", APPLY, "        observed_table_set_block(t, w->block, entries);\n", ""),
     Wrong("apply-behind-the-end-counts", APPLY, "MIN(end, (size_t) P_KEY_BLOCK_ENTRIES) * sizeof(*x)", "P_KEY_BLOCK_ENTRIES * sizeof(*x)"),
-    Wrong("apply-failed-holds-nothing", APPLY, "        if (state == APPLY_HELD)\n                ap->port_failed[w->port] = 1;\n", ""),
     Wrong("apply-ring-turns-round", APPLY, "ap->ready[(ap->ready_first + ap->n_ready) % ap->ready_size] = i;", "ap->ready[ap->ready_first] = i;"),
     Wrong("apply-refused-again", APPLY, "        if (result->outcome == MAD_REFUSED)\n                t->rounds = UINT8_MAX;\n", ""),
     Wrong("apply-one-round-more", APPLY, "        } else if (t->rounds > ap->options.retries) {\n                task_end(ap, i, APPLY_FAILED, reason_of_set(t));\n        } else {\n                t->step = TASK_SET;",
@@ -508,7 +507,6 @@ WRONGS += [
     Wrong("plan-lost-goes-to-any", PORT_PLAN, "if (f->lost && f->base == p_key_base(key) && f->index", "if (f->lost && f->index"),
     Wrong("plan-freed-is-lost", PORT_PLAN, "if (f->lost && f->base == p_key_base(key) && f->index", "if (f->base == p_key_base(key) && f->index"),
     Wrong("plan-lost-at-the-first-place", PORT_PLAN, "                f = &pp->freed[k - 1];\n", "                f = &pp->freed[pp->n_freed - k];\n"),
-    Wrong("plan-freed-now-too-early", PORT_PLAN, "                    drop_phase(pp, pp->a[i]) < add_phase(pp, key))\n                        return i;", "                    drop_phase(pp, pp->a[i]) <= add_phase(pp, key))\n                        return i;"),
     Wrong("plan-index0-is-taken", PORT_PLAN, "        return pp->options->repair_index0 && drop_phase", "        return drop_phase"),
     Wrong("plan-raise-moves", PORT_PLAN, "                if (index < 0 && n == 1) {", "                if (false) {"),
     Wrong("plan-0x8000-is-written", PORT_PLAN, "                        pp->b[k] = pp->a[k];\n}\n\nstatic uint32_t count_used", "                        pp->b[k].v = 0;\n}\n\nstatic uint32_t count_used"),
@@ -626,6 +624,5 @@ WRONGS += [
     Wrong("discovery-port-info-of-number-0", DISCOVERY, "a->info.type == NODE_SWITCH ? 0 : a->info.local_port;", "0;"),
     Wrong("discovery-limit-above-the-most", DISCOVERY, "return configured == 0 ? most : MIN(configured, most);", "return configured == 0 ? most : configured;"),
     Wrong("discovery-late-result-counts", DISCOVERY, "                d->ports[about].in_flight = false;\n", ""),
-    Wrong("discovery-link-of-any-number", LINKS, " || l->items[i].number != number))", "))"),
     Wrong("discovery-link-never-moves", LINKS, "                known->peer = peer;\n", ""),
 ]

@@ -68,15 +68,19 @@ static bool answer_as_row(const struct mad_request *request, struct mad_result *
 
 START_TEST(sixty_three_hops)
 {
+        static const uint8_t limits[] = { 0, MAD_MAX_HOPS, UINT8_MAX }; /* there is no higher one */
         uint32_t last;
 
-        rules.answer = answer_as_row;
-        ck_assert_int_eq(discover(), 0);
-        ck_assert(subnet->truncated);
-        ck_assert_uint_eq(subnet->n_nodes, MAD_MAX_HOPS + 1);
-        last = subnet_find_node(subnet, G(0x1000 + MAD_MAX_HOPS));
-        ck_assert(subnet_port_is_silent(&subnet->nodes[last], 2));
-        ck_assert_uint_eq(count_silent(), 1);
+        for (size_t i = 0; i < ELEMENTS(limits); i++) {
+                config.max_hops = limits[i];
+                rules.answer = answer_as_row;
+                ck_assert_int_eq(discover(), 0);
+                ck_assert(subnet->truncated);
+                ck_assert_uint_eq(subnet->n_nodes, MAD_MAX_HOPS + 1);
+                last = subnet_find_node(subnet, G(0x1000 + MAD_MAX_HOPS));
+                ck_assert(subnet_port_is_silent(&subnet->nodes[last], 2));
+                ck_assert_uint_eq(count_silent(), 1);
+        }
 }
 END_TEST
 
