@@ -871,7 +871,7 @@ START_TEST(test_bits_reverted)
 }
 END_TEST
 
-/* A write to the leaf port's table that was held back holds its bits back, too; and so does a base of its host in doubt. */
+/* An entry of the host that the leaf port's table lacks holds the bits back, and so does a base in doubt. */
 START_TEST(test_bits_wait_for_what_is_held)
 {
         for (unsigned i = 0; i < 3; i++) {

@@ -572,9 +572,10 @@ static struct opensm_phases phases_of_way(const struct opensm_way *way, const st
 /* OpenSM makes every port at least a limited member of the default partition, whatever a file or a table says. */
 START_TEST(test_default_partition)
 {
-        static const struct p_key p_only[] = { { 0x8010 } }, limited[] = { { 0x8010 }, { 0x7fff } }, full[] = { { 0xffff } };
-        struct opensm_way way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1, .after = full,
-                                  .n_after = 1 };
+        static const struct p_key p_only[] = { { 0x8010 } }, limited[] = { { 0x8010 }, { 0x7fff } };
+        static const struct p_key full[] = { { 0xffff } };
+        struct opensm_way way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1,
+                                  .after = full, .n_after = 1 };
         struct fabric f = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
         struct opensm_phases p = phases_of_way(&way, NULL);
         struct observed *o;

@@ -311,7 +311,8 @@ START_TEST(test_guard_ends)
                 if (cases[i].outcome == MAD_ANSWERED)
                         answer_query(&stage, &r, cases[i].lid, cases[i].sm_lid);
                 else
-                        stage.result(stage.state, 0, &(struct mad_result) { .cookie = r.cookie, .outcome = cases[i].outcome });
+                        stage.result(stage.state, 0,
+                                     &(struct mad_result) { .cookie = r.cookie, .outcome = cases[i].outcome });
                 ck_assert_msg(s.ended == cases[i].ends, "case %zu", i);
                 ck_assert_int_eq(stage.done(stage.state), cases[i].ends);
         }
@@ -350,10 +351,13 @@ START_TEST(test_described)
         } cases[] = {
                 { { .state = SM_FOLLOW_UNKNOWN }, "", "standing by: where the master SM is was not asked yet" },
                 { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "", "standing by: the master SM is at LID 5" },
-                { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "h2", "standing by: the master SM is at LID 5 (node h2)" },
+                { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "h2",
+                  "standing by: the master SM is at LID 5 (node h2)" },
                 { { .state = SM_FOLLOW_TAKING_OVER, .sm_lid = { 5 } }, "h2",
-                  "taking over: the master SM is on this host (LID 5), waiting until the other head node has heard of it" },
-                { { .state = SM_FOLLOW_WRITER, .sm_lid = { 5 } }, "h2", "writing: the master SM is on this host (LID 5)" },
+                  "taking over: the master SM is on this host (LID 5), waiting until the other head node has heard of "
+                  "it" },
+                { { .state = SM_FOLLOW_WRITER, .sm_lid = { 5 } }, "h2",
+                  "writing: the master SM is on this host (LID 5)" },
         };
         char text[192];
 
