@@ -253,6 +253,11 @@ START_TEST(test_multicast)
         ck_assert_uint_eq(i->groups[1].parameters.sl, 1);
         (void) read_conf("a=0x10,ipoib,mtu=4096: 0x5;\n");
         expect_warning(FINDING_OPENSM_IPOIB, 1, 1, "mtu=4096 is not the code of an MTU (a code is wanted");
+        (void) read_conf("a=0x10,ipoib,scope=16: 0x5;\n");
+        expect_warning(FINDING_OPENSM_IPOIB, 1, 20, "scope: '16' is not a scope; OpenSM passes over it");
+        c = read_conf("a=0x10,ipoib,scope=15: 0x5;\n");
+        ck_assert_uint_eq(findings.n, 0);
+        ck_assert_uint_eq(partition(c, 0x10)->ipoib->broadcast.scopes, 1u << 15);
         (void) read_conf("a=0x10:\n mgid=fe80::1\n 0x5;\n");
         expect_warning(FINDING_OPENSM_GROUP, 2, 7, "'fe80::1' is not a multicast GID");
         (void) read_conf("a=0x10,ipoib,mtu=5:\n mgid=ff12:401b::16,mtu=4\n 0x5;\n");

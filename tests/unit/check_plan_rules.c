@@ -276,6 +276,37 @@ START_TEST(phase_of_each_change)
 }
 END_TEST
 
+/* As plans show them. */
+START_TEST(phases_have_names)
+{
+        static const struct {
+                enum plan_phase phase;
+                const char *name;
+                bool enforcing;
+        } cases[] = {
+                        {PHASE_REPAIR_ADD, "repair", false},
+                        {PHASE_REPAIR_SWAP, "repair", false},
+                        {PHASE_REPAIR_DROP, "repair", false},
+                        {PHASE_REVOKE, "revoke", false},
+                        {PHASE_CLOSE, "close", true},
+                        {PHASE_RELAX, "relax", true},
+                        {PHASE_OPEN, "open", true},
+                        {PHASE_RAISE, "raise", false},
+                        {PHASE_LOWER_ENDPORTS, "lower", false},
+                        {PHASE_LOWER_ENFORCING, "lower", true},
+                        {PHASE_GRANT_ENFORCING, "grant", true},
+                        {PHASE_GRANT, "grant", false},
+                        {PHASE_ENFORCE, "enforce", true},
+        };
+
+        ck_assert_uint_eq(ELEMENTS(cases), PLAN_N_PHASES);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                ck_assert_str_eq(plan_phase_to_string(cases[i].phase), cases[i].name);
+                ck_assert_int_eq(plan_phase_is_enforcing(cases[i].phase), cases[i].enforcing);
+        }
+}
+END_TEST
+
 /* Both entries of a base, to one of them: what goes while the other stays is a lower, or takes nothing away. */
 START_TEST(phase_of_one_of_two)
 {
@@ -582,6 +613,7 @@ int main(void)
         tcase_add_test(t, bits_in_doubt);
         tcase_add_test(t, bits_of_an_unread_port);
         tcase_add_test(t, phase_of_each_change);
+        tcase_add_test(t, phases_have_names);
         tcase_add_test(t, phase_of_one_of_two);
         tcase_add_test(t, grant_by_the_switch);
         tcase_add_test(t, writes_follow_each_other);
