@@ -168,6 +168,26 @@ START_TEST(port_that_does_not_answer)
 }
 END_TEST
 
+/* A port that was never read is taken to hold what the generation in force gave it. */
+START_TEST(unread_port_is_assumed)
+{
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+        const struct observed_table *t;
+        bool has_it = false;
+
+        g->number = 7;
+        lose_tables_of(hosts[0]);
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_1, g);
+        sweep();
+        t = &status()->snapshot->observed
+                             ->tables[subnet_find_endport(status()->snapshot->subnet, port_of(hosts[0])->guid)];
+        ck_assert_int_eq(t->source, TABLE_ASSUMED);
+        for (unsigned i = 0; i < t->capacity; i++)
+                has_it |= t->entries[i].v == 0x8010;
+        ck_assert(has_it);
+}
+END_TEST
+
 /* Nothing is written to it in the sweep in which it was not read. */
 START_TEST(unread_port_is_not_written)
 {
@@ -815,6 +835,7 @@ int main(void)
                         candidate_for_another_port,
                         another_guid,
                         port_that_does_not_answer,
+                        unread_port_is_assumed,
                         unread_port_is_not_written,
                         set_without_an_answer,
                         discovery_fails,

@@ -431,6 +431,21 @@ START_TEST(had_fallen_back)
 }
 END_TEST
 
+/* It had fallen back while pkeyd did not run: the file in place says that it had other partitions before. */
+START_TEST(had_fallen_back_at_the_start)
+{
+        start(OPENSM, POLICY_1);
+        sweep();
+        c = control_free(c);
+        forget_log();
+        take_defaults();
+        begin(POLICY_1);
+        read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 1);
+        ck_assert(has(write_file(), "=0x0010"));
+}
+END_TEST
+
 #define EVERYBODY_FULL "version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members: {ALL: full}\n"
 #define ONE_IN_P EVERYBODY_FULL "  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
 
@@ -807,6 +822,7 @@ int main(void)
                         falls_back_from_the_first_file,
                         falls_back_at_the_end,
                         had_fallen_back,
+                        had_fallen_back_at_the_start,
                         defaults_before_say_nothing,
                         foreign_file,
                         given_file,
