@@ -151,18 +151,19 @@ static uint32_t find_far_port(const struct discovery *d, const struct discovery_
 }
 
 /* Other links are followed only after the PortInfo of their switch port was read. The local link is followed in any
- * case, so it may be unknown whether the switch port beside it enforces partitions. */
-static bool is_local_leaf_unread(const struct discovery *d, const struct discovery_agent *a)
+ * case, so it may be unknown whether the switch port beside it enforces partitions: PortInfo was not answered, or the
+ * switch reports that the port is down or does not exist. */
+static bool is_local_leaf_unknown(const struct discovery *d, const struct discovery_agent *a)
 {
         uint32_t port = find_far_port(d, &d->agents[DISCOVERY_LOCAL]);
 
-        return port != DISCOVERY_NONE && &d->agents[d->ports[port].agent] == a && d->ports[port].link == LINK_UNKNOWN;
+        return port != DISCOVERY_NONE && &d->agents[d->ports[port].agent] == a && d->ports[port].link != LINK_UP;
 }
 
 /* NodeDescription apart, which any agent of the node can supply. */
 static bool is_incomplete(const struct discovery *d, const struct discovery_agent *a)
 {
-        return !a->has_port_info || (is_switch(a) && (!a->has_switch_info || is_local_leaf_unread(d, a)));
+        return !a->has_port_info || (is_switch(a) && (!a->has_switch_info || is_local_leaf_unknown(d, a)));
 }
 
 static void find_silent_ports(const struct discovery *d, const struct discovery_agent *a, uint64_t ret[4])

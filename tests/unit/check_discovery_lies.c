@@ -155,6 +155,25 @@ START_TEST(links_that_are_followed)
 }
 END_TEST
 
+/* Then it is not known either whether the switch port beside the local port enforces partitions. */
+START_TEST(leaf_denies_the_link_of_the_local_port)
+{
+        lie_about(leaf1, SMP_ATTR_PORT_INFO, IB_PORT_STATE_F, PORT_STATE_DOWN);
+        meant.modifier = 1;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(node(leaf1)->incomplete);
+        ck_assert_uint_eq(count_incomplete(), 1);
+        ck_assert(has_port(host_a, 1));
+        rules.change = spoil; /* or reports that there is no such port */
+        failure = MAD_REFUSED;
+        failure_status = 0x1c;
+        mean(leaf1, SMP_ATTR_PORT_INFO, 1);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(node(leaf1)->incomplete);
+        ck_assert_uint_eq(count_incomplete(), 1);
+}
+END_TEST
+
 START_TEST(description_of_any_bytes)
 {
         memset(f.nodes[host_b].description, 0xff, NODE_DESCRIPTION_SIZE); /* without a terminating NUL */
@@ -520,6 +539,7 @@ int main(void)
         tcase_add_loop_test(t, second_node_info_differs, 0, (int) ELEMENTS(identity));
         tcase_add_test(t, answers_while_down);
         tcase_add_loop_test(t, links_that_are_followed, 0, (int) ELEMENTS(link_states));
+        tcase_add_test(t, leaf_denies_the_link_of_the_local_port);
         tcase_add_test(t, description_of_any_bytes);
         tcase_add_test(t, two_hosts_with_one_guid);
         tcase_add_test(t, one_of_two_guids_is_a_duplicate);
