@@ -597,35 +597,87 @@ void promises_swept(struct sim *s, const struct process *p)
         }
 }
 
-/* A base that a port without its M_Key holds, or is to hold, keeps others waiting. */
-static bool is_held(const struct sim *s, const struct judgement *by, unsigned b)
+/* Another port of the same adapter without its M_Key makes the node incomplete: then its tables are not read, and what pkeyd
+ * takes them to hold may be long gone. */
+static bool is_incomplete(const struct sim *s, struct fabsim_place at)
+{
+        for (uint8_t i = 1; s->f.nodes[at.node].type != NODE_SWITCH && i <= s->f.nodes[at.node].num_ports; i++)
+                if (i != at.port && keys_are_wrong(s, (struct fabsim_place) { at.node, i }))
+                        return true;
+        return false;
+}
+
+/* Whether a port without its M_Key holds this base, or is to hold it. */
+static bool is_kept(const struct sim *s, const struct judgement *by, uint16_t base)
 {
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct fabsim_place at = s->endports[i], leaf = at;
 
+                if (is_incomplete(s, at))
+                        return true;
                 if (!leaf_of(s, i, &leaf) || !may_enforce(s, leaf))
                         leaf = at;
                 if ((keys_are_wrong(s, at) || keys_are_wrong(s, leaf)) &&
-                    (level_wanted(s, by, i, sim_bases[b]) > 0 ||
-                     fabsim_level(&s->f.nodes[at.node].ports[at.port], sim_bases[b]) > 0 ||
-                     fabsim_level(&s->f.nodes[leaf.node].ports[leaf.port], sim_bases[b]) > 0))
+                    (level_wanted(s, by, i, base) > 0 || fabsim_level(&s->f.nodes[at.node].ports[at.port], base) > 0 ||
+                     fabsim_level(&s->f.nodes[leaf.node].ports[leaf.port], base) > 0))
                         return true;
         }
         return false;
 }
 
+/* A full table has no room for another base as long as it keeps an entry that is held. */
+static bool is_without_room(const struct sim *s, const bool held[SIM_BASES], struct fabsim_place at, uint16_t base)
+{
+        const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
+        bool keeps = false;
+
+        if (fabsim_level(p, base) > 0)
+                return false;
+        for (unsigned i = 0; i < p->capacity; i++)
+                if (p->table[i].v == 0)
+                        return false;
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                keeps = keeps || (held[b] && fabsim_level(p, sim_bases[b]) > 0);
+        return keeps;
+}
+
+/* Bases that have to wait, because of ports without their M_Key. */
+static void find_held(const struct sim *s, const struct judgement *by, bool held[SIM_BASES])
+{
+        bool more = true;
+
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                held[b] = is_kept(s, by, sim_bases[b]);
+        while (more) {
+                more = false;
+                for (unsigned b = 0; b < SIM_BASES; b++)
+                        for (unsigned i = 0; i < s->n_endports && !held[b]; i++) {
+                                struct fabsim_place leaf;
+
+                                if (level_wanted(s, by, i, sim_bases[b]) == 0)
+                                        continue;
+                                held[b] = is_without_room(s, held, s->endports[i], sim_bases[b]) ||
+                                          (leaf_of(s, i, &leaf) && may_enforce(s, leaf) &&
+                                           is_without_room(s, held, leaf, sim_bases[b]));
+                                more = more || held[b];
+                        }
+        }
+}
+
 /* Ports whose M_Key pkeyd has not got stay as they are. What is not held because of them is as the policy says. */
 static void converged_without_keys(struct sim *s, const struct judgement *by)
 {
+        bool held[SIM_BASES];
         struct fabsim_place leaf;
 
         s->counters.unconverged++;
+        find_held(s, by, held);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
                 if (!by->census.entries[i].is_seen || keys_are_wrong(s, s->endports[i]) ||
                     (leaf_of(s, i, &leaf) && may_enforce(s, leaf) && keys_are_wrong(s, leaf)))
                         continue;
                 for (unsigned b = 0; b < SIM_BASES; b++)
-                        if (intent_may_touch(&by->intent, sim_bases[b]) && !is_held(s, by, b) &&
+                        if (intent_may_touch(&by->intent, sim_bases[b]) && !held[b] &&
                             s->reach[i][b].own != level_wanted(s, by, i, sim_bases[b]))
                                 not_right(s, by, i, "did not converge, though its M_Key is right");
         }
