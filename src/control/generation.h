@@ -21,6 +21,8 @@ struct generation {
         struct policy *policy;  /* NULL: none was given (pkeyctl show) */
         struct m_keys *m_keys;  /* owned; NULL: none */
         uint64_t sm_key;        /* for MADs to the SA; 0: none */
+        const char *neighbors;  /* OpenSM's file of links, for the M_Keys of the first discovery; NULL: none, or taken */
+        size_t n_neighbors;
         const char *settings_bytes, *policy_bytes;
         size_t n_settings_bytes, n_policy_bytes;
 

@@ -994,6 +994,16 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         control_do(c, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
 }
 
+/* Once for each generation. What is wrong with them, or that memory is out, makes the M_Keys worse guesses. */
+static void take_neighbors(struct control *c, struct generation *g)
+{
+        uint32_t n_ignored;
+
+        if (g->neighbors)
+                (void) discovery_links_add_neighbors(c->links, g->neighbors, g->n_neighbors, &n_ignored);
+        g->neighbors = NULL;
+}
+
 static void discover(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -1002,6 +1012,7 @@ static void discover(struct control *c)
         };
         int r = -ENOMEM;
 
+        take_neighbors(c, control_wanted(c));
         s->new_snapshot = snapshot_new();
         if (s->new_snapshot)
                 r = discovery_new(&config, &s->discovery);

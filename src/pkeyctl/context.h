@@ -53,6 +53,8 @@ struct context {
         struct opened_port port;
         struct state state;            /* of what was remembered */
         struct m_keys *m_keys;         /* owned; NULL: none */
+        const char *neighbors;         /* OpenSM's file of links beside them; NULL: none */
+        size_t n_neighbors;
         bool stage_ended;              /* the one that runs */
         int stage_r;
         struct subnet *subnet;         /* this and what follows is control's, or in the arena */

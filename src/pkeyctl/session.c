@@ -381,6 +381,8 @@ static struct generation *make_candidate(struct context *ctx)
         *g->settings = ctx->settings;
         g->policy = ctx->policy;
         g->m_keys = m_keys_ref(ctx->m_keys);
+        g->neighbors = ctx->neighbors;
+        g->n_neighbors = ctx->n_neighbors;
         if (ctx->policy) {
                 g->policy_bytes = ctx->policy_bytes;
                 g->n_policy_bytes = ctx->policy_n_bytes;
@@ -400,6 +402,9 @@ static int prepare(struct context *ctx, enum control_goal goal, const struct ses
         if (r < 0)
                 return complain_host(ctx, r, "event loop");
         r = secret_read_m_keys(&ctx->settings, &ctx->findings, &ctx->m_keys);
+        if (r == 0)
+                r = secret_read_neighbors(ctx->arena, &ctx->settings, ctx->m_keys, &ctx->findings, &ctx->neighbors,
+                                          &ctx->n_neighbors);
         if (r == 0)
                 r = load_state(ctx, goal, ret);
         if (r < 0)

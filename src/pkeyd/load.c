@@ -47,6 +47,8 @@ static int load_settings(struct generation *g, const struct options *o, struct f
         if (r < 0)
                 return r;
         r_m_keys = secret_read_m_keys(g->settings, findings, &g->m_keys);
+        if (r_m_keys == 0)
+                r_m_keys = secret_read_neighbors(g->arena, g->settings, g->m_keys, findings, &g->neighbors, &g->n_neighbors);
         r_sm_key = secret_read_sm_key(g->settings, findings, &g->sm_key);
         return r_m_keys < 0 ? r_m_keys : r_sm_key;
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "discovery/links.h"
+#include "shell/file.h"
 #include "util/cleanup.h"
 
 void secret_done(struct secret *s)
@@ -154,22 +156,6 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
         return read_file(fd, is_credential, max, findings, ret);
 }
 
-static int note_several(const struct m_keys *keys, const char *path, struct findings *findings)
-{
-        struct location where = { .file = arena_strdup(findings->arena, path) };
-        struct finding *item;
-
-        if (m_keys_n_distinct(keys) < 2)
-                return 0;
-        if (!where.file)
-                return -ENOMEM;
-        item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &where,
-                            "%zu different M_Keys: the fabric is discovered with the one that most ports have",
-                            m_keys_n_distinct(keys));
-        finding_set_hint(findings, item, "ports with another one at protection level 2 or 3 are not found; see pkeyd(8), M_KEYS");
-        return findings->out_of_memory ? -ENOMEM : 0;
-}
-
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)
 {
         _cleanup_secret_ struct secret secret = {};
@@ -178,12 +164,62 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         *ret = NULL;
         if (r < 0 || !secret.bytes)
                 return r;
-        r = m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+        return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
+}
+
+/* In the directory of the credentials, or in that of m_key_file. NULL: memory is out. */
+static const char *find_neighbors(struct arena *a, const char *m_key_file)
+{
+        const char *credentials = getenv("CREDENTIALS_DIRECTORY"), *slash = m_key_file ? strrchr(m_key_file, '/') : NULL;
+        const char *path = "";
+
+        if (credentials && credentials[0] == '/')
+                path = arena_printf(a, "%s/neighbors", credentials);
+        if (path && slash && (!*path || access(path, F_OK) < 0))
+                path = arena_printf(a, "%.*s/neighbors", (int) (slash - m_key_file), m_key_file);
+        return path;
+}
+
+/* Whoever can change the file decides which port is sent which M_Key. */
+static int check_writers(const char *path)
+{
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return -errno;
+        return (st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : 0;
+}
+
+static int note_several(size_t n_keys, const char *path, int r, struct findings *findings)
+{
+        const char *why = r == -EPERM ? "may be written by others than root" : strerror(-r);
+        struct finding *item;
+
+        item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &(struct location) { .file = path },
+                            "%s; there are %zu different M_Keys, and until a port was found it is queried with the one that "
+                            "most ports have", why, n_keys);
+        finding_set_hint(findings, item,
+                         "ports with another one at protection level 2 or 3 are not found then; see pkeyd(8), M_KEYS");
+        return findings->out_of_memory ? -ENOMEM : 0;
+}
+
+int secret_read_neighbors(struct arena *a, const struct settings *settings, const struct m_keys *keys,
+                          struct findings *findings, const char **ret, size_t *ret_n)
+{
+        const char *path;
+        int r;
+
+        *ret = NULL;
+        *ret_n = 0;
+        if (m_keys_n_distinct(keys) < 2)
+                return 0;
+        path = find_neighbors(a, settings->m_key_file);
+        if (!path)
+                return -ENOMEM;
+        r = check_writers(path);
         if (r == 0)
-                r = note_several(*ret, secret.path, findings);
-        if (r < 0)
-                *ret = m_keys_free(*ret);
-        return r;
+                r = file_read(a, path, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
+        return r < 0 && r != -ENOMEM ? note_several(m_keys_n_distinct(keys), path, r, findings) : r;
 }
 
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)

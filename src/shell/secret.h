@@ -29,8 +29,12 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
 void secret_done(struct secret *s);
 #define _cleanup_secret_ _cleanup_(secret_done)
 
-/* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. That ports have different ones is worth a note
- * (M_KEYS_DIFFER), for discovery knows only one. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
+/* The M_Keys that the settings (or a credential "m_key") name; *ret NULL: none. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret);
+/* The file `neighbors` beside them (or a credential of this name), if they are more than one: which port is expected at the end
+ * of each link (discovery/links.h). Without it there is a note (M_KEYS_DIFFER), and *ret is NULL. It is not secret, but is not
+ * used if others than root may write it. Returns 0 or -ENOMEM; *ret in the arena. */
+int secret_read_neighbors(struct arena *a, const struct settings *settings, const struct m_keys *keys,
+                          struct findings *findings, const char **ret, size_t *ret_n);
 /* Likewise the SM_Key (credential "sa_key"); 0: none. */
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret);

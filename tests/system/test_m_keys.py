@@ -199,6 +199,17 @@ def test_port_with_another_key():
         keys = [key for _, attribute, key in madtrace.m_keys(fabric.path("right")) if attribute == P_KEY_TABLE]
         check(OTHER in keys and KEY in keys, "M_Keys of the tables:", set(keys))
 
+        # OpenSM's file says who is behind the cable: then the port is asked with its own M_Key from the first request on
+        def n_own():
+            fabric.pkeyctl("plan", path, trace="walk", **wants, **ALL_KEYS).expect(0)
+            walk = madtrace.m_keys(fabric.path("walk"))
+            os.unlink(fabric.path("walk"))
+            return [(attribute, key) for _, attribute, key in walk].count((NODE_INFO, OTHER))
+
+        without = n_own()
+        fabric.write("neighbors", "0x%016x:%d 0x%016x:1\n" % (victim.switch, victim.switch_port, victim.guid))
+        check_equal((without, n_own()), (1, 2), "NodeInfo with the M_Key of the port: without the file, and with it")
+
 
 def test_silent_host():
     """One that does not answer discovery is named by the port that it is plugged into."""

@@ -31,7 +31,7 @@ static void setup(void)
 /* Whatever went wrong: no message has anything of the content. */
 static void teardown(void)
 {
-        static const char *const left[] = { "a", "link", "fifo", "credentials/m_key" };
+        static const char *const left[] = { "a", "link", "fifo", "credentials/m_key", "neighbors", "credentials/neighbors" };
 
         for (size_t i = 0; i < findings.n; i++)
                 ck_assert_ptr_null(strstr(finding_format(arena, &findings.items[i]), "5ec4e7"));
@@ -207,23 +207,68 @@ START_TEST(m_keys)
 }
 END_TEST
 
-/* libibnetdisc knows one: of others somebody should have heard. */
-START_TEST(m_keys_differ)
+static size_t read_neighbors(const char *path, const struct m_keys *keys, const char **ret)
 {
-        static const char same[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e7\n", several[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e75ec4e7\n";
-        struct m_keys *keys;
+        struct settings settings;
+        size_t n;
 
-        ck_assert_int_eq(file_write_atomic("a", same, strlen(same)), 0);
-        ck_assert_int_eq(read_keys("a", &keys), 0);
-        ck_assert_uint_eq(findings.n, 0);
-        (void) m_keys_free(keys);
-        ck_assert_int_eq(file_write_atomic("a", several, strlen(several)), 0);
-        ck_assert_int_eq(read_keys("a", &keys), 0);
+        settings_default(&settings);
+        settings.m_key_file = path;
+        findings.n = 0;
+        ck_assert_int_eq(secret_read_neighbors(arena, &settings, keys, &findings, ret, &n), 0);
+        return n;
+}
+
+static void expect_note(const char *path, const char *text)
+{
         ck_assert_uint_eq(findings.n, 1);
         ck_assert_int_eq(findings.items[0].code, FINDING_M_KEYS_DIFFER);
         ck_assert_int_eq(findings.items[0].severity, FINDING_NOTE);
-        ck_assert_str_eq(findings.items[0].where.file, "a");
+        ck_assert_str_eq(findings.items[0].where.file, path);
+        ck_assert_msg(strstr(findings.items[0].text, text) != NULL, "%s", findings.items[0].text);
         ck_assert_ptr_nonnull(strstr(findings.items[0].text, "2 different M_Keys"));
+}
+
+/* Which port is at the end of a link need not be known where all have the same M_Key. */
+START_TEST(neighbors)
+{
+        static const char same[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e7\n", several[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e75ec4e7\n";
+        const char *path = "./a", *bytes;
+        struct m_keys *keys;
+
+        ck_assert_int_eq(file_write_atomic(path, same, strlen(same)), 0);
+        ck_assert_int_eq(read_keys(path, &keys), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
+        ck_assert_ptr_null(bytes);
+        ck_assert_uint_eq(findings.n, 0);
+        (void) m_keys_free(keys);
+        ck_assert_int_eq(file_write_atomic(path, several, strlen(several)), 0);
+        ck_assert_int_eq(read_keys(path, &keys), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
+        expect_note("./neighbors", "No such file");
+        ck_assert_int_eq(file_write_public("neighbors", "0x1:1 0x2:1\n", 12), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 12);
+        ck_assert_str_eq(bytes, "0x1:1 0x2:1\n");
+        ck_assert_uint_eq(findings.n, 0);
+        /* who can change it could have an M_Key sent to another port */
+        ck_assert_int_eq(chmod("neighbors", 0664), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
+        ck_assert_ptr_null(bytes);
+        expect_note("./neighbors", "by others than root");
+        ck_assert_int_eq(chmod("neighbors", 0646), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
+        expect_note("./neighbors", "by others than root");
+        /* a credential goes before; without a file, nothing else will do */
+        ck_assert_int_eq(chmod("neighbors", 0644), 0);
+        ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 0);
+        ck_assert_uint_eq(findings.n, 1);
+        ck_assert_int_eq(mkdir("credentials", 0700), 0);
+        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", arena_printf(arena, "%s/credentials", directory), 1), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 12);
+        ck_assert_int_eq(file_write_public("credentials/neighbors", "0x1:1 0x2:22\n", 13), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 13);
+        ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 13);
+        ck_assert_uint_eq(findings.n, 0);
         (void) m_keys_free(keys);
 }
 END_TEST
@@ -244,7 +289,7 @@ int main(void)
         tcase_add_test(c, credential);
         tcase_add_test(c, relative_credentials);
         tcase_add_test(c, m_keys);
-        tcase_add_test(c, m_keys_differ);
+        tcase_add_test(c, neighbors);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
