@@ -83,6 +83,8 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
         if (r_policy < 0 && !it->is_broken)
                 sim_fail(s, "a policy was refused: %s", findings->n ? findings->items[0].text : "no reason");
         g->m_keys = m_keys_ref(s->m_keys);
+        g->neighbors = s->neighbors;
+        g->n_neighbors = s->neighbors ? strlen(s->neighbors) : 0;
         sim_trace(s, "policy %u:\n%s", h->intent_on_file, text);
         return r == 0 && r_policy == 0 ? STEAL(g) : NULL;
 }
@@ -131,6 +133,8 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
                                            strlen(h->store.policy), &ignored);
         findings_done(&ignored);
         g->m_keys = m_keys_ref(s->m_keys);
+        g->neighbors = s->neighbors;
+        g->n_neighbors = s->neighbors ? strlen(s->neighbors) : 0;
         g->number = h->store.number;
         if (r < 0)
                 sim_fail(s, "a policy that was stored is refused");

@@ -33,11 +33,17 @@ static bool is_self_or_sm(const struct sim *s, unsigned endport)
         return p.node == s->f.sm.node;
 }
 
-/* With one key for each port discovery sees only what lets itself be read without it, for it does not know yet who is behind a
- * cable: switches, or there would be nothing behind them, and head nodes and that of the SM, or no policy would be carried out. */
+static struct fabsim_place sma_of(const struct sim *s, struct fabsim_place at)
+{
+        return (struct fabsim_place) { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
+}
+
+/* With one key for each port, and no file of links, discovery sees only what lets itself be read without it, for it does not
+ * know yet who is behind a cable: switches, or there would be nothing behind them, and head nodes and that of the SM, or no
+ * policy would be carried out. */
 static uint8_t choose_level(struct sim *s, struct prng *r, enum scheme scheme, unsigned endport)
 {
-        bool must_be_seen = s->endports[endport].port == 0 || is_self_or_sm(s, endport);
+        bool must_be_seen = !s->neighbors && (s->endports[endport].port == 0 || is_self_or_sm(s, endport));
 
         return (uint8_t) prng_below(r, scheme == KEYS_EACH && must_be_seen ? 2 : 4);
 }
@@ -84,6 +90,26 @@ static void write_file(struct sim *s, enum scheme scheme, char *ret, size_t size
                                        s->keys[i].in_file);
 }
 
+static void write_neighbors(struct sim *s)
+{
+        size_t size;
+        FILE *f = open_memstream(&s->neighbors, &size);
+
+        for (unsigned n = 0; f && n < s->f.n_nodes; n++)
+                for (uint8_t i = 1; i <= s->f.nodes[n].num_ports; i++) {
+                        const struct fabsim_port *p = &s->f.nodes[n].ports[i];
+                        struct fabsim_place here = sma_of(s, (struct fabsim_place) { n, i });
+                        struct fabsim_place there = sma_of(s, (struct fabsim_place) { p->peer_node, p->peer_port });
+
+                        if (p->is_cabled)
+                                (void) fprintf(f, "0x%016" PRIx64 ":%u 0x%016" PRIx64 ":%u\n",
+                                               fabsim_port_at(&s->f, here)->guid.v, i, fabsim_port_at(&s->f, there)->guid.v,
+                                               p->peer_port);
+                }
+        if (!f || fclose(f) != 0)
+                sim_fail(s, "out of memory");
+}
+
 void keys_make(struct sim *s)
 {
         struct prng r = { .state = ~s->seed };
@@ -94,6 +120,8 @@ void keys_make(struct sim *s)
         struct findings findings;
 
         s->has_own_keys = scheme == KEYS_EACH;
+        if (scheme == KEYS_EACH && prng_permille(&r, 500))
+                write_neighbors(s);
         if (scheme != KEYS_NONE && a) {
                 choose_keys(s, &r, scheme);
                 choose_wrong(s, &r);
@@ -107,7 +135,7 @@ void keys_make(struct sim *s)
         keys_restore(s);
         for (unsigned i = 0; i < s->n_endports; i++)
                 s->n_wrong_keys += keys_are_wrong(s, s->endports[i]);
-        sim_trace(s, "M_Keys: scheme %d, %u wrong", (int) scheme, s->n_wrong_keys);
+        sim_trace(s, "M_Keys: scheme %d%s, %u wrong", (int) scheme, s->neighbors ? " with links" : "", s->n_wrong_keys);
 }
 
 void keys_restore(struct sim *s)
@@ -122,11 +150,6 @@ void keys_restore(struct sim *s)
         }
 }
 
-static struct fabsim_place sma_of(const struct sim *s, struct fabsim_place at)
-{
-        return (struct fabsim_place) { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
-}
-
 bool keys_are_wrong(const struct sim *s, struct fabsim_place at)
 {
         struct fabsim_place sma = sma_of(s, at);
@@ -135,13 +158,16 @@ bool keys_are_wrong(const struct sim *s, struct fabsim_place at)
         return p->m_key && p->m_key != m_keys_get(s->m_keys, p->guid);
 }
 
-/* It answers nobody without its key, and who it is, and with that its key, is not known before it answers. */
+/* It answers nobody without its key, and who it is, and with that its key, is not known before it answers. With a file of links
+ * it is, as long as that is true. */
 bool keys_hide(const struct sim *s, unsigned endport)
 {
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
 
-        return p->m_key && p->m_key_protection > 1 && (s->has_own_keys || keys_are_wrong(s, at));
+        bool is_unknown = s->has_own_keys && (!s->neighbors || s->has_moved_cables);
+
+        return p->m_key && p->m_key_protection > 1 && (is_unknown || keys_are_wrong(s, at));
 }
 
 static bool is_in_file(const struct sim *s, uint64_t key)

@@ -285,6 +285,8 @@ struct sim {
         struct m_keys *m_keys;   /* as read from the file; NULL: there is none */
         unsigned n_wrong_keys;
         bool has_own_keys;       /* each port has another */
+        char *neighbors;         /* what OpenSM's file of links has; NULL: there is none */
+        bool has_moved_cables;   /* since then */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
 

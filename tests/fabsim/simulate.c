@@ -133,6 +133,7 @@ static void finish(struct sim *s)
         }
         events_done(&s->events);
         s->m_keys = m_keys_free(s->m_keys);
+        free(s->neighbors);
 }
 
 static void simulate(struct sim *s, uint64_t seed, bool trace)

@@ -471,6 +471,7 @@ static void put_cable(struct sim *s, const struct event *e)
         if (fabsim_port_at(&s->f, at)->is_cabled || !free_switch_port(s, n_switches, &peer))
                 return;
         fabsim_connect(&s->f, at.node, at.port, peer.node, peer.port);
+        s->has_moved_cables = true;
         promises_moved(s, at);
         promises_moved(s, peer);
 }
