@@ -27,6 +27,11 @@ void control_say(struct control *c, const char *format, ...)
         va_end(ap);
 }
 
+bool control_serves(const struct control *c)
+{
+        return c->config.goal == CONTROL_SERVE;
+}
+
 struct generation *control_wanted(const struct control *c)
 {
         return c->candidate ? c->candidate : c->in_force;
@@ -34,7 +39,7 @@ struct generation *control_wanted(const struct control *c)
 
 bool control_may_write(const struct control *c, const struct generation *g)
 {
-        return c->config.goal != CONTROL_SERVE || g->settings->role == ROLE_ALWAYS || c->sm.state == SM_FOLLOW_WRITER;
+        return !control_serves(c) || g->settings->role == ROLE_ALWAYS || c->sm.state == SM_FOLLOW_WRITER;
 }
 
 static bool follows_sm(const struct generation *g)
@@ -44,7 +49,7 @@ static bool follows_sm(const struct generation *g)
 
 bool control_follows_sm(const struct control *c)
 {
-        return c->config.goal == CONTROL_SERVE && (follows_sm(c->in_force) || follows_sm(c->candidate));
+        return control_serves(c) && (follows_sm(c->in_force) || follows_sm(c->candidate));
 }
 
 void port_key_make(const struct settings *s, struct port_key *ret)
@@ -72,7 +77,7 @@ const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NA
 /* The results of one that does not serve stay until it is freed. */
 static void end(struct control *c, int r)
 {
-        if (c->config.goal == CONTROL_SERVE)
+        if (control_serves(c))
                 sweep_free(c);
         c->state = CONTROL_ENDED;
         control_do(c, &(struct control_action) { .kind = CONTROL_EXIT, .r = r });
@@ -80,7 +85,7 @@ static void end(struct control *c, int r)
 
 static void stopped(struct control *c)
 {
-        if (c->config.goal == CONTROL_SERVE && c->started)
+        if (control_serves(c) && c->started)
                 log_add(c->log, LOG_EVENT_STOPPED, NULL, "stopped; the fabric stays as it is");
         end(c, 0);
 }
@@ -105,7 +110,7 @@ static const char *start_problem(int r)
 static void on_port(struct control *c, const struct control_event *event)
 {
         const struct generation *g = control_wanted(c);
-        bool first = c->config.goal == CONTROL_SERVE && !c->started;
+        bool first = control_serves(c) && !c->started;
         char port[CONTROL_PORT_NAME];
         int r = event->port.r;
 
@@ -195,7 +200,7 @@ static void sweep_ended(struct control *c)
         enum sweep_result result = c->sweep.result;
 
         count_sweep(c, result);
-        if (c->config.goal != CONTROL_SERVE) {
+        if (!control_serves(c)) {
                 end(c, c->results.r);
                 return;
         }
@@ -223,7 +228,7 @@ static void take_start(struct control *c, const struct control_start *start)
         c->in_force = start->in_force;
         c->candidate = start->candidate;
         c->last_number = start->last_number;
-        if (c->config.goal != CONTROL_SERVE || !c->in_force || !c->candidate ||
+        if (!control_serves(c) || !c->in_force || !c->candidate ||
             !generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes))
                 return;
         /* the same policy, from now on by the file's own name in messages */

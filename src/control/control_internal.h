@@ -4,10 +4,13 @@
 /*
  * The inside of control: of no interest outside of this folder.
  *
- *     control.c   events: what is noted, which answer goes where, how a sweep that ended is followed by the next
- *     sweep.c     the steps of a sweep
- *     reload.c    candidates, and those who wait for the end of a reload
- *     schedule.c  when the next sweep is due
+ *     control.c       events: what is noted, which answer goes where, how a sweep that ended is followed by the next
+ *     sweep.c         the first steps of a sweep: the port, discovery, the tables; and what is learned from them
+ *     sweep_decide.c  lock, who writes, plan: by which generation, and whether a person agrees
+ *     sweep_write.c   apply, or through OpenSM; compare and report; the end
+ *     sweep_steps.c   what the steps share
+ *     reload.c        candidates, and those who wait for the end of a reload
+ *     schedule.c      when the next sweep is due
  *
  * Each of them may call those below it, never those above.
  */
@@ -148,6 +151,8 @@ struct generation *control_wanted(const struct control *c);
 /* True if this host may write by this generation, as far as SM tracking matters. */
 bool control_may_write(const struct control *c, const struct generation *g);
 bool control_follows_sm(const struct control *c);
+/* False: one sweep, for a person. */
+bool control_serves(const struct control *c);
 #define CONTROL_PORT_NAME (MAX_CA_NAME + 16)
 /* "mlx5_0/1", or "an InfiniBand port"; gives ret. */
 const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);

@@ -25,6 +25,10 @@ libpkeyd_core_la_SOURCES += \
 	src/control/snapshot.c \
 	src/control/snapshot.h \
 	src/control/sweep.c \
+	src/control/sweep_decide.c \
+	src/control/sweep_steps.c \
+	src/control/sweep_steps.h \
 	src/control/sweep.h \
+	src/control/sweep_write.c \
 	src/control/verbs_check.c \
 	src/control/verbs_check.h

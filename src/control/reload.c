@@ -162,7 +162,7 @@ void reload_accept(struct control *c)
                 "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
                 g->policy->n_partitions == 1 ? "" : "s", g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
                 g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
-        if (g->settings->mode == MODE_ENFORCE && c->config.goal == CONTROL_SERVE)
+        if (g->settings->mode == MODE_ENFORCE && control_serves(c))
                 control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });
 }
 

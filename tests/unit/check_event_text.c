@@ -292,7 +292,7 @@ START_TEST(rewritten_switch)
         ck_assert_str_eq(e->about.switch_name, "leaf1");
         ck_assert_uint_eq(e->about.generation, 42);
         ck_assert_ptr_nonnull(strstr(e->text,
-                                     "3 ports on leaf1 lost 0x8010, gained 0x8024 from one look to the next: another "
+                                     "3 ports on leaf1 lost 0x8010, gained 0x8024 from one sweep to the next: another "
                                      "partition manager is at work"));
         nothing_more();
         report_events(events, 2, false); /* too few */

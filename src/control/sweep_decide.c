@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "control/event_text.h"
+#include "control/reload.h"
+#include "control/sweep_steps.h"
+
+#define LOCK_RETRY USEC_PER_SEC
+
+/* --- decide -------------------------------------------------------------------------------------------------------- */
+
+/* Nothing can be in force on this fabric; the next sweep may find another one. */
+static void refuse(struct control *c, const struct findings *findings)
+{
+        struct generation *g = c->sweep.generation;
+        size_t n = findings->n_errors;
+        struct watch_report report;
+
+        if (c->sweep.surveyed)
+                (void) sweep_watch(c, false, &report);
+        control_say(c, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written", n, n == 1 ? "" : "s");
+        if (g->n_refused != n)
+                log_add(c->log, LOG_EVENT_POLICY_REFUSED, &(struct log_about) { .generation = g->number },
+                        "%zu error%s: the policy cannot be carried out on this fabric; nothing was written", n, n == 1 ? "" : "s");
+        g->n_refused = n;
+        reload_cannot(c, findings);
+        sweep_end(c, SWEEP_REFUSED);
+}
+
+/* The generation to decide by on the port that the sweep works through; NULL: what is wanted is for another port. */
+static struct generation *to_decide(const struct control *c)
+{
+        struct port_key key;
+
+        if (!c->candidate)
+                return c->in_force;
+        port_key_make(c->candidate->settings, &key);
+        return port_key_equal(&key, &c->sweep.port) ? c->candidate : c->in_force;
+}
+
+static int judge(struct control *c, struct findings *findings)
+{
+        struct sweep *s = &c->sweep;
+        int r;
+
+        plan_options_from_settings(s->generation->settings, &s->options);
+        c->status.numbers.n_plans++;
+        for (size_t i = 0; i < s->conf_findings.n; i++)
+                findings_append(findings, &s->conf_findings.items[i]);
+        r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
+        if (r == 0 && control_serves(c) && s->generation->settings->mode == MODE_ENFORCE)
+                r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
+        if (r == -ENOMEM || findings->out_of_memory)
+                return -ENOMEM;
+        return findings->n_errors > 0 ? -EBADMSG : r;
+}
+
+/* One try with one generation. Returns 0, -EAGAIN: it was a candidate and is refused, what is in force is next; -EBADMSG:
+ * refused; -ENOMEM. */
+static int decide_by(struct control *c, struct generation *g, struct findings *findings)
+{
+        struct sweep *s = &c->sweep;
+        bool is_candidate = g == c->candidate;
+        int r;
+
+        generation_unref(s->generation);
+        s->generation = generation_ref(g);
+        r = judge(c, findings);
+        if (r == -ENOMEM)
+                return r;
+        if (!control_serves(c))
+                return r;
+        if (r == 0 && is_candidate)
+                reload_accept(c);
+        if (r < 0 && is_candidate && c->in_force) {
+                reload_refuse(c, findings);
+                return -EAGAIN;
+        }
+        event_text_plan_findings(c->log, g, findings);
+        if (r < 0)
+                return r;
+        g->n_refused = 0;
+        reload_note_findings(c, findings);
+        return 0;
+}
+
+/* --- a plan for a person ------------------------------------------------------------------------------------------- */
+
+void sweep_lock(struct control *c)
+{
+        c->state = CONTROL_LOCKING;
+        c->sweep.lock_at = USEC_INFINITY;
+        control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
+}
+
+/* An answer that stands: the same writes as those that were confirmed. */
+static bool is_confirmed(const struct control *c)
+{
+        const struct plan *now = c->sweep.decision.plan, *then = c->sweep.confirmed;
+
+        for (int p = 0; then && p < PLAN_N_PHASES; p++)
+                if (now->steps[p].n_writes != then->steps[p].n_writes ||
+                    memcmp(now->steps[p].writes, then->steps[p].writes, now->steps[p].n_writes * sizeof(struct plan_write)) != 0)
+                        return false;
+        return then != NULL;
+}
+
+static void confirm(struct control *c)
+{
+        /* nobody else has to wait for a person */
+        if (c->config.confirm)
+                sweep_unlock(c);
+        c->state = CONTROL_CONFIRMING;
+        control_do(c, &(struct control_action) { .kind = CONTROL_CONFIRM });
+}
+
+/* What a second plan has to be told, the first one had, unless it is another plan. */
+static int plan_once(struct control *c)
+{
+        _cleanup_findings_ struct findings again = {};
+        int r;
+
+        findings_init(&again, c->sweep.arena);
+        if (!c->sweep.confirmed)
+                return decide_by(c, c->candidate, c->config.findings);
+        r = decide_by(c, c->candidate, &again);
+        for (size_t i = 0; i < again.n && (r < 0 || !is_confirmed(c)); i++)
+                findings_append(c->config.findings, &again.items[i]);
+        return r;
+}
+
+static void decide_once(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        int r = plan_once(c);
+
+        if (r < 0) {
+                c->results.r = r;
+                c->results.failed = c->state;
+                sweep_end(c, r == -EBADMSG ? SWEEP_REFUSED : SWEEP_FAILED);
+                return;
+        }
+        c->results.decision = &s->decision;
+        if (c->config.goal == CONTROL_PLAN)
+                sweep_end(c, SWEEP_DONE);
+        else if (!plan_is_empty(s->decision.plan) && !is_confirmed(c))
+                confirm(c);
+        else if (!s->locked)
+                sweep_lock(c);
+        else if (plan_is_empty(s->decision.plan))
+                sweep_verify(c);
+        else
+                sweep_apply(c);
+}
+
+void sweep_confirmed(struct control *c, const struct control_event *event)
+{
+        if (!event->yes) {
+                c->results.r = -ECANCELED;
+                c->results.failed = c->state;
+                sweep_end(c, SWEEP_REFUSED);
+                return;
+        }
+        c->sweep.confirmed = c->sweep.decision.plan;
+        if (c->sweep.locked)
+                sweep_apply(c);
+        else
+                sweep_lock(c);
+}
+
+static bool same_text(const char *x, const char *y)
+{
+        return x == y || (x && y && strcmp(x, y) == 0);
+}
+
+static void decide_to_serve(struct control *c)
+{
+        struct generation *g = to_decide(c);
+        const char *conf = g ? g->settings->opensm_config : NULL;
+        int r = -EAGAIN;
+
+        /* what is in force may be about another opensm.conf than the candidate that was refused */
+        while (r == -EAGAIN && g && same_text(conf, g->settings->opensm_config)) {
+                _cleanup_findings_ struct findings findings = {};
+
+                findings_init(&findings, c->sweep.arena);
+                r = decide_by(c, g, &findings);
+                if (r == -EBADMSG)
+                        refuse(c, &findings);
+                g = to_decide(c);
+        }
+        if (r == -EAGAIN)
+                sweep_end(c, SWEEP_STALE);
+        else if (r == 0)
+                sweep_carry_out(c);
+        else if (r != -EBADMSG)
+                sweep_fail(c, "no plan could be made", r);
+}
+
+static void decide(struct control *c)
+{
+        snapshot_reset_failed(c->snapshot);
+        c->sweep.decided_serial = c->reloads.last_serial + 1;
+        if (control_serves(c))
+                decide_to_serve(c);
+        else
+                decide_once(c);
+}
+
+/* --- opensm.conf --------------------------------------------------------------------------------------------------- */
+
+void sweep_read_conf(struct control *c, const struct control_event *event)
+{
+        const struct control_file *file = &event->files[0];
+        struct sweep *s = &c->sweep;
+        int r = 0;
+
+        if (file->r < 0)
+                (void) findings_add(&s->conf_findings, FINDING_ERROR, FINDING_FILE_UNREADABLE,
+                                    &(struct location) { .file = file->path }, "%s", strerror(-file->r));
+        else
+                r = opensm_conf_parse(s->arena, file->path, file->bytes, file->n, &s->conf_findings, &s->conf);
+        if (r < 0)
+                sweep_fail(c, "opensm.conf could not be read", r);
+        else
+                decide(c);
+}
+
+/* What OpenSM will make of a partition file depends on it. Its defaults are in force where none is named. */
+void sweep_decide(struct control *c)
+{
+        const struct generation *g = to_decide(c);
+        struct sweep *s = &c->sweep;
+
+        opensm_conf_default(&s->conf);
+        findings_done(&s->conf_findings);
+        findings_init(&s->conf_findings, s->arena);
+        if (!g || !control_serves(c) || g->settings->mode == MODE_AUDIT || !opensm_writer_path(g) || !g->settings->opensm_config) {
+                decide(c);
+                return;
+        }
+        c->state = CONTROL_READING_CONF;
+        control_do(c, &(struct control_action) {
+                .kind = CONTROL_READ_FILES, .files = { { .path = g->settings->opensm_config } },
+        });
+}
+
+/* --- who writes ---------------------------------------------------------------------------------------------------- */
+
+static void name_sm(struct control *c)
+{
+        const struct subnet *s = c->snapshot->subnet;
+        const struct subnet_node *node = s->sm == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[s->sm]);
+
+        (void) snprintf(c->sm_name, sizeof(c->sm_name), "%s", !node ? "" : *node->name ? node->name : node->description);
+}
+
+static void report_sm(struct control *c)
+{
+        struct log_about about = { .lid = c->sm.sm_lid, .generation = c->in_force ? c->in_force->number : 0 };
+        char text[192];
+
+        sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
+        switch (c->sm.state) {
+        case SM_FOLLOW_STANDBY:
+                log_add(c->log, LOG_EVENT_STANDS_BY, &about, "%s; nothing is written from here", text);
+                return;
+        case SM_FOLLOW_WRITER:
+                log_add(c->log, LOG_EVENT_WRITES, &about, "%s", text);
+                return;
+        case SM_FOLLOW_UNKNOWN:
+        case SM_FOLLOW_TAKING_OVER:
+                log_debug(c->log, "%s", text);
+                return;
+        }
+}
+
+static void wait_for_other(struct control *c)
+{
+        char text[192];
+
+        sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
+        control_say(c, "%s", text);
+        c->state = CONTROL_TAKING_OVER;
+}
+
+void sweep_found_sm(struct control *c, const struct control_event *event)
+{
+        const struct port_info *info = &c->sweep.query.info;
+        struct sm_view view;
+        bool changed;
+
+        if (!sweep_port_works(c, event->r))
+                return;
+        c->sweep.sm_seen_at = c->now;
+        if (info->sm_lid.v != c->snapshot->subnet->sm_lid.v) {
+                sweep_end(c, SWEEP_STALE); /* the snapshot is older than the SM */
+                return;
+        }
+        sweep_view_others(c, &view);
+        sm_view_add(&view, info->lid, info->lmc);
+        view.sm_lid = info->sm_lid;
+        changed = sm_follow_see(&c->sm, &view, sweep_sm_hold(c), c->now);
+        name_sm(c);
+        if (changed) {
+                c->standby_reported = 0;
+                report_sm(c);
+        }
+        if (c->sm.state == SM_FOLLOW_TAKING_OVER)
+                wait_for_other(c);
+        else if (changed && c->sweep.kind != SWEEP_FULL)
+                sweep_end(c, SWEEP_STALE);
+        else
+                sweep_decide(c);
+}
+
+/* --- lock ---------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_lock(struct control *c, int pid)
+{
+        if (!control_serves(c)) {
+                c->results.lock_pid = pid;
+                sweep_fail(c, "another process writes P_Key tables", -EWOULDBLOCK);
+                return;
+        }
+        if (!c->sweep.waited_for_lock)
+                log_add(c->log, LOG_EVENT_LOCK_WAIT, NULL,
+                        "process %d is writing P_Key tables with the same state directory; waiting for it", pid);
+        c->sweep.waited_for_lock = true;
+        c->sweep.lock_at = c->now + LOCK_RETRY;
+        control_say(c, "waiting for another process that writes P_Key tables");
+}
+
+void sweep_locked(struct control *c, const struct control_event *event)
+{
+        struct sweep *s = &c->sweep;
+
+        if (event->lock.r == -EWOULDBLOCK) {
+                wait_for_lock(c, event->lock.pid);
+                return;
+        }
+        /* without a state directory there is no lock, and nothing is remembered: that was logged */
+        s->locked = event->lock.r == 0;
+        if (event->lock.indexes) {
+                (void) index_memory_free(c->indexes);
+                c->indexes = event->lock.indexes;
+                c->indexes_stored = index_memory_digest(c->indexes);
+        }
+        if (s->waited_for_lock)
+                sweep_end(c, SWEEP_STALE); /* what was read before is what the other process changed */
+        else if (!control_serves(c) && c->config.confirm)
+                sweep_survey(c);
+        else if (control_follows_sm(c))
+                sweep_query_port(c, CONTROL_FINDING_SM);
+        else
+                sweep_decide(c);
+}

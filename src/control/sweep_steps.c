@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/sweep_steps.h"
+
+#include <string.h>
+
+#include "control/reload.h"
+
+void sweep_end(struct control *c, enum sweep_result result)
+{
+        c->sweep.ended = true;
+        c->sweep.result = result;
+}
+
+void sweep_fail(struct control *c, const char *what, int error)
+{
+        bool discovering = c->state == CONTROL_DISCOVERING;
+
+        c->results.r = error;
+        c->results.failed = c->state;
+        control_say(c, "%s: %s", what, strerror(-error));
+        if (!discovering)
+                log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; will be tried again", c->text);
+        else if (!c->discovery_failed)
+                log_add(c->log, LOG_EVENT_DISCOVERY_FAILED, NULL, "%s; will be tried again", c->text);
+        c->discovery_failed = discovering;
+        sweep_end(c, SWEEP_FAILED);
+}
+
+void sweep_unlock(struct control *c)
+{
+        if (c->sweep.locked)
+                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+        c->sweep.locked = false;
+}
+
+void sweep_free(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+
+        sweep_unlock(c);
+        opensm_writer_drop(c->writer);
+        findings_done(&s->conf_findings);
+        s->discovery = discovery_free(s->discovery);
+        snapshot_unref(s->new_snapshot);
+        generation_unref(s->generation);
+        (void) m_keys_free(s->m_keys);
+        arena_free(s->arena);
+        *s = (struct sweep) {};
+}
+
+void sweep_run_stage(struct control *c, enum control_state state, struct mad_stage stage)
+{
+        c->state = state;
+        c->sweep.stage = stage;
+        control_do(c, &(struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &c->sweep.stage });
+}
+
+uint64_t sweep_local_m_key(const struct control *c, const struct m_keys *keys)
+{
+        return m_keys_get(keys, c->port_guid);
+}
+
+void sweep_query_port(struct control *c, enum control_state state)
+{
+        sweep_run_stage(c, state, port_query_stage(&c->sweep.query, sweep_local_m_key(c, c->sweep.m_keys)));
+}
+
+void sweep_view_others(const struct control *c, struct sm_view *ret)
+{
+        *ret = (struct sm_view) {};
+        for (size_t i = 0; i < c->n_host_guids; i++)
+                if (c->host_guids[i].v != c->port_guid.v)
+                        sm_view_add_known(ret, c->snapshot->subnet, &c->host_guids[i], 1);
+}
+
+usec_t sweep_sm_hold(const struct control *c)
+{
+        return SM_HOLD + control_wanted(c)->settings->timeout;
+}
+
+/* --- survey -------------------------------------------------------------------------------------------------------- */
+
+static int prepare_survey(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        struct survey_options options = { .m_keys = s->m_keys, .retries = STAGE_RETRIES };
+        uint32_t *ports = s->chosen;
+        int r = 0;
+
+        options.n_ports = s->n_chosen;
+        if (!s->new_snapshot && s->kind == SWEEP_RETRY)
+                r = snapshot_failed_ports(c->snapshot, s->arena, &ports, &options.n_ports);
+        if (r == 0 && !s->new_snapshot)
+                r = observed_new(s->arena, c->snapshot->subnet, &s->seen);
+        options.ports = ports;
+        if (r == 0)
+                r = survey_new(s->arena, s->new_snapshot ? s->new_snapshot->observed : s->seen, &options, &s->survey);
+        return r;
+}
+
+void sweep_survey(struct control *c)
+{
+        int r = prepare_survey(c);
+
+        if (r < 0)
+                sweep_fail(c, "the P_Key tables could not be read", r);
+        else
+                sweep_run_stage(c, CONTROL_SURVEYING, survey_stage(c->sweep.survey));
+}
+
+/* --- the port ------------------------------------------------------------------------------------------------------ */
+
+void sweep_port_waits(struct control *c, const char *why)
+{
+        char port[CONTROL_PORT_NAME];
+
+        control_say(c, "waiting for %s: %s", control_port_name(control_wanted(c)->settings, port), why);
+        if (!c->waiting)
+                log_add(c->log, LOG_EVENT_WAITING_FOR_PORT, NULL, "%s", c->text);
+        c->waiting = true;
+        sweep_end(c, SWEEP_WAITS);
+}
+
+bool sweep_port_works(struct control *c, int r)
+{
+        const char *problem;
+
+        if (r < 0) {
+                sweep_fail(c, "the port could not be asked for its state", r);
+                return false;
+        }
+        problem = port_query_problem(&c->sweep.query);
+        if (problem)
+                sweep_port_waits(c, problem);
+        return !problem;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "control/event_text.h"
+#include "control/sweep_steps.h"
+
+/* --- compare ------------------------------------------------------------------------------------------------------- */
+
+/* Without a judgement, what was known of the tables that could be read stays. */
+static void count_ports(struct control *c, const struct watch_report *report, bool judged)
+{
+        struct port_counts *ports = &c->status.ports;
+
+        ports->managed = report->n_ports;
+        ports->unreachable = report->n_unreachable;
+        if (!judged)
+                return;
+        ports->right = report->n_right;
+        ports->differ = report->n_differ;
+        c->status.numbers.looked = true;
+        c->status.numbers.n_drifts += report->n_of[WATCH_DRIFTED];
+}
+
+static void report_standby(struct control *c, const struct verification *v)
+{
+        const struct generation *g = c->sweep.generation;
+
+        if (control_may_write(c, g))
+                c->standby_reported = 0;
+        else
+                event_text_standby(c->log, g, c->snapshot->subnet, v, &c->standby_reported);
+}
+
+int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
+{
+        struct sweep *s = &c->sweep;
+        bool same_policy = s->generation && c->watched_generation == s->generation->number;
+        struct verification *v = NULL;
+        int r;
+
+        if (judge) {
+                r = verify_compare(s->arena, s->decision.desired, c->snapshot->observed, &s->options, &v);
+                if (r < 0)
+                        return r;
+                c->results.verification = v;
+        }
+        r = watch_look(c->watch, s->arena, c->snapshot->observed, v, same_policy, ret);
+        if (r < 0)
+                return r;
+        count_ports(c, ret, judge);
+        if (judge)
+                c->watched_generation = s->generation->number;
+        if (judge && s->kind == SWEEP_FULL) /* one moment of the whole fabric */
+                report_standby(c, v);
+        event_text_watch(c->log, s->generation ? s->generation : c->in_force, ret, c->snapshot->subnet,
+                         s->generation && !control_may_write(c, s->generation));
+        return 0;
+}
+
+static void describe_outcome(struct control *c, const struct watch_report *report)
+{
+        const struct generation *g = c->sweep.generation;
+        char differ[64] = "", unreachable[64] = "", role[192] = "";
+        bool may_write = control_may_write(c, g);
+
+        if (report->n_differ > 0)
+                (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
+        if (report->n_unreachable > 0)
+                (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
+        if (!may_write)
+                sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
+        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s", role, may_write ? "" : "; ", g->number,
+                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable);
+}
+
+/* Only a policy that is wholly in force is remembered as such. */
+static void store_policy(struct control *c)
+{
+        const struct verification *v = c->results.verification;
+        struct apply_summary summary = {};
+        struct generation *g = c->candidate;
+
+        if (c->sweep.apply)
+                apply_get_summary(c->sweep.apply, &summary);
+        if (summary.failed + summary.held + summary.n_held_bases > 0 || c->sweep.apply_stopped || v->n_differ > 0 ||
+            v->n_unreachable > 0)
+                return;
+        if (c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes)) {
+                c->results.generation = c->in_force->number;
+                return;
+        }
+        c->results.generation = g->number = ++c->last_number;
+        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });
+}
+
+static void finish(struct control *c)
+{
+        if (c->config.goal == CONTROL_APPLY)
+                store_policy(c);
+        sweep_end(c, snapshot_n_failed(c->snapshot) > 0 ? SWEEP_PARTIAL : SWEEP_DONE);
+}
+
+/* True: the tables were compared. False: the sweep has ended with a problem. */
+static bool compare(struct control *c)
+{
+        struct generation *g = c->sweep.generation;
+        struct watch_report report;
+        bool first = !g->carried_out;
+        int r = sweep_watch(c, true, &report);
+
+        if (r < 0) {
+                sweep_fail(c, "tables could not be compared with the policy", r);
+                return false;
+        }
+        describe_outcome(c, &report);
+        g->carried_out = true;
+        verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot, c->host_guids, c->n_host_guids);
+        if (first)
+                log_add(c->log, LOG_EVENT_VERIFIED, &(struct log_about) { .generation = g->number }, "%s", c->text);
+        return true;
+}
+
+/* --- OpenSM's file ------------------------------------------------------------------------------------------------- */
+
+void sweep_follow_writer(struct control *c)
+{
+        struct control_action action;
+        int r;
+
+        while (opensm_writer_next_action(c->writer, &action))
+                control_do(c, &action);
+        if (!opensm_writer_take_end(c->writer, &r))
+                return;
+        if (r < 0 && c->state == CONTROL_WRITING_OPENSM) {
+                if (*opensm_writer_problem(c->writer))
+                        control_say(c, "%s", opensm_writer_problem(c->writer));
+                sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : SWEEP_FAILED);
+        } else if (c->state == CONTROL_MIRRORING || compare(c)) {
+                finish(c);
+        }
+}
+
+static void start_writer(struct control *c, enum control_state state)
+{
+        const struct opensm_job job = {
+                .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
+                .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
+        };
+
+        c->state = state;
+        opensm_writer_start(c->writer, c->now, &job);
+        sweep_follow_writer(c);
+}
+
+void sweep_writer_files(struct control *c, const struct control_event *event)
+{
+        opensm_writer_files_read(c->writer, c->now, event->files);
+        sweep_follow_writer(c);
+}
+
+void sweep_writer_written(struct control *c, const struct control_event *event)
+{
+        opensm_writer_file_written(c->writer, c->now, event->r);
+        sweep_follow_writer(c);
+}
+
+void sweep_writer_signalled(struct control *c, const struct control_event *event)
+{
+        opensm_writer_signalled(c->writer, c->now, event->opensm.r, event->opensm.why);
+        sweep_follow_writer(c);
+}
+
+void sweep_writer_surveyed(struct control *c, const struct control_event *event)
+{
+        opensm_writer_surveyed(c->writer, c->now, event->r);
+        sweep_follow_writer(c);
+}
+
+/* --- verify -------------------------------------------------------------------------------------------------------- */
+
+static bool mirrors(const struct control *c)
+{
+        const struct generation *g = c->sweep.generation;
+
+        return control_serves(c) && g->settings->mode == MODE_ENFORCE && opensm_writer_path(g) &&
+               (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
+}
+
+void sweep_verify(struct control *c)
+{
+        if (!compare(c))
+                return;
+        if (mirrors(c))
+                start_writer(c, CONTROL_MIRRORING);
+        else
+                finish(c);
+}
+
+/* --- apply --------------------------------------------------------------------------------------------------------- */
+
+static void store_indexes(struct control *c)
+{
+        uint64_t digest = index_memory_digest(c->indexes);
+
+        if (digest == c->indexes_stored)
+                return;
+        c->indexes_stored = digest;
+        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .indexes = c->indexes } });
+}
+
+static void mark_failed_ports(struct control *c)
+{
+        const struct plan *plan = c->sweep.decision.plan;
+
+        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++)
+                        if (apply_outcome(c->sweep.apply, (enum plan_phase) phase, i)->state == APPLY_FAILED)
+                                c->snapshot->failed[plan->steps[phase].writes[i].port] = true;
+}
+
+static void count_writes(struct control *c, const struct apply_summary *summary)
+{
+        struct control_numbers *n = &c->status.numbers;
+
+        n->n_writes += summary->written;
+        n->n_writes_failed += summary->failed;
+        if (c->sweep.apply_stopped)
+                return;
+        n->apply_duration = c->now - c->sweep.apply_began;
+        if (summary->failed + summary->held == 0)
+                n->last_apply = c->wall;
+}
+
+void sweep_applied(struct control *c, const struct control_event *event)
+{
+        struct sweep *s = &c->sweep;
+        struct apply_summary summary;
+
+        store_indexes(c);
+        apply_get_summary(s->apply, &summary);
+        count_writes(c, &summary);
+        c->results.apply = s->apply;
+        c->results.stopped = s->apply_stopped;
+        if (event->r < 0) {
+                sweep_fail(c, "writing was cut short", event->r);
+        } else if (s->apply_stopped && control_serves(c)) {
+                log_debug(c->log, "generation %" PRIu64 ": writing was ended early", s->generation->number);
+                sweep_end(c, SWEEP_STOPPED);
+        } else {
+                mark_failed_ports(c);
+                event_text_apply(c->log, s->generation, s->decision.plan, c->snapshot->observed, s->apply,
+                                 c->now - s->apply_began, &c->apply_failures);
+                sweep_verify(c);
+        }
+}
+
+static void stop_apply(void *userdata)
+{
+        struct control *c = userdata;
+
+        c->sweep.apply_stopped = true;
+        apply_abort(c->sweep.apply);
+}
+
+void sweep_stop_writing(struct control *c)
+{
+        if (c->state == CONTROL_APPLYING)
+                stop_apply(c);
+        else if (c->state == CONTROL_WRITING_OPENSM)
+                opensm_writer_stop(c->writer);
+}
+
+/* Writing ends when this host is not the master SM's any more. */
+static struct mad_stage guard(struct control *c, struct mad_stage stage)
+{
+        struct sweep *s = &c->sweep;
+
+        s->guard = (struct sm_guard) {
+                .inner = stage, .asked_at = s->sm_seen_at, .end = stop_apply, .userdata = c,
+                .m_key = sweep_local_m_key(c, s->generation->m_keys),
+        };
+        sweep_view_others(c, &s->guard.others);
+        return sm_guard_stage(&s->guard);
+}
+
+void sweep_apply(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        struct apply_options options = { .m_keys = s->generation->m_keys, .retries = STAGE_RETRIES };
+        struct mad_stage stage;
+        int r;
+
+        s->apply_began = c->now;
+        r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
+        if (r < 0) {
+                sweep_fail(c, "the plan could not be carried out", r);
+                return;
+        }
+        stage = apply_stage(s->apply);
+        if (control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM)
+                stage = guard(c, stage);
+        sweep_run_stage(c, CONTROL_APPLYING, stage);
+}
+
+/* --- carry out ----------------------------------------------------------------------------------------------------- */
+
+void sweep_carry_out(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        bool judged_before = c->watched_generation == s->generation->number, may_write;
+        struct watch_report report;
+        int r = 0;
+
+        /* drift is reported before it is repaired; what a new policy changes did not drift */
+        if (s->surveyed)
+                r = sweep_watch(c, judged_before, &report);
+        if (r < 0) {
+                sweep_fail(c, "tables could not be compared with the policy", r);
+                return;
+        }
+        may_write = control_may_write(c, s->generation);
+        if (!may_write)
+                store_indexes(c); /* what was learned of the other one's writing is for the day when this one writes */
+        if (s->generation->settings->mode == MODE_AUDIT || !may_write)
+                sweep_verify(c);
+        else if (s->generation->settings->writer == WRITER_OPENSM)
+                start_writer(c, CONTROL_WRITING_OPENSM);
+        else if (plan_is_empty(s->decision.plan))
+                sweep_verify(c);
+        else
+                sweep_apply(c);
+}
