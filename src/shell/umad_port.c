@@ -17,6 +17,8 @@
 
 #define RING_SIZE         4096 /* frames; a power of two, far more than a window */
 #define BATCH             256  /* frames for which the event is rung once */
+#define MANY              16     /* outstanding */
+#define COLLECT_NSEC      20000
 #define POLL_MSEC         20   /* how soon the thread sees that it shall end */
 #define LISTEN_MSEC       250  /* the same, while it only listens for what may come unasked */
 #define MGMT_CLASS_OFFSET 1
@@ -131,6 +133,12 @@ static int receive_one(struct mad_port *p, int timeout_msec, bool *ret_put)
         return 1;
 }
 
+/* With many answers still to come, waking the loop for each costs more than the answers themselves. */
+static void let_more_come(void)
+{
+        (void) nanosleep(&(struct timespec) { .tv_nsec = COLLECT_NSEC }, NULL);
+}
+
 /* Takes what is there, up to a batch, and rings once. Returns as receive_one. */
 static int receive_batch(struct mad_port *p, int timeout_msec)
 {
@@ -138,6 +146,8 @@ static int receive_batch(struct mad_port *p, int timeout_msec)
         int r, n = 0;
 
         r = receive_one(p, timeout_msec, &put);
+        if (r > 0 && atomic_load(&p->outstanding) >= MANY)
+                let_more_come();
         while (r > 0) {
                 any = any || put;
                 if (++n == BATCH)
