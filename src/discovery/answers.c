@@ -66,26 +66,53 @@ static void set_peer(struct discovery *d, uint32_t port, uint32_t agent, uint8_t
         d->ports[port].peer_number = number;
 }
 
+static struct subnet_place peer_place(const struct discovery *d, uint32_t agent, uint8_t number)
+{
+        return (struct subnet_place) { d->agents[agent].info.node_guid, number };
+}
+
+static bool names_another(const struct discovery_port *p, uint32_t agent, uint8_t number)
+{
+        return p->peer != DISCOVERY_NONE && (p->peer != agent || p->peer_number != number);
+}
+
+/* `agent` answered over the link of `via`, through its port `number`. A link between two switches is queried from one end:
+ * this names both. Each end has one peer; for a port the answer over its own link counts, whatever others said before. */
+static void connect_ports(struct discovery *d, uint32_t via, uint32_t agent, uint8_t number)
+{
+        struct discovery_port *near = &d->ports[via], *far;
+        uint32_t i = discovery_find_port(d, agent, number);
+
+        if (names_another(near, agent, number))
+                discovery_add_conflict(d, near->agent, d->agents[near->agent].info.node_guid,
+                                       peer_place(d, near->peer, near->peer_number),
+                                       peer_place(d, agent, number));
+        set_peer(d, via, agent, number);
+        if (i == DISCOVERY_NONE)
+                return;
+        far = &d->ports[i];
+        if (names_another(far, near->agent, near->number))
+                discovery_add_conflict(d, agent, d->agents[agent].info.node_guid,
+                                       peer_place(d, far->peer, far->peer_number), discovery_place(d, via));
+        else
+                set_peer(d, i, near->agent, near->number);
+}
+
 static uint64_t count_queries(const struct node_info *info)
 {
         return info->type == NODE_SWITCH ? 4u + info->num_ports : 3u;
 }
 
-/* The port by which a switch was entered has its peer already, so its link is not followed. */
 static void add_agent(struct discovery *d, uint32_t via, const struct node_info *info)
 {
-        uint32_t agent = discovery_add_agent(d, via, info), entry;
+        uint32_t agent = discovery_add_agent(d, via, info);
 
         if (agent == DISCOVERY_NONE)
                 return;
         d->n_queries += count_queries(info);
         discovery_queue_agent(d, agent);
-        if (via == DISCOVERY_NONE)
-                return;
-        set_peer(d, via, agent, info->local_port);
-        entry = discovery_find_port(d, agent, info->local_port);
-        if (entry != DISCOVERY_NONE)
-                set_peer(d, entry, d->ports[via].agent, d->ports[via].number);
+        if (via != DISCOVERY_NONE)
+                connect_ports(d, via, agent, info->local_port);
 }
 
 /* Several links lead to a switch. Only one link leads to any other port, and none is expected to lead back to the
@@ -97,7 +124,7 @@ static void node_info_answered(struct discovery *d, uint32_t via, const struct n
         if (!is_plausible(info, via == DISCOVERY_NONE))
                 return;
         if (known != DISCOVERY_NONE && info->type == NODE_SWITCH && is_same_node(&d->agents[known].info, info)) {
-                set_peer(d, via, known, info->local_port);
+                connect_ports(d, via, known, info->local_port);
                 return;
         }
         other = find_conflict(d, info);

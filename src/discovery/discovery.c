@@ -110,6 +110,18 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
         a->in_flight = true;
 }
 
+/* A port whose peer was named from the other end in the meantime is not queried. */
+static uint32_t take_port(struct discovery *d)
+{
+        uint32_t i = discovery_take_port(d);
+
+        while (i != DISCOVERY_NONE && d->ports[i].peer != DISCOVERY_NONE) {
+                d->n_ended++;
+                i = discovery_take_port(d);
+        }
+        return i;
+}
+
 /* Links first: the more agents are known, the more requests can be in flight. */
 static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
 {
@@ -122,7 +134,7 @@ static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
         if (!d->is_started) {
                 d->is_started = true;
                 query_link(d, DISCOVERY_NONE, ret);
-        } else if ((i = discovery_take_port(d)) != DISCOVERY_NONE) {
+        } else if ((i = take_port(d)) != DISCOVERY_NONE) {
                 query_link(d, i, ret);
         } else if ((i = discovery_take_agent(d)) != DISCOVERY_NONE) {
                 query_agent(d, i, ret);

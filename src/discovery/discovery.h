@@ -30,9 +30,10 @@
  *   not queried further. A node whose NodeDescription, SwitchInfo or own PortInfo was not answered is incomplete, too.
  *   Nothing on an incomplete node is changed.
  * - A GUID has one place. The agent found first stays, with its own attributes. A second place is listed as a
- *   *conflict*, and so is a link between two switches whose ends name different peers. An agent with a conflict is
- *   reached by its directed route only, because the other device may have the same LID.
- * - A switch is queried once, however many links lead to it. The link through which it was found is not followed back.
+ *   *conflict*, and so is a switch port that two links lead to. An agent with a conflict is reached by its directed
+ *   route only, because the other device may have the same LID.
+ * - A switch is queried once, however many links lead to it. A link between two switches is followed from one end: the
+ *   answer names the port at the other.
  *
  * Invariants of the snapshot: every switch port in it (and the local port) whose link is up, or was not read, leads to
  * a node in the snapshot or is silent. A CA or router port other than the local one is in it only together with its

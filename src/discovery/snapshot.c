@@ -42,23 +42,6 @@ static bool is_selected(const struct discovery *d, const struct discovery_agent 
         return !d->agents[d->ports[a->via].agent].has_changed && a->state != PORT_STATE_DOWN;
 }
 
-/* A link between switches is queried from both ends, and each end must name the other. */
-static void compare_ends(struct discovery *d, uint32_t port)
-{
-        const struct discovery_port *p = &d->ports[port], *far;
-        uint32_t i;
-
-        if (p->peer == DISCOVERY_NONE || d->agents[p->agent].has_changed || d->agents[p->peer].has_changed)
-                return;
-        i = discovery_find_port(d, p->peer, p->peer_number);
-        far = i == DISCOVERY_NONE ? NULL : &d->ports[i];
-        if (!far || far->peer == DISCOVERY_NONE || (far->peer == p->agent && far->peer_number == p->number))
-                return;
-        discovery_add_conflict(d, p->peer, d->agents[p->peer].info.node_guid,
-                               (struct subnet_place) { d->agents[far->peer].info.node_guid, far->peer_number },
-                               discovery_place(d, port));
-}
-
 /* --- routes ---------------------------------------------------------------------------------------------------------- */
 
 static bool state_is_up(enum port_state s)
@@ -326,13 +309,10 @@ static int convert(struct conversion *c, struct subnet **ret)
         return 0;
 }
 
-/* Conflicts first: routes depend on them. */
 static void select_agents(struct conversion *c)
 {
         struct discovery *d = c->d;
 
-        for (uint32_t i = 0; i < d->n_ports; i++)
-                compare_ends(d, i);
         for (uint32_t i = 0; i < d->n_agents; i++) {
                 d->agents[i].is_in_snapshot = is_selected(d, &d->agents[i]);
                 if (d->agents[i].is_in_snapshot)
