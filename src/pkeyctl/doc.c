@@ -129,11 +129,18 @@ void doc_done(struct doc *d)
         json_decref(d->root);
 }
 
+/* jansson writes a few bytes at a time. */
+static int print_bytes(const char *bytes, size_t n, void *userdata)
+{
+        (void) userdata;
+        return fwrite_unlocked(bytes, 1, n, stdout) == n ? 0 : -1;
+}
+
 int doc_print(struct doc *d)
 {
         if (d->failed || !d->root)
                 return -ENOMEM;
-        if (json_dumpf(d->root, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0)
+        if (json_dump_callback(d->root, print_bytes, NULL, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0)
                 return -EIO;
         fputc('\n', stdout);
         return 0;
