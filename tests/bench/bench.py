@@ -87,8 +87,8 @@ def wall(fabric, arguments, statuses, rounds):
     return out
 
 
-class Memory(threading.Thread):
-    """The most that a process held at once, in MB."""
+class Used(threading.Thread):
+    """The most memory that a process held at once, in MB."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -97,15 +97,54 @@ class Memory(threading.Thread):
 
     def run(self):
         while os.path.exists("/proc/%d" % self.pid):
-            self.peak = max(self.peak, resident(self.pid))
+            self.peak = max(self.peak, peak(self.pid))
             time.sleep(0.01)
 
 
-def resident(pid):
+def peak(pid):
     try:
-        return int((re.findall(r"VmRSS:\s*(\d+) kB", harness.read_file("/proc/%s/status" % pid)) or [0])[0]) / 1024
+        return int((re.findall(r"VmHWM:\s*(\d+) kB", harness.read_file("/proc/%d/status" % pid)) or [0])[0]) / 1024
     except OSError:  # it has just ended
         return 0
+
+
+def cpu(pid):
+    """Seconds of CPU that a process has used."""
+    fields = harness.read_file("/proc/%d/stat" % pid).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_plan(fabric, counter, policy_file, rounds):
+    """From nothing: seconds, SMPs and MB, of the round that took the median."""
+    out = []
+    for _ in range(rounds):
+        before = counter.read()
+        began = time.monotonic()
+        child = fabric.start(fabric.pkeyctl_arguments("plan", policy_file, "--json"), "plan", **counter.environment())
+        memory = Used(child.pid)
+        check(child.wait() in (0, 2), "pkeyctl plan failed")
+        seconds = time.monotonic() - began
+        memory.join()
+        smps, sets, _, _ = counter.read()
+        check(sets == before[1], "pkeyctl plan wrote")
+        out.append((seconds, smps - before[0], memory.peak))
+        print("pkeyctl plan: %.2f s, %d SMPs, %.0f MB" % out[-1], flush=True)
+    return sorted(out)[len(out) // 2]
+
+
+def measure_unchanged(daemon, counter, rounds):
+    """Sweeps that find nothing changed: seconds of CPU, seconds and SMPs of the one with the median of CPU."""
+    out = []
+    for _ in range(rounds):
+        before, cpu_before = counter.read(), cpu(daemon.process.pid)
+        began = time.monotonic()
+        daemon.reload()  # both files are as they were
+        seconds = time.monotonic() - began
+        smps, sets, _, _ = counter.read()
+        check(sets == before[1], "%d Sets, though nothing changed" % (sets - before[1]))
+        out.append((cpu(daemon.process.pid) - cpu_before, seconds, smps - before[0]))
+        print("pkeyd: a sweep that finds nothing changed: %.2f s of CPU in %.2f s, %d SMPs, no Set" % out[-1], flush=True)
+    return sorted(out)[len(out) // 2]
 
 
 def report(name, value, what, limit):
@@ -126,38 +165,44 @@ def run(k, rounds):
     topology = k_ary(k)
     n = len(topology.hosts) + len(topology.switches)
     ports = sum(h[3] for h in topology.hosts) + sum(s[3] + 1 for s in topology.switches)
-    options = ["-N", str(max(2048, 2 * n)), "-S", str(max(256, 2 * len(topology.switches))), "-P", str(max(13312, 4 * ports))]
+    options = ["-N", str(max(2048, 4 * n // 3)), "-S", str(max(256, 2 * len(topology.switches))),
+               "-P", str(max(13312, 5 * ports // 2)), "-L", "49152"]
     with Fabric(topology, opensm=False, partitions_conf=opensm_conf(0), simulator_options=options) as fabric:
-        by_opensm, by_pkeyd = Counter(fabric, "opensm.counts"), Counter(fabric, "pkeyd.counts")
+        by_opensm, by_pkeyd, by_pkeyctl = (Counter(fabric, name + ".counts") for name in ("opensm", "pkeyd", "pkeyctl"))
         bring_up(fabric, by_opensm)
         opensm = measure_opensm(fabric, by_opensm, rounds)
         for seconds, sets, _ in opensm:
             print("OpenSM: SIGHUP to the last table %.3f s, %d Sets" % (seconds, sets), flush=True)
-
-        plan = wall(fabric, fabric.pkeyctl_arguments("plan", fabric.write("partitions.yaml", policy(rounds)), "--json"), (0, 2),
-                    rounds)
-        discover = wall(fabric, ["ibnetdiscover"], (0,), rounds)
+        lids = [p.lid for p in fabric.tables().values() if p.type == 1]
 
         fabric.settings("window: %d\nsweep_interval: 1h\n" % WINDOW)
-        daemon = Daemon(fabric, fabric.path("partitions.yaml"), environment=by_pkeyd.environment(), wait=False)
-        memory = Memory(daemon.process.pid)
+        policy_file = fabric.write("partitions.yaml", policy(rounds))
+        plan, plan_smps, plan_memory = measure_plan(fabric, by_pkeyctl, policy_file, rounds)
+        bare_plan = statistics.median(bare_loop(fabric, lids, plan_smps, rounds))
+        print("bare loop: %.3f s for %d SMPs" % (bare_plan, plan_smps), flush=True)
+        discover = statistics.median(wall(fabric, ["ibnetdiscover"], (0,), rounds))
+        print("ibnetdiscover: %.2f s" % discover, flush=True)
+
+        daemon = Daemon(fabric, policy_file, environment=by_pkeyd.environment(), wait=False)
+        memory = Used(daemon.process.pid)
         daemon.wait_ready(1)
         pkeyd = measure_daemon(fabric, by_pkeyd, daemon, rounds + 1, rounds)
         for seconds, sets, smps in pkeyd:
             print("pkeyd: SIGHUP to the last table %.3f s, %d Sets, %d SMPs" % (seconds, sets, smps), flush=True)
+        measure_unchanged(daemon, by_pkeyd, rounds)
         check(daemon.stop() == 0, "pkeyd did not end well")
-        lids = [p.lid for p in fabric.tables().values() if p.type == 1]
         smps = int(statistics.median(s[2] for s in pkeyd))
-        bare = bare_loop(fabric, lids, smps, rounds)
-        print("bare loop: %s s for %d SMPs" % (", ".join("%.3f" % b for b in bare), smps))
+        bare = statistics.median(bare_loop(fabric, lids, smps, rounds))
+        print("bare loop: %.3f s for %d SMPs" % (bare, smps))
 
         seconds = statistics.median(s[0] for s in pkeyd)
         print()
         good = [
             report("one partition more on all hosts: pkeyd / OpenSM", seconds / statistics.median(s[0] for s in opensm), "", 0.1),
-            report("one partition more on all hosts: pkeyd / bare loop", seconds / statistics.median(bare), "", 2),
-            report("pkeyctl plan (%.2f s) / ibnetdiscover (%.2f s)" % (statistics.median(plan), statistics.median(discover)),
-                   statistics.median(plan) / statistics.median(discover), "", 0.5),
+            report("one partition more on all hosts: pkeyd / bare loop", seconds / bare, "", 2),
+            report("pkeyctl plan (%.2f s) / ibnetdiscover (%.2f s)" % (plan, discover), plan / discover, "", 0.25),
+            report("pkeyctl plan (%.2f s) / bare loop (%.2f s)" % (plan, bare_plan), plan / bare_plan, "", 1.5 if k <= 36 else 2),
+            report("peak memory of pkeyctl plan", plan_memory, "MB", 150),
             report("peak memory of pkeyd", memory.peak, "MB", 150),
         ]
         return all(good)
