@@ -250,6 +250,7 @@ def test_truncated_file():
             break_file(site, how)
             wait_for(lambda: read_file(site.conf) == good, "the good file to be back")
             d.wait_text("which pkeyd wrote, %s" % words)
+            site.wait_right(policy, "after the file was " + how)  # the next one is not broken while it is written
         site.fabric.heavy_sweep()
         check_equal(site.differ(policy), [], "tables")
 
