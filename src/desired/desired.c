@@ -17,14 +17,14 @@ static int compare_p_keys(const void *left, const void *right)
 /* One entry per partition, two where the port is both. */
 static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, struct desired_port *ret)
 {
-        uint32_t first = m->first[port], n = m->first[port + 1] - first, i, k = 0;
+        uint32_t first = m->first[port], n = m->first[port + 1] - first, k = 0;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
         const struct port_membership *item;
         uint16_t base;
 
         if (!wanted)
                 return -ENOMEM;
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 item = &m->items[first + i];
                 base = m->policy->partitions[item->partition].base;
                 if (membership_has_limited(item->membership))
@@ -41,11 +41,11 @@ static int endport_wants(struct arena *a, const struct memberships *m, uint32_t 
 static int enforcing_port_wants(struct arena *a, const struct desired_port *neighbour, struct desired_port *ret)
 {
         struct p_key *wanted = arena_new_array(a, struct p_key, neighbour->n_wanted);
-        uint32_t i, k = 0;
+        uint32_t k = 0;
 
         if (!wanted)
                 return -ENOMEM;
-        for (i = 0; i < neighbour->n_wanted; i++) {
+        for (uint32_t i = 0; i < neighbour->n_wanted; i++) {
                 if (k > 0 && p_key_same_partition(wanted[k - 1], neighbour->wanted[i]))
                         k--;
                 wanted[k++] = neighbour->wanted[i];
@@ -59,7 +59,6 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
         const struct subnet *s = memberships->subnet;
         struct desired *d = arena_new_object(a, struct desired);
         const struct subnet_port *p;
-        uint32_t i;
         int r;
 
         if (!d)
@@ -72,13 +71,13 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
         };
         if (!d->ports)
                 return -ENOMEM;
-        for (i = 0; i < s->n_ports; i++)
+        for (uint32_t i = 0; i < s->n_ports; i++)
                 if (s->ports[i].role == PORT_ENDPORT) {
                         r = endport_wants(a, memberships, i, &d->ports[i]);
                         if (r < 0)
                                 return r;
                 }
-        for (i = 0; i < s->n_ports; i++) {
+        for (uint32_t i = 0; i < s->n_ports; i++) {
                 p = &s->ports[i];
                 if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE)
                         continue;

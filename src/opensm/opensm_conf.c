@@ -134,12 +134,12 @@ int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes,
         struct opensm_conf conf;
         struct reader r = { .arena = a, .conf = &conf, .place = { .where = { file_name, 0, 1 } } };
         char line[LINE_MAX_SIZE + 1];
-        size_t used, offset;
+        size_t used;
         int e = 0;
 
         opensm_conf_default(&conf);
         report_init(&r.report, findings);
-        for (offset = 0; offset < n && e == 0; offset += used) {
+        for (size_t offset = 0; offset < n && e == 0; offset += used) {
                 const char *end = memchr(bytes + offset, '\n', MIN(n - offset, (size_t) LINE_MAX_SIZE));
 
                 used = end ? (size_t) (end - bytes) - offset + 1 : MIN(n - offset, (size_t) LINE_MAX_SIZE);

@@ -187,7 +187,7 @@ static int add_hostlist(struct namer *n, const char *text, size_t length, const 
 /* Labels of one suffix, folded, one item for each hostlist. */
 static int add_folded(struct namer *n, const struct label *labels, uint32_t count)
 {
-        const char **names = arena_new_array(n->im->arena, const char *, count), *text, *start;
+        const char **names = arena_new_array(n->im->arena, const char *, count), *text;
         int depth = 0, r = 0;
 
         if (!names)
@@ -197,7 +197,7 @@ static int add_folded(struct namer *n, const struct label *labels, uint32_t coun
         text = fold_names(n->im->arena, names, count);
         if (!text)
                 return -ENOMEM;
-        for (start = text; r == 0; text++) {
+        for (const char *start = text; r == 0; text++) {
                 depth += (*text == '[') - (*text == ']');
                 if (*text && (*text != ',' || depth > 0))
                         continue;

@@ -94,9 +94,8 @@ static void add_range(struct hostlist_token *token, const struct hostlist_range 
                       size_t digits_last)
 {
         uint64_t first = range->first, limit = 1;
-        size_t digits;
 
-        for (digits = 1; digits <= digits_last; digits++) {
+        for (size_t digits = 1; digits <= digits_last; digits++) {
                 limit *= 10;
                 if (digits < digits_first)
                         continue;
@@ -147,10 +146,10 @@ static int compare_ranges(const void *left, const void *right)
 
 static void sort_ranges(struct hostlist_token *t)
 {
-        uint32_t i, used = 0;
+        uint32_t used = 0;
 
         qsort(t->ranges, t->n_ranges, sizeof(*t->ranges), compare_ranges);
-        for (i = 1; i < t->n_ranges; i++) {
+        for (uint32_t i = 1; i < t->n_ranges; i++) {
                 struct hostlist_range *last = &t->ranges[used], *next = &t->ranges[i];
 
                 if (next->width == last->width && next->first <= last->last + 1)
@@ -164,9 +163,8 @@ static void sort_ranges(struct hostlist_token *t)
 static uint64_t count_names(const struct hostlist_token *t)
 {
         uint64_t n = 0;
-        uint32_t i;
 
-        for (i = 0; i < t->n_ranges; i++)
+        for (uint32_t i = 0; i < t->n_ranges; i++)
                 n += t->ranges[i].last - t->ranges[i].first + 1;
         return n;
 }
@@ -307,9 +305,8 @@ static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
 static void match_number(const struct hostlist_token *t, const char *name, size_t at, bool *next)
 {
         uint64_t v = 0;
-        uint8_t digits;
 
-        for (digits = 1; digits <= HOSTLIST_MAX_DIGITS && is_digit(name[at + digits - 1]); digits++) {
+        for (uint8_t digits = 1; digits <= HOSTLIST_MAX_DIGITS && is_digit(name[at + digits - 1]); digits++) {
                 v = v * 10 + (uint64_t) (name[at + digits - 1] - '0');
                 if (in_ranges(t, v, digits))
                         next[at + digits] = true;
@@ -416,14 +413,12 @@ static void offer_pieces(struct bound *b, size_t at, const struct hostlist_token
 static bool match_tokens(const struct hostlist *h, const char *name, size_t length, struct bound *b)
 {
         bool places[2][HOSTLIST_MAX_NAME + 1] = { { true } };
-        size_t at;
-        uint32_t i;
 
-        for (i = 0; i < h->n_tokens; i++) {
+        for (uint32_t i = 0; i < h->n_tokens; i++) {
                 bool *here = places[i % 2], *next = places[(i + 1) % 2], any = false;
 
                 memset(next, false, length + 1);
-                for (at = 0; at <= length; at++) {
+                for (size_t at = 0; at <= length; at++) {
                         if (!here[at])
                                 continue;
                         any = true;
@@ -482,9 +477,8 @@ void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_M
 {
         char numbers[HOSTLIST_MAX_TOKENS][HOSTLIST_MAX_DIGITS + 2];
         size_t used = 0;
-        uint32_t i;
 
-        for (i = h->n_tokens; i-- > 0;) {
+        for (uint32_t i = h->n_tokens; i-- > 0;) {
                 uint64_t n;
 
                 if (h->tokens[i].kind != HOSTLIST_RANGES)
@@ -494,7 +488,7 @@ void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_M
                 index /= n;
         }
         ret[0] = '\0';
-        for (i = 0; i < h->n_tokens; i++) {
+        for (uint32_t i = 0; i < h->n_tokens; i++) {
                 const char *part = h->tokens[i].kind == HOSTLIST_RANGES ? numbers[i] : h->tokens[i].literal;
 
                 if (h->tokens[i].kind == HOSTLIST_LITERAL || h->tokens[i].kind == HOSTLIST_RANGES)

@@ -27,16 +27,16 @@ static unsigned cell(const char *a, const char *b, size_t i, size_t j, unsigned 
 unsigned edit_distance(const char *a, const char *b, unsigned limit)
 {
         unsigned rows[3][NEAREST_MAX_LENGTH + 1] = {};
-        size_t la = strnlen(a, NEAREST_MAX_LENGTH + 1), lb = strnlen(b, NEAREST_MAX_LENGTH + 1), i, j;
+        size_t la = strnlen(a, NEAREST_MAX_LENGTH + 1), lb = strnlen(b, NEAREST_MAX_LENGTH + 1);
 
         if (la > NEAREST_MAX_LENGTH || lb > NEAREST_MAX_LENGTH || MAX(la, lb) - MIN(la, lb) > limit)
                 return limit + 1;
-        for (j = 0; j <= lb; j++)
+        for (size_t j = 0; j <= lb; j++)
                 rows[0][j] = (unsigned) j;
-        for (i = 1; i <= la; i++) {
+        for (size_t i = 1; i <= la; i++) {
                 unsigned least = rows[i % 3][0] = (unsigned) i;
 
-                for (j = 1; j <= lb; j++) {
+                for (size_t j = 1; j <= lb; j++) {
                         rows[i % 3][j] = cell(a, b, i, j, rows);
                         least = MIN(least, rows[i % 3][j]);
                 }
@@ -71,10 +71,9 @@ void nearest_offer(struct nearest *n, const char *candidate)
 const char *nearest_word(const char *text, const char *const *words, size_t n)
 {
         struct nearest nearest;
-        size_t i;
 
         nearest_init(&nearest, text);
-        for (i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
                 nearest_offer(&nearest, words[i]);
         return nearest.best;
 }

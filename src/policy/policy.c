@@ -3,9 +3,7 @@
 
 bool policy_owns(const struct policy *p, uint16_t base)
 {
-        uint32_t i;
-
-        for (i = 0; i < p->n_owns; i++)
+        for (uint32_t i = 0; i < p->n_owns; i++)
                 if (base >= p->owns[i].first && base <= p->owns[i].last)
                         return true;
         return false;
@@ -13,9 +11,7 @@ bool policy_owns(const struct policy *p, uint16_t base)
 
 int policy_find_base(const struct policy *p, uint16_t base)
 {
-        uint32_t i;
-
-        for (i = 0; i < p->n_partitions; i++)
+        for (uint32_t i = 0; i < p->n_partitions; i++)
                 if (p->partitions[i].base == base)
                         return (int) i;
         return -1;
@@ -23,9 +19,7 @@ int policy_find_base(const struct policy *p, uint16_t base)
 
 uint32_t policy_index0_partition(const struct policy *p)
 {
-        uint32_t i;
-
-        for (i = 0; i < p->n_partitions; i++)
+        for (uint32_t i = 0; i < p->n_partitions; i++)
                 if (p->partitions[i].index0)
                         return i;
         return 0;

@@ -14,11 +14,11 @@ static int check_bases(struct policy_reader *r)
         _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* index + 1 of who has it */
         const struct policy *p = r->policy;
         struct finding *item;
-        uint32_t i, first;
+        uint32_t first;
 
         if (!seen)
                 return -ENOMEM;
-        for (i = 0; i < p->n_partitions; i++) {
+        for (uint32_t i = 0; i < p->n_partitions; i++) {
                 uint16_t base = p->partitions[i].base;
 
                 if (base == 0)
@@ -40,10 +40,10 @@ static int check_bases(struct policy_reader *r)
 static void check_index0(struct policy_reader *r)
 {
         const struct policy *p = r->policy;
-        uint32_t i, first = UINT32_MAX;
+        uint32_t first = UINT32_MAX;
         struct finding *item;
 
-        for (i = 0; i < p->n_partitions; i++) {
+        for (uint32_t i = 0; i < p->n_partitions; i++) {
                 if (!p->partitions[i].index0)
                         continue;
                 if (first == UINT32_MAX) {
@@ -62,9 +62,8 @@ static void check_owns(struct policy_reader *r)
 {
         const struct policy *p = r->policy;
         struct finding *item;
-        uint32_t i;
 
-        for (i = 0; p->n_owns > 0 && i < p->n_partitions; i++) {
+        for (uint32_t i = 0; p->n_owns > 0 && i < p->n_partitions; i++) {
                 if (p->partitions[i].base == 0 || policy_owns(p, p->partitions[i].base))
                         continue;
                 item = yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS,
@@ -91,11 +90,10 @@ static void check_default_members(struct policy_reader *r, uint32_t i)
 {
         const struct policy_partition *partition = &r->policy->partitions[i];
         struct finding *item;
-        uint32_t k;
 
         if (partition->base != P_KEY_DEFAULT_BASE)
                 return;
-        for (k = 0; k < partition->n_rules; k++) {
+        for (uint32_t k = 0; k < partition->n_rules; k++) {
                 if (partition->rules[k].membership != MEMBERSHIP_NONE)
                         continue;
                 item = yaml_tree_error(&r->tree, r->nodes[i].memberships[k], FINDING_POLICY_DEFAULT,
@@ -129,7 +127,6 @@ static void place_default(struct policy_reader *r)
 
 int policy_check_partitions(struct policy_reader *r)
 {
-        uint32_t i;
         int e;
 
         e = check_bases(r);
@@ -137,7 +134,7 @@ int policy_check_partitions(struct policy_reader *r)
                 return e;
         check_index0(r);
         check_owns(r);
-        for (i = 0; i < r->policy->n_partitions; i++) {
+        for (uint32_t i = 0; i < r->policy->n_partitions; i++) {
                 check_default_name(r, i);
                 check_default_members(r, i);
         }

@@ -83,9 +83,8 @@ static const char *suffix(struct search *s, const struct selector *selector, uin
 static uint64_t count_ports(const struct selector *s)
 {
         uint64_t n = 0;
-        size_t i;
 
-        for (i = 0; i < ELEMENTS(s->ports); i++)
+        for (size_t i = 0; i < ELEMENTS(s->ports); i++)
                 n += (uint64_t) __builtin_popcountll(s->ports[i]);
         return n;
 }
@@ -101,7 +100,7 @@ static uint64_t count_suffixes(const struct selector *s)
 static int add_names(struct search *s, const struct selector *selector, uint32_t rule)
 {
         const char *sign = selector->kind == SELECTOR_SWITCH ? "@" : "";
-        uint64_t n = selector->host->n_names, m = count_suffixes(selector), i, k;
+        uint64_t n = selector->host->n_names, m = count_suffixes(selector);
         char name[HOSTLIST_MAX_NAME];
         const char *host, *end;
         int e;
@@ -109,10 +108,10 @@ static int add_names(struct search *s, const struct selector *selector, uint32_t
         if (n > NAMES_PER_SELECTOR || m > NAMES_PER_SELECTOR || n * m > NAMES_PER_SELECTOR || n * m > s->budget->names)
                 return 0;
         s->budget->names -= (uint32_t) (n * m);
-        for (i = 0; i < n; i++) {
+        for (uint64_t i = 0; i < n; i++) {
                 hostlist_name(selector->host, i, name);
                 host = arena_strdup(s->arena, name);
-                for (k = 0; k < m; k++) {
+                for (uint64_t k = 0; k < m; k++) {
                         end = suffix(s, selector, k);
                         if (!host || !end)
                                 return -ENOMEM;
@@ -149,19 +148,18 @@ static int add_selector(struct search *s, const struct selector *selector, uint3
 static int add_long_hostlists(struct search *s)
 {
         const struct policy_partition *p = s->partition;
-        size_t n = s->n, i;
-        uint32_t rule, k;
+        size_t n = s->n;
         int e = 0;
 
-        for (rule = 0; rule < p->n_rules; rule++) {
-                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
+                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
                         const struct selector *selector = p->rules[rule].selectors[k];
 
                         if (selector->kind != SELECTOR_HOST || selector->specificity != SPECIFICITY_HOST ||
                             selector->host->n_names <= NAMES_PER_SELECTOR || n > s->budget->names)
                                 continue;
                         s->budget->names -= (uint32_t) n;
-                        for (i = 0; i < n && e == 0; i++)
+                        for (size_t i = 0; i < n && e == 0; i++)
                                 if (s->entries[i].host && hostlist_match(selector->host, s->entries[i].key))
                                         e = add_entry(s, s->entries[i].key, s->entries[i].host, selector, rule);
                 }
@@ -172,12 +170,11 @@ static int add_long_hostlists(struct search *s)
 static int collect(struct search *s, enum specificity level)
 {
         const struct policy_partition *p = s->partition;
-        uint32_t rule, k;
         int e;
 
         s->n = 0;
-        for (rule = 0; rule < p->n_rules; rule++) {
-                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
+                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
                         if (p->rules[rule].selectors[k]->specificity != level)
                                 continue;
                         e = add_selector(s, p->rules[rule].selectors[k], rule);
@@ -225,10 +222,9 @@ static uint64_t count_decided(const struct search *s, enum specificity level)
         const struct policy_partition *p = s->partition;
         bool hosts = level == SPECIFICITY_HOST || level == SPECIFICITY_DEVICE;
         uint64_t n = 0;
-        uint32_t rule, k;
 
-        for (rule = 0; rule < p->n_rules; rule++) {
-                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
+                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
                         const struct selector *selector = p->rules[rule].selectors[k];
 
                         if (selector->specificity > level && !(hosts && selector->kind == SELECTOR_HOST))
@@ -242,13 +238,12 @@ static uint64_t count_decided(const struct search *s, enum specificity level)
 static bool is_covered(const struct search *s, const struct entry *entry, enum specificity level)
 {
         const struct policy_partition *p = s->partition;
-        uint32_t rule, k;
 
-        for (rule = 0; rule < p->n_rules; rule++) {
+        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
                 if (s->budget->steps < p->rules[rule].n_selectors)
                         return true;
                 s->budget->steps -= p->rules[rule].n_selectors;
-                for (k = 0; k < p->rules[rule].n_selectors; k++) {
+                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
                         const struct selector *selector = p->rules[rule].selectors[k];
 
                         if (selector->specificity <= level)
@@ -320,7 +315,6 @@ static void report_conflict(struct search *s, const struct conflict *c)
 static int search_level(struct search *s, enum specificity level)
 {
         const struct conflict *c, *last = NULL;
-        size_t i;
         int e;
 
         e = collect(s, level);
@@ -329,7 +323,7 @@ static int search_level(struct search *s, enum specificity level)
         if (e < 0 || s->n_keys <= count_decided(s, level))
                 return e;
         qsort(s->conflicts, s->n_conflicts, sizeof(*s->conflicts), compare_conflicts);
-        for (i = 0; i < s->n_conflicts; i++) {
+        for (size_t i = 0; i < s->n_conflicts; i++) {
                 c = &s->conflicts[i];
                 if (!last || last->later->rule != c->later->rule || last->earlier->rule != c->earlier->rule)
                         report_conflict(s, c);
@@ -356,9 +350,8 @@ static int compare_normals(const void *left, const void *right)
 static const char *normal_text(struct arena *a, const struct policy_rule *rule)
 {
         _cleanup_text_ struct text t = {};
-        uint32_t i;
 
-        for (i = 0; i < rule->n_selectors; i++) {
+        for (uint32_t i = 0; i < rule->n_selectors; i++) {
                 if (i > 0)
                         text_add_n(&t, ",", 1);
                 selector_print(&t, rule->selectors[i]);
@@ -372,17 +365,16 @@ static int check_duplicates(struct search *s)
         struct report *report = &s->reader->report;
         struct normal *normals = arena_new_array(s->arena, struct normal, p->n_rules);
         struct place place;
-        uint32_t i;
 
         if (!normals)
                 return -ENOMEM;
-        for (i = 0; i < p->n_rules; i++) {
+        for (uint32_t i = 0; i < p->n_rules; i++) {
                 normals[i] = (struct normal) { normal_text(s->arena, &p->rules[i]), &p->rules[i] };
                 if (!normals[i].text)
                         return -ENOMEM;
         }
         qsort(normals, p->n_rules, sizeof(*normals), compare_normals);
-        for (i = 1; i < p->n_rules; i++) {
+        for (uint32_t i = 1; i < p->n_rules; i++) {
                 if (strcmp(normals[i - 1].text, normals[i].text) != 0)
                         continue;
                 place = (struct place) { normals[i].rule->where, normals[i].rule->source_line };
@@ -396,9 +388,7 @@ static int check_duplicates(struct search *s)
 
 static bool has_two_memberships(const struct policy_partition *p)
 {
-        uint32_t i;
-
-        for (i = 1; i < p->n_rules; i++)
+        for (uint32_t i = 1; i < p->n_rules; i++)
                 if (p->rules[i].membership != p->rules[0].membership)
                         return true;
         return false;
@@ -409,14 +399,14 @@ static int check_partition(struct policy_reader *r, const struct policy_partitio
         _cleanup_arena_ struct arena *arena = arena_new();
         struct search s = { .reader = r, .partition = partition, .arena = arena, .budget = budget };
         size_t errors = r->report.n_errors;
-        int level, e;
+        int e;
 
         if (!arena)
                 return -ENOMEM;
         e = check_duplicates(&s);
         if (r->report.n_errors > errors || !has_two_memberships(partition))
                 return e;
-        for (level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL && e == 0; level--)
+        for (int level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL && e == 0; level--)
                 e = search_level(&s, (enum specificity) level);
         free(s.entries);
         return e;
@@ -425,10 +415,9 @@ static int check_partition(struct policy_reader *r, const struct policy_partitio
 int policy_check_contradictions(struct policy_reader *r)
 {
         struct budget budget = { NAMES_PER_FILE, STEPS_PER_FILE };
-        uint32_t i;
         int e;
 
-        for (i = 0; i < r->policy->n_partitions; i++) {
+        for (uint32_t i = 0; i < r->policy->n_partitions; i++) {
                 if (!r->nodes[i].sound)
                         continue;
                 e = check_partition(r, &r->policy->partitions[i], &budget);

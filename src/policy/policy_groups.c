@@ -24,16 +24,15 @@ static int compare_groups(const void *left, const void *right)
 static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 {
         struct policy *p = r->policy;
-        const struct yaml_tree_node *c;
         struct place place;
         uint32_t n = 0;
 
-        for (c = map->children; c; c = c->next)
+        for (const struct yaml_tree_node *c = map->children; c; c = c->next)
                 n++;
         p->groups = arena_new_array(r->arena, struct policy_group, n);
         if (!p->groups)
                 return -ENOMEM;
-        for (c = map->children; c; c = c->next) {
+        for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
                 struct policy_group *group = &p->groups[p->n_groups];
                 const char *problem = selector_name_problem(c->key->text);
 
@@ -80,14 +79,14 @@ static int read_item(struct policy_reader *r, const struct yaml_tree_node *node,
 static int join_items(struct policy_reader *r, struct policy_group *group, struct selector ***lists,
                       const uint32_t *counts, uint32_t n)
 {
-        uint32_t i, total = 0;
+        uint32_t total = 0;
 
-        for (i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++)
                 total += counts[i];
         group->selectors = arena_new_array(r->arena, struct selector *, total);
         if (!group->selectors)
                 return -ENOMEM;
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 if (counts[i] > 0)
                         memcpy(group->selectors + group->n_selectors, lists[i], counts[i] * sizeof(**lists));
                 group->n_selectors += counts[i];
@@ -98,18 +97,18 @@ static int join_items(struct policy_reader *r, struct policy_group *group, struc
 static int read_members(struct policy_reader *r, struct policy_group *group, const struct yaml_tree_node *value)
 {
         const char *path = policy_path(r, "groups.", group->name, "");
-        const struct yaml_tree_node *c, *items = value->kind == YAML_TREE_LIST ? value->children : value;
+        const struct yaml_tree_node *items = value->kind == YAML_TREE_LIST ? value->children : value;
         struct selector ***lists;
         uint32_t *counts, n = 0, i = 0;
         int e;
 
-        for (c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL)
+        for (const struct yaml_tree_node *c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL)
                 n++;
         lists = arena_new_array(r->arena, struct selector **, n);
         counts = arena_new_array(r->arena, uint32_t, n);
         if (!lists || !counts)
                 return -ENOMEM;
-        for (c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL) {
+        for (const struct yaml_tree_node *c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL) {
                 e = read_item(r, c, path, &lists[i], &counts[i]);
                 i++;
                 if (e == -ENOMEM)
@@ -134,9 +133,8 @@ static void refuse_circle(struct walk *w, const struct selector *at, unsigned fr
         struct policy_reader *r = w->reader;
         const struct policy_group *groups = r->policy->groups;
         const char *first = groups[w->stack[from]].name, *chain = first;
-        unsigned i;
 
-        for (i = from + 1; i < w->depth && chain; i++)
+        for (unsigned i = from + 1; i < w->depth && chain; i++)
                 chain = arena_printf(r->report.findings->arena, "%s -> %s", chain, groups[w->stack[i]].name);
         (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
                           "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
@@ -149,13 +147,12 @@ static uint8_t walk_group(struct walk *w, uint32_t group)
         struct policy_reader *r = w->reader;
         const struct policy_group *g = &r->policy->groups[group];
         uint8_t height = 1, below;
-        uint32_t i;
         unsigned k;
 
         if (w->heights[group] > 0)
                 return w->heights[group];
         w->stack[w->depth++] = group;
-        for (i = 0; i < g->n_selectors && height <= GROUPS_MAX_DEPTH; i++) {
+        for (uint32_t i = 0; i < g->n_selectors && height <= GROUPS_MAX_DEPTH; i++) {
                 const struct selector *s = g->selectors[i];
 
                 if (s->kind != SELECTOR_GROUP)
@@ -182,12 +179,11 @@ static uint8_t walk_group(struct walk *w, uint32_t group)
 static int check_circles(struct policy_reader *r)
 {
         struct walk w = { .reader = r };
-        uint32_t i;
 
         w.heights = arena_new_array(r->arena, uint8_t, r->policy->n_groups);
         if (!w.heights)
                 return -ENOMEM;
-        for (i = 0; i < r->policy->n_groups; i++)
+        for (uint32_t i = 0; i < r->policy->n_groups; i++)
                 if (walk_group(&w, i) > GROUPS_MAX_DEPTH)
                         r->groups_sound = false;
         return 0;
@@ -195,7 +191,6 @@ static int check_circles(struct policy_reader *r)
 
 int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map)
 {
-        const struct yaml_tree_node *c;
         int e, group;
 
         r->groups_sound = true;
@@ -208,7 +203,7 @@ int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map
         e = read_names(r, map);
         if (e < 0)
                 return e;
-        for (c = map->children; c; c = c->next) {
+        for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
                 group = selector_find_group(r->policy, c->key->text);
                 if (group < 0)
                         continue;

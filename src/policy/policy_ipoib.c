@@ -116,7 +116,7 @@ static void read_scope(struct policy_reader *r, const struct yaml_tree_node *nod
 static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
                         struct multicast_parameters *p)
 {
-        const struct yaml_tree_node *node = yaml_tree_get(map, "scope"), *c;
+        const struct yaml_tree_node *node = yaml_tree_get(map, "scope");
         uint16_t scopes = 0;
 
         path = below(r, path, "scope");
@@ -124,7 +124,7 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
                 return;
         if (node->kind != YAML_TREE_LIST)
                 read_scope(r, node, path, &scopes);
-        for (c = node->kind == YAML_TREE_LIST ? node->children : NULL; c; c = c->next)
+        for (const struct yaml_tree_node *c = node->kind == YAML_TREE_LIST ? node->children : NULL; c; c = c->next)
                 read_scope(r, c, path, &scopes);
         if (node->kind == YAML_TREE_LIST && !node->children)
                 (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: the list is empty (accepted: one scope or "
@@ -191,14 +191,14 @@ static void read_group(struct policy_reader *r, const struct yaml_tree_node *nod
 static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, uint16_t base,
                        struct ipoib *ret)
 {
-        const struct yaml_tree_node *node = yaml_tree_get(map, "mgids"), *c;
+        const struct yaml_tree_node *node = yaml_tree_get(map, "mgids");
         struct multicast_group *groups;
         uint32_t n = 0;
 
         path = below(r, path, "mgids");
         if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_LIST, path))
                 return 0;
-        for (c = node->children; c; c = c->next)
+        for (const struct yaml_tree_node *c = node->children; c; c = c->next)
                 n++;
         if (n > MAX_GROUPS) {
                 (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
@@ -209,7 +209,7 @@ static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map
         if (!groups)
                 return -ENOMEM;
         ret->groups = groups;
-        for (c = node->children; c; c = c->next)
+        for (const struct yaml_tree_node *c = node->children; c; c = c->next)
                 read_group(r, c, path, base, &ret->broadcast, &groups[ret->n_groups++]);
         return 0;
 }

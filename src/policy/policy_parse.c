@@ -76,12 +76,12 @@ static int compare_ranges(const void *left, const void *right)
 /* Ascending, without overlaps. */
 static void sort_owns(struct policy *p)
 {
-        uint32_t i, used = 0;
+        uint32_t used = 0;
 
         if (p->n_owns == 0)
                 return;
         qsort(p->owns, p->n_owns, sizeof(*p->owns), compare_ranges);
-        for (i = 1; i < p->n_owns; i++) {
+        for (uint32_t i = 1; i < p->n_owns; i++) {
                 if (p->owns[i].first <= p->owns[used].last + 1)
                         p->owns[used].last = MAX(p->owns[used].last, p->owns[i].last);
                 else
@@ -102,7 +102,7 @@ static int own_everything(struct policy_reader *r)
 
 static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
 {
-        const struct yaml_tree_node *c, *items;
+        const struct yaml_tree_node *items;
         bool list;
         uint32_t n = 0;
 
@@ -118,12 +118,12 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
                                        "a map" : "empty");
                 return 0;
         }
-        for (c = items; c; c = list ? c->next : NULL)
+        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL)
                 n++;
         r->policy->owns = arena_new_array(r->arena, struct base_range, n);
         if (!r->policy->owns)
                 return -ENOMEM;
-        for (c = items; c; c = list ? c->next : NULL) {
+        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
                 int e = read_range(r, c, &r->policy->owns[r->policy->n_owns]);
 
                 if (e == -ENOMEM)

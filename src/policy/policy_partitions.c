@@ -87,9 +87,8 @@ static const char *near_membership(const char *text)
                 { "null", "none" }, { "off", "none" },   { "f", "full" },     { "l", "limited" },
                 { "rw", "full" },   { "partial", "limited" }, { "member", "limited" }, { "lim", "limited" },
         };
-        size_t i;
 
-        for (i = 0; i < ELEMENTS(strangers); i++)
+        for (size_t i = 0; i < ELEMENTS(strangers); i++)
                 if (strcasecmp(text, strangers[i][0]) == 0)
                         return strangers[i][1];
         return nearest_word(text, memberships, ELEMENTS(memberships));
@@ -101,7 +100,6 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
         static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED, MEMBERSHIP_BOTH, MEMBERSHIP_NONE };
         const char *selector = report_quote(&r->report, node->key->text), *near;
         struct finding *item;
-        size_t i;
 
         if (node->broken)
                 return -EBADMSG;
@@ -114,7 +112,7 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
                         report_hint(&r->report, item, "each line is SELECTOR: MEMBERSHIP; make the list a group");
                 return -EBADMSG;
         }
-        for (i = 0; i < ELEMENTS(memberships); i++) {
+        for (size_t i = 0; i < ELEMENTS(memberships); i++) {
                 if (strcmp(node->text, memberships[i]) == 0) {
                         *ret = values[i];
                         return 0;
@@ -164,7 +162,7 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
                         const struct yaml_tree_node *map)
 {
         const char *path = policy_path(r, "partitions.", partition->name, ".members");
-        const struct yaml_tree_node *node = yaml_tree_get(map, "members"), *c;
+        const struct yaml_tree_node *node = yaml_tree_get(map, "members");
         struct place place;
         uint32_t n = 0;
         int e;
@@ -180,13 +178,13 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
         }
         if (!expect_members(r, node, path))
                 return 0;
-        for (c = node->children; c; c = c->next)
+        for (const struct yaml_tree_node *c = node->children; c; c = c->next)
                 n++;
         partition->rules = arena_new_array(r->arena, struct policy_rule, n);
         nodes->memberships = arena_new_array(r->arena, const struct yaml_tree_node *, n);
         if (!partition->rules || !nodes->memberships)
                 return -ENOMEM;
-        for (c = node->children; c; c = c->next) {
+        for (const struct yaml_tree_node *c = node->children; c; c = c->next) {
                 e = read_rule(r, c, path, &partition->rules[partition->n_rules]);
                 if (e == -ENOMEM)
                         return e;
@@ -237,20 +235,19 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
 int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node *map)
 {
         struct policy *p = r->policy;
-        const struct yaml_tree_node *c;
         uint32_t n = 0;
         int e;
 
         if (map && !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "partitions"))
                 map = NULL;
-        for (c = map ? map->children : NULL; c; c = c->next)
+        for (const struct yaml_tree_node *c = map ? map->children : NULL; c; c = c->next)
                 n++;
         /* one more: the default partition may have to be made up */
         p->partitions = arena_new_array(r->arena, struct policy_partition, (size_t) n + 1);
         r->nodes = arena_new_array(r->arena, struct partition_nodes, (size_t) n + 1);
         if (!p->partitions || !r->nodes)
                 return -ENOMEM;
-        for (c = map ? map->children : NULL; c; c = c->next) {
+        for (const struct yaml_tree_node *c = map ? map->children : NULL; c; c = c->next) {
                 e = read_partition(r, c, &p->partitions[p->n_partitions], &r->nodes[p->n_partitions]);
                 if (e < 0)
                         return e;

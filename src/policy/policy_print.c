@@ -44,9 +44,8 @@ static int compare_lines(const void *left, const void *right)
 static bool make_line(struct arena *a, struct selector *const *selectors, uint32_t n, struct line *ret)
 {
         _cleanup_text_ struct text t = {};
-        uint32_t i;
 
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 if (i > 0)
                         text_add_n(&t, ",", 1);
                 selector_print(&t, selectors[i]);
@@ -58,12 +57,10 @@ static bool make_line(struct arena *a, struct selector *const *selectors, uint32
 
 static void print_owns(struct text *t, const struct policy *p)
 {
-        uint32_t i;
-
         if (p->n_owns == 1 && p->owns[0].first == 1 && p->owns[0].last == P_KEY_BASE_MASK)
                 return;
         text_add(t, "owns:\n");
-        for (i = 0; i < p->n_owns; i++) {
+        for (uint32_t i = 0; i < p->n_owns; i++) {
                 text_add(t, "  - 0x%04x", p->owns[i].first);
                 if (p->owns[i].last > p->owns[i].first)
                         text_add(t, "-0x%04x", p->owns[i].last);
@@ -74,16 +71,15 @@ static void print_owns(struct text *t, const struct policy *p)
 static bool print_group(struct text *t, struct arena *a, const struct policy_group *g)
 {
         struct line *lines = arena_new_array(a, struct line, g->n_selectors);
-        uint32_t i;
 
         if (!lines)
                 return false;
-        for (i = 0; i < g->n_selectors; i++)
+        for (uint32_t i = 0; i < g->n_selectors; i++)
                 if (!make_line(a, &g->selectors[i], 1, &lines[i]))
                         return false;
         qsort(lines, g->n_selectors, sizeof(*lines), compare_lines);
         text_add(t, "  %s:%s\n", g->name, g->n_selectors == 0 ? " []" : "");
-        for (i = 0; i < g->n_selectors; i++) {
+        for (uint32_t i = 0; i < g->n_selectors; i++) {
                 text_add(t, "    - ");
                 print_word(t, lines[i].text);
                 text_add_n(t, "\n", 1);
@@ -93,11 +89,9 @@ static bool print_group(struct text *t, struct arena *a, const struct policy_gro
 
 static bool print_groups(struct text *t, struct arena *a, const struct policy *p)
 {
-        uint32_t i;
-
         if (p->n_groups > 0)
                 text_add(t, "groups:\n");
-        for (i = 0; i < p->n_groups; i++)
+        for (uint32_t i = 0; i < p->n_groups; i++)
                 if (!print_group(t, a, &p->groups[i]))
                         return false;
         return true;
@@ -115,11 +109,10 @@ static void print_member(struct text *t, const struct line *line)
 static bool print_partition(struct text *t, struct arena *a, const struct policy_partition *p)
 {
         struct line *lines = arena_new_array(a, struct line, p->n_rules);
-        uint32_t i;
 
         if (!lines)
                 return false;
-        for (i = 0; i < p->n_rules; i++) {
+        for (uint32_t i = 0; i < p->n_rules; i++) {
                 if (!make_line(a, p->rules[i].selectors, p->rules[i].n_selectors, &lines[i]))
                         return false;
                 lines[i].membership = p->rules[i].membership;
@@ -134,7 +127,7 @@ static bool print_partition(struct text *t, struct arena *a, const struct policy
                 text_add(t, "%s", ipoib);
         }
         text_add(t, "    members:%s\n", p->n_rules == 0 ? " {}" : "");
-        for (i = 0; i < p->n_rules; i++)
+        for (uint32_t i = 0; i < p->n_rules; i++)
                 print_member(t, &lines[i]);
         return true;
 }
@@ -153,17 +146,17 @@ static int compare_partitions(const void *left, const void *right)
 static bool print_partitions(struct text *t, struct arena *a, const struct policy *p)
 {
         const struct policy_partition **sorted = arena_new_array(a, const struct policy_partition *, p->n_partitions);
-        uint32_t i, n = 0;
+        uint32_t n = 0;
 
         if (!sorted)
                 return false;
         /* a default partition that was made up and is not pkeyd's to touch cannot be written down */
-        for (i = 0; i < p->n_partitions; i++)
+        for (uint32_t i = 0; i < p->n_partitions; i++)
                 if (policy_owns(p, p->partitions[i].base))
                         sorted[n++] = &p->partitions[i];
         qsort(sorted, n, sizeof(*sorted), compare_partitions);
         text_add(t, "partitions:%s\n", n == 0 ? " {}" : "");
-        for (i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++)
                 if (!print_partition(t, a, sorted[i]))
                         return false;
         return true;

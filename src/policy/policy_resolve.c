@@ -77,18 +77,17 @@ static int compare_candidates(const void *left, const void *right)
 static int collect_candidates(struct arena *a, const struct policy_partition *p, struct candidate **ret, size_t *ret_n)
 {
         struct candidate *candidates;
-        uint32_t rule, i;
         size_t n = 0;
 
-        for (rule = 0; rule < p->n_rules; rule++)
+        for (uint32_t rule = 0; rule < p->n_rules; rule++)
                 n += p->rules[rule].n_selectors;
         candidates = arena_new_array(a, struct candidate, n);
         if (!candidates)
                 return -ENOMEM;
         *ret = candidates;
         *ret_n = n;
-        for (rule = 0; rule < p->n_rules; rule++)
-                for (i = 0; i < p->rules[rule].n_selectors; i++)
+        for (uint32_t rule = 0; rule < p->n_rules; rule++)
+                for (uint32_t i = 0; i < p->rules[rule].n_selectors; i++)
                         *candidates++ = (struct candidate) { p->rules[rule].selectors[i], rule };
         qsort(*ret, n, sizeof(**ret), compare_candidates);
         return 0;
@@ -97,10 +96,9 @@ static int collect_candidates(struct arena *a, const struct policy_partition *p,
 static int add_dispute(struct resolver *r, const struct candidate *c, uint32_t port)
 {
         struct dispute *d;
-        size_t i;
 
         /* the pair at hand was nearly always the last one found */
-        for (i = r->n_disputes; i-- > 0;) {
+        for (size_t i = r->n_disputes; i-- > 0;) {
                 d = &r->disputes[i];
                 if (d->later == c->rule && d->earlier == r->decided[port]) {
                         d->n_ports++;
@@ -124,13 +122,13 @@ static bool is_exempt(const struct resolver *r, const struct policy_partition *p
 static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct candidate *c)
 {
         struct port_list list = {};
-        uint32_t i, port;
+        uint32_t port;
         int e;
 
         e = matcher_match(&r->matcher, c->selector, &list);
         if (e < 0)
                 return e;
-        for (i = 0; i < list.n; i++) {
+        for (uint32_t i = 0; i < list.n; i++) {
                 port = list.ports[i];
                 if (r->decided[port] == NOBODY) {
                         r->decided[port] = c->rule;
@@ -154,9 +152,8 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
 {
         struct arena *a = r->report.findings->arena;
         struct finding *item;
-        size_t i;
 
-        for (i = 0; i < r->n_disputes; i++) {
+        for (size_t i = 0; i < r->n_disputes; i++) {
                 const struct dispute *d = &r->disputes[i];
                 const struct policy_rule *earlier = &p->rules[d->earlier], *later = &p->rules[d->later];
                 const char *port = subnet_port_label(a, r->subnet, d->port), *others = "";
@@ -207,10 +204,9 @@ static int grant_default(struct resolver *r, uint32_t port)
 static int grant_partition(struct resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
-        uint32_t port;
         int e = 0;
 
-        for (port = 0; port < r->subnet->n_ports && e == 0; port++) {
+        for (uint32_t port = 0; port < r->subnet->n_ports && e == 0; port++) {
                 if (r->subnet->ports[port].role != PORT_ENDPORT)
                         continue;
                 if (p->base == P_KEY_DEFAULT_BASE)
@@ -226,7 +222,7 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
         struct candidate *candidates;
-        size_t n, i;
+        size_t n;
         int e;
 
         if (!policy_owns(r->policy, p->base))
@@ -234,7 +230,7 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
         memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
         memset(r->disputed, 0, r->subnet->n_ports * sizeof(*r->disputed));
         e = collect_candidates(r->matcher.arena, p, &candidates, &n);
-        for (i = 0; e == 0 && i < n; i++)
+        for (size_t i = 0; e == 0 && i < n; i++)
                 e = apply_candidate(r, p, &candidates[i]);
         if (e < 0)
                 return e;
@@ -245,10 +241,9 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
 /* Groups that no line uses are looked at too: what is wrong in them should not wait until one does. */
 static int resolve_groups(struct resolver *r)
 {
-        uint32_t i;
         int e = 0;
 
-        for (i = 0; i < r->policy->n_groups && e == 0; i++) {
+        for (uint32_t i = 0; i < r->policy->n_groups && e == 0; i++) {
                 struct selector s = { .kind = SELECTOR_GROUP, .group = i };
                 struct port_list list;
 
@@ -261,8 +256,7 @@ static int resolve_groups(struct resolver *r)
 static int sort_grants(struct resolver *r, struct arena *a, struct memberships **ret)
 {
         struct memberships *m = arena_new_object(a, struct memberships);
-        uint32_t n_ports = r->subnet->n_ports, *next = r->decided, i;
-        size_t k;
+        uint32_t n_ports = r->subnet->n_ports, *next = r->decided;
 
         if (!m)
                 return -ENOMEM;
@@ -272,13 +266,13 @@ static int sort_grants(struct resolver *r, struct arena *a, struct memberships *
         m->items = arena_new_array(a, struct port_membership, r->n_grants);
         if (!m->first || !m->items)
                 return -ENOMEM;
-        for (k = 0; k < r->n_grants; k++)
+        for (size_t k = 0; k < r->n_grants; k++)
                 m->first[r->grants[k].port + 1]++;
-        for (i = 0; i < n_ports; i++) {
+        for (uint32_t i = 0; i < n_ports; i++) {
                 m->first[i + 1] += m->first[i];
                 next[i] = m->first[i];
         }
-        for (k = 0; k < r->n_grants; k++)
+        for (size_t k = 0; k < r->n_grants; k++)
                 m->items[next[r->grants[k].port]++] = r->grants[k].membership;
         *ret = m;
         return 0;
@@ -302,7 +296,6 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
         _cleanup_(resolver_done) struct resolver r = { .policy = policy, .subnet = subnet };
         _cleanup_arena_ struct arena *scratch = arena_new();
         struct memberships *memberships;
-        uint32_t i;
         int e;
 
         if (!scratch)
@@ -311,7 +304,7 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
         e = resolver_init(&r, scratch);
         if (e == 0)
                 e = resolve_groups(&r);
-        for (i = 0; i < policy->n_partitions && e == 0; i++)
+        for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = resolve_partition(&r, i);
         if (e < 0)
                 return e;

@@ -84,10 +84,10 @@ int report_finish(struct report *r)
 static const char *escape(struct report *r, const char *text, const char *quote)
 {
         char buffer[4 * QUOTE_MAX + 1];
-        size_t n = strlen(text), i, used = 0;
+        size_t n = strlen(text), used = 0;
         const char *s;
 
-        for (i = 0; i < n && i < QUOTE_MAX; i++) {
+        for (size_t i = 0; i < n && i < QUOTE_MAX; i++) {
                 unsigned char c = (unsigned char) text[i];
 
                 if (c >= 0x20 && c < 0x7f)

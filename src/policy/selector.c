@@ -271,15 +271,15 @@ int selector_find_group(const struct policy *p, const char *name)
 /* A keyword that is nearly one: other case, a prefix (OpenSM takes A for ALL), one letter wrong. NULL: nothing such. */
 static const char *near_keyword(const char *text)
 {
-        size_t n = strlen(text), i;
+        size_t n = strlen(text);
         bool shouting = n > 0 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == n;
 
-        for (i = 0; i < ELEMENTS(keywords); i++)
+        for (size_t i = 0; i < ELEMENTS(keywords); i++)
                 if (strcasecmp(text, keywords[i].word) == 0)
                         return keywords[i].word;
         if (!shouting)
                 return strncasecmp(text, "ALL_", 4) == 0 ? "ALL_CAS" : NULL;
-        for (i = 0; i < ELEMENTS(keywords); i++)
+        for (size_t i = 0; i < ELEMENTS(keywords); i++)
                 if (strncmp(text, keywords[i].word, n) == 0 || edit_distance(text, keywords[i].word, 2) <= 1)
                         return keywords[i].word;
         return strncmp(text, "ALL", 3) == 0 ? "ALL_CAS" : NULL;
@@ -300,9 +300,7 @@ static int check_near_keyword(const struct element *e)
 
 static int check_membership_word(const struct element *e)
 {
-        size_t i;
-
-        for (i = 0; i < ELEMENTS(membership_words); i++)
+        for (size_t i = 0; i < ELEMENTS(membership_words); i++)
                 if (strcasecmp(e->text, membership_words[i]) == 0) {
                         hint(e, refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected"),
                              "write the selector first, as in node[1-4]: full");
@@ -331,11 +329,10 @@ static void warn_near_group(const struct element *e)
         const struct policy *p = e->reader->policy;
         struct nearest nearest;
         struct finding *item;
-        uint32_t i;
 
         nearest_init(&nearest, e->text);
         nearest.limit = strlen(e->text) < 4 ? 0 : MIN(nearest.limit, 2u);
-        for (i = 0; p && i < p->n_groups; i++)
+        for (uint32_t i = 0; p && i < p->n_groups; i++)
                 if (same_digits(e->text, p->groups[i].name))
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
@@ -347,9 +344,8 @@ static void warn_near_group(const struct element *e)
 static int parse_word(const struct element *e)
 {
         int group, r;
-        size_t i;
 
-        for (i = 0; i < ELEMENTS(keywords); i++) {
+        for (size_t i = 0; i < ELEMENTS(keywords); i++) {
                 if (strcmp(e->text, keywords[i].word) != 0)
                         continue;
                 e->selector->kind = keywords[i].kind;
@@ -438,7 +434,7 @@ static size_t element_length(const char *s)
 /* A copy without blanks around it (and, in a list of ports, none around its commas). */
 static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_lead)
 {
-        size_t lead = 0, i, used = 0;
+        size_t lead = 0, used = 0;
         bool ports = false;
         char *copy;
 
@@ -447,7 +443,7 @@ static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_
         while (n > lead && s[n - 1] == ' ')
                 n--;
         copy = arena_strndup(a, s + lead, n - lead);
-        for (i = 0; copy && copy[i]; i++) {
+        for (size_t i = 0; copy && copy[i]; i++) {
                 ports = ports || (copy[0] == '@' && copy[i] == '/');
                 if (!ports || copy[i] != ' ')
                         copy[used++] = copy[i];
@@ -495,7 +491,7 @@ static int add_element(const struct selector_reader *r, const struct selector_so
 int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
                         uint32_t *ret_n)
 {
-        size_t n = count_elements(source->text), i, at = 0, length;
+        size_t n = count_elements(source->text), at = 0, length;
         struct selector **selectors;
         int result = 0, e;
 
@@ -514,7 +510,7 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
         selectors = arena_new_array(r->arena, struct selector *, n);
         if (!selectors)
                 return -ENOMEM;
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 length = element_length(source->text + at);
                 e = add_element(r, source, at, length, &selectors[i]);
                 if (e == -ENOMEM)
@@ -533,10 +529,10 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
 
 const char *selector_name_problem(const char *name)
 {
-        size_t n = strlen(name), i;
+        size_t n = strlen(name);
         const char *text = NULL;
 
-        for (i = 0; i < n && !text; i++)
+        for (size_t i = 0; i < n && !text; i++)
                 if (!isalnum((unsigned char) name[i]) && !strchr("_-.", name[i]))
                         text = "is not a name (accepted: letters, digits, '_', '-', '.')";
         if (!text && (n == 0 || n > HOSTLIST_MAX_LENGTH))
@@ -547,7 +543,7 @@ const char *selector_name_problem(const char *name)
                 text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in capitals or not";
         if (!text && name[0] == '0' && tolower(name[1]) == 'x')
                 text = "is not a name: 0x is how P_Keys and GUIDs begin";
-        for (i = 0; i < ELEMENTS(membership_words) && !text; i++)
+        for (size_t i = 0; i < ELEMENTS(membership_words) && !text; i++)
                 if (strcasecmp(name, membership_words[i]) == 0)
                         text = "is not a name: full, limited, both and none are memberships";
         return text;

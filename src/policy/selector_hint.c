@@ -26,9 +26,8 @@ static void shape_of_hostlist(const struct hostlist *h, char ret[HOSTLIST_MAX_NA
 {
         char text[HOSTLIST_MAX_NAME];
         size_t used = 0;
-        uint32_t i;
 
-        for (i = 0; i < h->n_tokens && used < sizeof(text) - HOSTLIST_MAX_LENGTH; i++) {
+        for (uint32_t i = 0; i < h->n_tokens && used < sizeof(text) - HOSTLIST_MAX_LENGTH; i++) {
                 const char *part = h->tokens[i].kind == HOSTLIST_LITERAL ? h->tokens[i].literal :
                                    h->tokens[i].kind == HOSTLIST_RANGES ? "0" : "";
 
@@ -48,13 +47,12 @@ static const char *nearest_name(struct matcher *m, const struct selector *s, con
 {
         const struct subnet *subnet = m->subnet;
         struct nearest nearest;
-        uint32_t i;
 
         nearest_init(&nearest, name);
-        for (i = 0; i < subnet->n_by_name; i++)
+        for (uint32_t i = 0; i < subnet->n_by_name; i++)
                 if (is_candidate(s, &subnet->nodes[subnet->by_name[i]]))
                         nearest_offer(&nearest, subnet->nodes[subnet->by_name[i]].name);
-        for (i = 0; m->policy && s->kind == SELECTOR_HOST && !s->device && i < m->policy->n_groups; i++)
+        for (uint32_t i = 0; m->policy && s->kind == SELECTOR_HOST && !s->device && i < m->policy->n_groups; i++)
                 nearest_offer(&nearest, m->policy->groups[i].name);
         return nearest.best;
 }
@@ -66,10 +64,9 @@ static const char *nearest_shape(struct matcher *m, const struct selector *s)
         char wanted[HOSTLIST_MAX_NAME], shape[HOSTLIST_MAX_NAME];
         unsigned limit = 2, d;
         const char *best = NULL;
-        uint32_t i;
 
         shape_of_hostlist(s->host, wanted);
-        for (i = 0; i < subnet->n_by_name; i++) {
+        for (uint32_t i = 0; i < subnet->n_by_name; i++) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
                 if (!is_candidate(s, node))
@@ -92,9 +89,8 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         const struct subnet *subnet = m->subnet;
         const char *list = NULL;
         unsigned n = 0;
-        uint32_t i;
 
-        for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name && n <= MAX_LISTED;
+        for (uint32_t i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name && n <= MAX_LISTED;
              i = matcher_next_name(subnet, i + 1, s->host)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 

@@ -17,14 +17,13 @@
 static void find_twins(struct matcher *m)
 {
         const struct subnet *s = m->subnet;
-        uint32_t i, k;
 
-        for (i = 1; i < s->n_by_name; i++) {
+        for (uint32_t i = 1; i < s->n_by_name; i++) {
                 const struct subnet_node *node = &s->nodes[s->by_name[i]];
 
                 if (node->type != NODE_CA || !node->device[0])
                         continue;
-                for (k = i; k-- > 0 && i - k <= MAX_NAMESAKES;) {
+                for (uint32_t k = i; k-- > 0 && i - k <= MAX_NAMESAKES;) {
                         const struct subnet_node *other = &s->nodes[s->by_name[k]];
 
                         if (strcmp(other->name, node->name) != 0)
@@ -40,7 +39,7 @@ static void find_twins(struct matcher *m)
 int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
                  struct report *report)
 {
-        uint32_t i, node = 0, n_groups = policy ? policy->n_groups : 0;
+        uint32_t node = 0, n_groups = policy ? policy->n_groups : 0;
 
         *m = (struct matcher) { .arena = arena, .report = report, .policy = policy, .subnet = subnet };
         m->hints = MAX_HINTS;
@@ -52,7 +51,7 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
         m->member = arena_new_array(arena, bool, subnet->n_ports);
         if (!m->first_port || !m->twin || !m->groups || !m->group_known || !m->scratch || !m->member)
                 return -ENOMEM;
-        for (i = 0; i < subnet->n_ports; i++)
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
                 while (node <= subnet->ports[i].node)
                         m->first_port[node++] = i;
         while (node <= subnet->n_nodes)
@@ -78,9 +77,8 @@ static void add_port(struct collection *c, uint32_t port)
 static void add_node(struct collection *c, uint32_t node, uint8_t number)
 {
         const struct matcher *m = c->matcher;
-        uint32_t i;
 
-        for (i = m->first_port[node]; i < m->first_port[node + 1]; i++)
+        for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++)
                 if (number == 0 || m->subnet->ports[i].number == number)
                         add_port(c, i);
 }
@@ -94,12 +92,12 @@ static int compare_ports(const void *left, const void *right)
 
 static int finish(struct collection *c, struct port_list *ret)
 {
-        uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), i, used = 0;
+        uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), used = 0;
 
         if (!ports)
                 return -ENOMEM;
         qsort(c->matcher->scratch, c->n, sizeof(uint32_t), compare_ports);
-        for (i = 0; i < c->n; i++)
+        for (uint32_t i = 0; i < c->n; i++)
                 if (i == 0 || c->matcher->scratch[i] != c->matcher->scratch[i - 1])
                         ports[used++] = c->matcher->scratch[i];
         *ret = (struct port_list) { ports, used };
@@ -157,9 +155,8 @@ static void note_missing(struct matcher *m, const struct selector *s)
         const char *list = NULL;
         char name[HOSTLIST_MAX_NAME];
         unsigned missing = 0;
-        uint64_t i;
 
-        for (i = 0; i < s->host->n_names && missing <= MAX_LISTED; i++) {
+        for (uint64_t i = 0; i < s->host->n_names && missing <= MAX_LISTED; i++) {
                 hostlist_name(s->host, i, name);
                 if (name_exists(m->subnet, name))
                         continue;
@@ -178,9 +175,8 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
         struct collection c = { .matcher = m };
         const char *last = "";
         uint64_t n_names = 0;
-        uint32_t i;
 
-        for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
+        for (uint32_t i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
              i = matcher_next_name(subnet, i + 1, s->host)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
@@ -204,9 +200,8 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
 static void add_neighbours(struct collection *c, const struct selector *s, uint32_t node)
 {
         const struct matcher *m = c->matcher;
-        uint32_t i;
 
-        for (i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
+        for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
                 const struct subnet_port *p = &m->subnet->ports[i];
 
                 if (p->role != PORT_SWITCH_EXTERNAL || p->neighbour == SUBNET_NONE)
@@ -218,9 +213,7 @@ static void add_neighbours(struct collection *c, const struct selector *s, uint3
 
 static void check_port_numbers(struct matcher *m, const struct selector *s, const struct subnet_node *node)
 {
-        unsigned port;
-
-        for (port = SELECTOR_MAX_PORT; s->has_ports && node->num_ports > 0 && port > node->num_ports; port--) {
+        for (unsigned port = SELECTOR_MAX_PORT; s->has_ports && node->num_ports > 0 && port > node->num_ports; port--) {
                 if (!selector_has_port(s, port))
                         continue;
                 (void) report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_PORT, &s->place,
@@ -306,9 +299,8 @@ static int match_guid(struct matcher *m, const struct selector *s, struct port_l
 static int match_type(struct matcher *m, const struct selector *s, struct port_list *ret)
 {
         struct collection c = { .matcher = m };
-        uint32_t i;
 
-        for (i = 0; i < m->subnet->n_ports; i++)
+        for (uint32_t i = 0; i < m->subnet->n_ports; i++)
                 if (s->kind == SELECTOR_ALL || subnet_port_node(m->subnet, &m->subnet->ports[i])->type == s->type)
                         add_port(&c, i);
         return finish(&c, ret);
@@ -348,10 +340,9 @@ static int match_all(struct matcher *m, struct selector *const *selectors, uint3
 {
         struct collection c = { .matcher = m };
         struct port_list list = {};
-        uint32_t i, k;
         int r;
 
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 if (selectors[i]->kind == SELECTOR_GROUP)
                         list = m->groups[selectors[i]->group];
                 else {
@@ -359,10 +350,10 @@ static int match_all(struct matcher *m, struct selector *const *selectors, uint3
                         if (r < 0)
                                 return r;
                 }
-                for (k = 0; k < list.n; k++)
+                for (uint32_t k = 0; k < list.n; k++)
                         m->member[list.ports[k]] = true;
         }
-        for (i = 0; i < m->subnet->n_ports; i++) {
+        for (uint32_t i = 0; i < m->subnet->n_ports; i++) {
                 if (m->member[i])
                         add_port(&c, i);
                 m->member[i] = false;
@@ -374,12 +365,11 @@ static int match_all(struct matcher *m, struct selector *const *selectors, uint3
 static int match_group(struct matcher *m, uint32_t group)
 {
         const struct policy_group *g = &m->policy->groups[group];
-        uint32_t i;
         int r;
 
         if (m->group_known[group])
                 return 0;
-        for (i = 0; i < g->n_selectors; i++) {
+        for (uint32_t i = 0; i < g->n_selectors; i++) {
                 if (g->selectors[i]->kind != SELECTOR_GROUP)
                         continue;
                 r = match_group(m, g->selectors[i]->group);
@@ -405,10 +395,9 @@ int matcher_match(struct matcher *m, const struct selector *s, struct port_list 
 
 int matcher_match_list(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
 {
-        uint32_t i;
         int r;
 
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 if (selectors[i]->kind != SELECTOR_GROUP)
                         continue;
                 r = match_group(m, selectors[i]->group);

@@ -12,7 +12,7 @@
 static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        size_t length, i;
+        size_t length;
         uint32_t c;
 
         if (p[0] < 0x80) {
@@ -23,7 +23,7 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
         if (p[0] < 0xc2 || p[0] > 0xf4 || length > n)
                 return 0;
         c = p[0] & (0xffu >> (length + 1));
-        for (i = 1; i < length; i++) {
+        for (size_t i = 1; i < length; i++) {
                 if ((p[i] & 0xc0) != 0x80)
                         return 0;
                 c = c << 6 | (p[i] & 0x3f);

@@ -109,9 +109,8 @@ static void add_opensm_hint(struct report *r, struct finding *item)
 static const struct complaint *find_complaint(const yaml_parser_t *parser)
 {
         const char *problem = parser->problem ? parser->problem : "";
-        size_t i;
 
-        for (i = 0; i < ELEMENTS(complaints); i++)
+        for (size_t i = 0; i < ELEMENTS(complaints); i++)
                 if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
                         return &complaints[i];
         return NULL;
@@ -154,9 +153,9 @@ static void report_syntax(struct builder *b)
 
 static size_t count_characters(const unsigned char *s, size_t n)
 {
-        size_t count = 0, i;
+        size_t count = 0;
 
-        for (i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
                 count += (s[i] & 0xc0) != 0x80;
         return count;
 }
@@ -314,7 +313,7 @@ static void report_duplicate(struct builder *b, const struct yaml_tree_node *fir
 static int close_map(struct builder *b, struct frame *f)
 {
         _cleanup_free_ struct yaml_tree_node **values = NULL;
-        struct yaml_tree_node *c, **tail = &f->node->children;
+        struct yaml_tree_node **tail = &f->node->children;
         const struct yaml_tree_node *first;
         uint32_t n = 0, i;
 
@@ -323,7 +322,7 @@ static int close_map(struct builder *b, struct frame *f)
         values = reallocarray(NULL, (size_t) f->n_children + 1, sizeof(struct yaml_tree_node *));
         if (!values)
                 return -ENOMEM;
-        for (c = f->node->children; c; c = c->next)
+        for (struct yaml_tree_node *c = f->node->children; c; c = c->next)
                 values[n++] = c;
         qsort(values, n, sizeof(struct yaml_tree_node *), compare_keys);
         for (i = 1, first = values[0]; i < n; i++) {
@@ -332,7 +331,7 @@ static int close_map(struct builder *b, struct frame *f)
                 else
                         first = values[i];
         }
-        for (c = f->node->children; c; c = c->next) {
+        for (struct yaml_tree_node *c = f->node->children; c; c = c->next) {
                 if (c->key->broken)
                         continue;
                 *tail = c;
@@ -452,11 +451,9 @@ void yaml_tree_done(struct yaml_tree *t)
 
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key)
 {
-        struct yaml_tree_node *c;
-
         if (!map || map->kind != YAML_TREE_MAP)
                 return NULL;
-        for (c = map->children; c; c = c->next)
+        for (struct yaml_tree_node *c = map->children; c; c = c->next)
                 if (strcmp(c->key->text, key) == 0)
                         return c;
         return NULL;
@@ -465,11 +462,10 @@ struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const cha
 bool yaml_tree_is_null(const struct yaml_tree_node *node)
 {
         static const char *const words[] = { "", "~", "null", "Null", "NULL" };
-        size_t i;
 
         if (node->kind != YAML_TREE_SCALAR || !node->plain)
                 return false;
-        for (i = 0; i < ELEMENTS(words); i++)
+        for (size_t i = 0; i < ELEMENTS(words); i++)
                 if (strcmp(node->text, words[i]) == 0)
                         return true;
         return false;
@@ -512,9 +508,8 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
 static const char *join(struct report *r, const char *const *words, size_t n)
 {
         const char *all = n > 0 ? words[0] : "nothing";
-        size_t i;
 
-        for (i = 1; i < n && all; i++)
+        for (size_t i = 1; i < n && all; i++)
                 all = arena_printf(r->findings->arena, "%s, %s", all, words[i]);
         return all ? all : "?";
 }
@@ -522,11 +517,10 @@ static const char *join(struct report *r, const char *const *words, size_t n)
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
                           const char *const *keys, size_t n_keys, size_t n_accepted)
 {
-        const struct yaml_tree_node *c;
         const char *accepted = NULL;
         size_t i;
 
-        for (c = map->children; c; c = c->next) {
+        for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
                 const char *text = c->key->text, *near;
                 struct finding *item;
 
@@ -550,7 +544,6 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
 {
         static const char *const yes[] = { "yes", "on", "y", "1", "true" }, *const no[] = { "no", "off", "n", "0", "false" };
         struct finding *item;
-        size_t i;
 
         if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
                 return -EBADMSG;
@@ -560,7 +553,7 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
         }
         item = yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a truth value (accepted: true, false)", path,
                                report_quote(t->report, node->text));
-        for (i = 0; i < ELEMENTS(yes); i++) {
+        for (size_t i = 0; i < ELEMENTS(yes); i++) {
                 if (strcasecmp(node->text, yes[i]) == 0)
                         report_hint(t->report, item, "write true");
                 if (strcasecmp(node->text, no[i]) == 0)

@@ -316,9 +316,9 @@ static const char *name_in(const struct settings_key *key, const char *path)
 static void check_names(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
-        size_t n = 0, i;
+        size_t n = 0;
 
-        for (i = 0; i < settings_n_keys; i++)
+        for (size_t i = 0; i < settings_n_keys; i++)
                 if (name_in(&settings_schema[i], path))
                         names[n++] = name_in(&settings_schema[i], path);
         yaml_tree_check_keys(&r->tree, map, path, names, n, n);
@@ -329,12 +329,11 @@ static void read_settings(struct reader *r)
 {
         const struct yaml_tree_node *map = r->tree.root, *node;
         const char *path = "", *name;
-        size_t i;
 
         if (!r->tree.root)
                 return;
         check_names(r, map, path);
-        for (i = 0; i < settings_n_keys; i++) {
+        for (size_t i = 0; i < settings_n_keys; i++) {
                 const struct settings_key *key = &settings_schema[i];
 
                 if (!strchr(key->name, '.')) {

@@ -112,10 +112,10 @@ uint32_t subnet_first_name(const struct subnet *s, const char *name)
 
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name)
 {
-        uint32_t low = from, high = s->n_by_name, step;
+        uint32_t low = from, high = s->n_by_name;
 
         assert(from <= s->n_by_name);
-        for (step = 1; step <= high - low; step *= 2) {
+        for (uint32_t step = 1; step <= high - low; step *= 2) {
                 if (name_is_before(s, low + step - 1, name))
                         low += step;
                 else

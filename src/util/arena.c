@@ -31,11 +31,11 @@ struct arena *arena_new(void)
 
 struct arena *arena_free(struct arena *a)
 {
-        struct chunk *c, *next;
+        struct chunk *next;
 
         if (!a)
                 return NULL;
-        for (c = a->chunks; c; c = next) {
+        for (struct chunk *c = a->chunks; c; c = next) {
                 next = c->next;
                 free(c);
         }
