@@ -4,16 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
-static int compare_p_keys(const void *left, const void *right)
-{
-        const struct p_key *a = left, *b = right;
-        int base_a = p_key_base(*a), base_b = p_key_base(*b);
-
-        /* the limited before the full entry of one base: the full bit is the high one */
-        return base_a != base_b ? base_a - base_b : (int) a->v - (int) b->v;
-}
-
 /* One entry per partition, two where the port is both. */
 static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, struct desired_port *ret)
 {
@@ -32,7 +22,7 @@ static int endport_wants(struct arena *a, const struct memberships *m, uint32_t 
                 if (membership_has_full(item->membership))
                         wanted[k++] = p_key_make(base, true);
         }
-        qsort(wanted, k, sizeof(*wanted), compare_p_keys);
+        qsort(wanted, k, sizeof(*wanted), p_key_compare);
         *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
         return 0;
 }

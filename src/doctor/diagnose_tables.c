@@ -303,9 +303,7 @@ static int compare_loads(const void *pa, const void *pb)
         const struct load *a = pa, *b = pb;
         uint64_t x = (uint64_t) a->used * b->capacity, y = (uint64_t) b->used * a->capacity;
 
-        if (x != y)
-                return x > y ? -1 : 1;
-        return (a->port > b->port) - (a->port < b->port);
+        return ORDER(y, x) ?: ORDER(a->port, b->port);
 }
 
 static void diagnose_capacity(struct diagnosis_list *l)

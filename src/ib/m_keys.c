@@ -200,9 +200,7 @@ static int compare_items(const void *x, const void *y)
 {
         const struct item *a = x, *b = y;
 
-        if (a->port_guid.v != b->port_guid.v)
-                return a->port_guid.v < b->port_guid.v ? -1 : 1;
-        return a->line < b->line ? -1 : a->line > b->line;
+        return ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->line, b->line);
 }
 
 static void sort(struct reader *r)
@@ -220,7 +218,7 @@ static int compare_numbers(const void *x, const void *y)
 {
         uint64_t a = *(const uint64_t *) x, b = *(const uint64_t *) y;
 
-        return a < b ? -1 : a > b;
+        return ORDER(a, b);
 }
 
 /* How many there are of each. */
@@ -325,16 +323,11 @@ struct m_keys *m_keys_free(struct m_keys *k)
 
 /* --- looking up ------------------------------------------------------------------------------------------------------ */
 
-static int compare_guid(const void *key, const void *item)
-{
-        uint64_t a = ((const struct guid *) key)->v, b = ((const struct item *) item)->port_guid.v;
-
-        return a < b ? -1 : a > b;
-}
-
 static const struct item *find(const struct m_keys *k, struct guid port_guid)
 {
-        return k && k->n > 0 ? bsearch(&port_guid, k->items, k->n, sizeof(*k->items), compare_guid) : NULL;
+        size_t i = k ? LOWER_BOUND(item, k->items, k->n, item->port_guid.v < port_guid.v) : 0;
+
+        return k && i < k->n && k->items[i].port_guid.v == port_guid.v ? &k->items[i] : NULL;
 }
 
 uint64_t m_keys_get(const struct m_keys *k, struct guid port_guid)

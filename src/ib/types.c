@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ib/types.h"
 
+#include "util/cleanup.h"
+
+int p_key_compare(const void *a, const void *b)
+{
+        struct p_key x = *(const struct p_key *) a, y = *(const struct p_key *) b;
+
+        return ORDER(p_key_base(x), p_key_base(y)) ?: ORDER(x.v, y.v);
+}
+
 const char *membership_to_string(enum membership m)
 {
         switch (m) {

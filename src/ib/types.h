@@ -112,6 +112,9 @@ static inline bool membership_has_limited(enum membership m)
         return m == MEMBERSHIP_LIMITED || m == MEMBERSHIP_BOTH;
 }
 
+/* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
+int p_key_compare(const void *a, const void *b);
+
 /* "none", "limited", "full", "both"; a static string. */
 const char *membership_to_string(enum membership m);
 /* "CA", "switch", "router"; a static string. */

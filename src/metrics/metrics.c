@@ -99,7 +99,7 @@ static int by_record(const void *x, const void *y)
 {
         const struct series *a = x, *b = y;
 
-        return a->first < b->first ? -1 : a->first > b->first;
+        return ORDER(a->first, b->first);
 }
 
 static int by_total(const void *x, const void *y)

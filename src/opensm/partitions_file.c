@@ -32,9 +32,7 @@ static int compare_items(const void *left, const void *right)
 
         if (default_a != default_b)
                 return default_a ? -1 : 1;
-        if (a->base != b->base)
-                return a->base < b->base ? -1 : 1;
-        return (a->member.port.v > b->member.port.v) - (a->member.port.v < b->member.port.v);
+        return ORDER(a->base, b->base) ?: ORDER(a->member.port.v, b->member.port.v);
 }
 
 static enum membership add_entry(enum membership m, struct p_key key)

@@ -22,24 +22,15 @@ const char *opensm_phase_to_string(enum opensm_phase p)
 /* Of one base: which of the two entries are there. */
 enum { NOTHING = 0, LIMITED = 1, FULL = 2 };
 
-static int compare_keys(const void *left, const void *right)
-{
-        struct p_key a = *(const struct p_key *) left, b = *(const struct p_key *) right;
-
-        if (p_key_base(a) != p_key_base(b))
-                return p_key_base(a) < p_key_base(b) ? -1 : 1;
-        return (int) p_key_is_full(a) - (int) p_key_is_full(b);
-}
-
 /* Sorted, each once, without what is unused. */
 static uint32_t tidy(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
 
         if (n > 0)
-                qsort(keys, n, sizeof(*keys), compare_keys);
+                qsort(keys, n, sizeof(*keys), p_key_compare);
         for (uint32_t i = 0; i < n; i++)
-                if (p_key_is_used(keys[i]) && (kept == 0 || compare_keys(&keys[kept - 1], &keys[i]) != 0))
+                if (p_key_is_used(keys[i]) && (kept == 0 || p_key_compare(&keys[kept - 1], &keys[i]) != 0))
                         keys[kept++] = keys[i];
         return kept;
 }
@@ -107,9 +98,7 @@ static int compare_grants(const void *left, const void *right)
 {
         const struct grant *a = left, *b = right;
 
-        if (a->guid.v != b->guid.v)
-                return a->guid.v < b->guid.v ? -1 : 1;
-        return (a->order > b->order) - (a->order < b->order);
+        return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order);
 }
 
 static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
@@ -167,19 +156,12 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
         return group_grants(a, grants, n, ret);
 }
 
-static int compare_port_guid(const void *key, const void *item)
-{
-        uint64_t guid = *(const uint64_t *) key, other = ((const struct partitions_file_port *) item)->guid.v;
-
-        return (guid > other) - (guid < other);
-}
-
 /* NULL: the file does not name it, or there is none. */
 static const struct partitions_file_port *find_in(const struct opensm_tables *t, struct guid guid)
 {
-        if (!t || t->n_ports == 0)
-                return NULL;
-        return bsearch(&guid.v, t->ports, t->n_ports, sizeof(*t->ports), compare_port_guid);
+        uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
+
+        return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : NULL;
 }
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
@@ -497,7 +479,7 @@ static int compare_numbers(const void *left, const void *right)
 {
         uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
 
-        return (a > b) - (a < b);
+        return ORDER(a, b);
 }
 
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,

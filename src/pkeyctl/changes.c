@@ -86,13 +86,8 @@ static int compare_items(const void *pa, const void *pb)
 {
         const struct item *a = pa, *b = pb;
 
-        if (a->base != b->base)
-                return a->base < b->base ? -1 : 1;
-        if (a->after != b->after)
-                return a->after > b->after ? -1 : 1;
-        if (a->before != b->before)
-                return a->before < b->before ? -1 : 1;
-        return (a->port > b->port) - (a->port < b->port);
+        return ORDER(a->base, b->base) ?: ORDER(b->after, a->after) ?: ORDER(a->before, b->before) ?:
+               ORDER(a->port, b->port);
 }
 
 static bool same_group(const struct item *a, const struct item *b)

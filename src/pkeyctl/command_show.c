@@ -23,9 +23,8 @@ static int compare_ports(const void *pa, const void *pb, void *userdata)
 {
         const struct context *ctx = userdata;
         uint32_t a = *(const uint32_t *) pa, b = *(const uint32_t *) pb;
-        int r = strverscmp(output_node(ctx, a), output_node(ctx, b));
 
-        return r != 0 ? r : (a > b) - (a < b);
+        return strverscmp(output_node(ctx, a), output_node(ctx, b)) ?: ORDER(a, b);
 }
 
 static int collect_ports(struct context *ctx, struct ports_result *ret)

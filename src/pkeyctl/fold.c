@@ -40,28 +40,15 @@ static const char *suffix(const struct part *p)
 /* By what stands around the number. */
 static int compare_frames(const struct part *a, const struct part *b)
 {
-        int r = memcmp(a->name, b->name, MIN(a->prefix, b->prefix));
-
-        if (r != 0)
-                return r;
-        if (a->prefix != b->prefix)
-                return a->prefix < b->prefix ? -1 : 1;
-        r = strcmp(suffix(a), suffix(b));
-        if (r != 0)
-                return r;
-        return (a->digits > 0) - (b->digits > 0);
+        return memcmp(a->name, b->name, MIN(a->prefix, b->prefix)) ?: ORDER(a->prefix, b->prefix) ?:
+               strcmp(suffix(a), suffix(b)) ?: (a->digits > 0) - (b->digits > 0);
 }
 
 static int compare_parts(const void *pa, const void *pb)
 {
         const struct part *a = pa, *b = pb;
-        int r = compare_frames(a, b);
 
-        if (r != 0)
-                return r;
-        if (a->number != b->number)
-                return a->number < b->number ? -1 : 1;
-        return (a->digits > b->digits) - (a->digits < b->digits);
+        return compare_frames(a, b) ?: ORDER(a->number, b->number) ?: ORDER(a->digits, b->digits);
 }
 
 /* The next number, written in the same width: 9 -> 10 and 09 -> 10, but not 9 -> 010. */
@@ -152,24 +139,13 @@ struct named_port {
 static int compare_named(const void *pa, const void *pb)
 {
         const struct named_port *a = pa, *b = pb;
-        int r = strcmp(a->name, b->name);
 
-        return r != 0 ? r : (a->port > b->port) - (a->port < b->port);
+        return strcmp(a->name, b->name) ?: ORDER(a->port, b->port);
 }
 
 static uint32_t first_port_of_node(const struct subnet *s, uint32_t node)
 {
-        uint32_t low = 0, high = s->n_ports;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (s->ports[middle].node < node)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
 }
 
 /* Endports of all nodes with this name: a host may have several adapters. */

@@ -87,11 +87,8 @@ static int compare_guids(const void *left, const void *right)
         const struct import_port *a = *(const struct import_port *const *) left;
         const struct import_port *b = *(const struct import_port *const *) right;
 
-        if (a->guid.v != b->guid.v)
-                return a->guid.v < b->guid.v ? -1 : 1;
-        if (a->where.line != b->where.line)
-                return a->where.line < b->where.line ? -1 : 1;
-        return (a->where.column > b->where.column) - (a->where.column < b->where.column);
+        return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->where.line, b->where.line) ?:
+               ORDER(a->where.column, b->where.column);
 }
 
 static void tell_unknown_guids(struct import *im, const struct import_port **ports, uint32_t n)

@@ -159,9 +159,8 @@ static int label_port(const struct namer *n, uint32_t port, struct label *ret)
 static int compare_labels(const void *left, const void *right)
 {
         const struct label *a = left, *b = right;
-        int r = strcmp(a->suffix, b->suffix);
 
-        return r != 0 ? r : strcmp(a->name, b->name);
+        return strcmp(a->suffix, b->suffix) ?: strcmp(a->name, b->name);
 }
 
 /* A hostlist with its suffix, in pieces of a length that one can read: PREFIX[RANGES]REST. */
@@ -328,9 +327,8 @@ struct candidate {
 static int compare_candidates(const void *left, const void *right)
 {
         const struct candidate *a = left, *b = right;
-        int r = strcmp(a->set->text, b->set->text);
 
-        return r != 0 ? r : (a->order > b->order) - (a->order < b->order);
+        return strcmp(a->set->text, b->set->text) ?: ORDER(a->order, b->order);
 }
 
 static bool group_is_taken(const struct import *im, const char *name)

@@ -36,7 +36,7 @@ static int compare_marks(const void *left, const void *right)
 {
         const struct mark *a = left, *b = right;
 
-        return (a->line > b->line) - (a->line < b->line);
+        return ORDER(a->line, b->line);
 }
 
 static int make_marks(struct printer *p)
@@ -65,17 +65,7 @@ static int make_marks(struct printer *p)
 /* The first mark in or behind this line. */
 static uint32_t mark_from(const struct printer *p, unsigned line)
 {
-        uint32_t low = 0, high = p->n_marks;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (p->marks[middle].line < line)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(mark, p->marks, p->n_marks, mark->line < line);
 }
 
 /* The last line of the comments that follow each other from this one on. */
@@ -132,28 +122,22 @@ static bool says_host(const struct printer *p, const struct partitions_conf_comm
 static bool goes_along(const struct printer *p, const struct partitions_conf_comment *c, uint32_t owner)
 {
         const struct partitions_conf_member *m = c->alone || owner == TOP ? NULL : only_member(p, c->line);
-        const struct import_partition *ip = m ? &p->im->partitions[owner] : NULL;
-        uint32_t low = 0, high = ip ? ip->n_ports : 0;
+        const struct import_partition *ip;
+        uint32_t i;
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (ip->ports[middle].guid.v < m->guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return ip && low < ip->n_ports && ip->ports[low].guid.v == m->guid.v && ip->ports[low].stays &&
-               ip->ports[low].where.line == c->line;
+        if (!m)
+                return false;
+        ip = &p->im->partitions[owner];
+        i = LOWER_BOUND(port, ip->ports, ip->n_ports, port->guid.v < m->guid.v);
+        return i < ip->n_ports && ip->ports[i].guid.v == m->guid.v && ip->ports[i].stays &&
+               ip->ports[i].where.line == c->line;
 }
 
 static int compare_owned(const void *left, const void *right)
 {
         const struct owned *a = left, *b = right;
 
-        if (a->owner != b->owner)
-                return a->owner < b->owner ? -1 : 1;
-        return (a->comment->line > b->comment->line) - (a->comment->line < b->comment->line);
+        return ORDER(a->owner, b->owner) ?: ORDER(a->comment->line, b->comment->line);
 }
 
 /* Sorts all comments by what they are about. */
@@ -185,33 +169,17 @@ static int own_comments(struct printer *p)
 /* What stood behind this port in the original; NULL: nothing. */
 static const char *comment_behind(const struct printer *p, const struct import_port *port)
 {
-        uint32_t low = 0, high = p->n_behind;
+        uint32_t i = LOWER_BOUND(comment, p->behind, p->n_behind, (*comment)->line < port->where.line);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (p->behind[middle]->line < port->where.line)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < p->n_behind && p->behind[low]->line == port->where.line ? p->behind[low]->text : NULL;
+        return i < p->n_behind && p->behind[i]->line == port->where.line ? p->behind[i]->text : NULL;
 }
 
 static void print_comments(struct printer *p, uint32_t owner, const char *indent)
 {
-        uint32_t low = 0, high = p->n_owned;
+        uint32_t first = LOWER_BOUND(owned, p->owned, p->n_owned, owned->owner < owner);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (p->owned[middle].owner < owner)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        for (; low < p->n_owned && p->owned[low].owner == owner; low++) {
-                const struct partitions_conf_comment *c = p->owned[low].comment;
+        for (uint32_t i = first; i < p->n_owned && p->owned[i].owner == owner; i++) {
+                const struct partitions_conf_comment *c = p->owned[i].comment;
                 const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
 
                 if (m)

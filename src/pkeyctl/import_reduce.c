@@ -38,9 +38,7 @@ static int compare_ports(const void *left, const void *right)
 {
         const struct import_port *a = left, *b = right;
 
-        if (a->guid.v != b->guid.v)
-                return a->guid.v < b->guid.v ? -1 : 1;
-        return (a->order > b->order) - (a->order < b->order);
+        return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order);
 }
 
 /* Of several lines about one port the last one. */

@@ -139,9 +139,7 @@ static int compare_ranges(const void *left, const void *right)
 {
         const struct hostlist_range *a = left, *b = right;
 
-        if (a->width != b->width)
-                return (a->width > b->width) - (a->width < b->width);
-        return (a->first > b->first) - (a->first < b->first);
+        return ORDER(a->width, b->width) ?: ORDER(a->first, b->first);
 }
 
 static void sort_ranges(struct hostlist_token *t)
@@ -279,18 +277,8 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
 /* The first range of this width, or of a larger one, that does not end before v; n_ranges: there is none. */
 static uint32_t find_range(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
-        uint32_t low = 0, high = t->n_ranges;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                const struct hostlist_range *range = &t->ranges[middle];
-
-                if (range->width < width || (range->width == width && range->last < v))
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(range, t->ranges, t->n_ranges,
+                           range->width < width || (range->width == width && range->last < v));
 }
 
 /* Is v, a number of so many digits, in a range? */

@@ -188,9 +188,8 @@ static int collect(struct search *s, enum specificity level)
 static int compare_entries(const void *left, const void *right)
 {
         const struct entry *a = left, *b = right;
-        int c = strcmp(a->key, b->key);
 
-        return c ? c : (a->rule > b->rule) - (a->rule < b->rule);
+        return strcmp(a->key, b->key) ?: ORDER(a->rule, b->rule);
 }
 
 /* ---- what may still decide ------------------------------------------------------------------------------------ */
@@ -289,11 +288,7 @@ static int compare_conflicts(const void *left, const void *right)
 {
         const struct conflict *a = left, *b = right;
 
-        if (a->later->rule != b->later->rule)
-                return a->later->rule < b->later->rule ? -1 : 1;
-        if (a->earlier->rule != b->earlier->rule)
-                return a->earlier->rule < b->earlier->rule ? -1 : 1;
-        return (a > b) - (a < b);
+        return ORDER(a->later->rule, b->later->rule) ?: ORDER(a->earlier->rule, b->earlier->rule) ?: ORDER(a, b);
 }
 
 static void report_conflict(struct search *s, const struct conflict *c)
@@ -342,9 +337,8 @@ struct normal {
 static int compare_normals(const void *left, const void *right)
 {
         const struct normal *a = left, *b = right;
-        int c = strcmp(a->text, b->text);
 
-        return c ? c : (a->rule > b->rule) - (a->rule < b->rule);
+        return strcmp(a->text, b->text) ?: ORDER(a->rule, b->rule);
 }
 
 static const char *normal_text(struct arena *a, const struct policy_rule *rule)

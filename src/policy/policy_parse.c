@@ -70,7 +70,7 @@ static int compare_ranges(const void *left, const void *right)
 {
         const struct base_range *a = left, *b = right;
 
-        return (a->first > b->first) - (a->first < b->first);
+        return ORDER(a->first, b->first);
 }
 
 /* Ascending, without overlaps. */

@@ -36,9 +36,7 @@ static int compare_lines(const void *left, const void *right)
 {
         const struct line *a = left, *b = right;
 
-        if (a->specificity != b->specificity)
-                return a->specificity < b->specificity ? -1 : 1;
-        return strcmp(a->text, b->text);
+        return ORDER(a->specificity, b->specificity) ?: strcmp(a->text, b->text);
 }
 
 static bool make_line(struct arena *a, struct selector *const *selectors, uint32_t n, struct line *ret)
@@ -140,7 +138,7 @@ static int compare_partitions(const void *left, const void *right)
 
         if (default_a != default_b)
                 return default_a ? -1 : 1;
-        return (a->base > b->base) - (a->base < b->base);
+        return ORDER(a->base, b->base);
 }
 
 static bool print_partitions(struct text *t, struct arena *a, const struct policy *p)

@@ -69,9 +69,7 @@ static int compare_candidates(const void *left, const void *right)
 {
         const struct candidate *a = left, *b = right;
 
-        if (a->selector->specificity != b->selector->specificity)
-                return a->selector->specificity > b->selector->specificity ? -1 : 1;
-        return (a->rule > b->rule) - (a->rule < b->rule);
+        return ORDER(b->selector->specificity, a->selector->specificity) ?: ORDER(a->rule, b->rule);
 }
 
 static int collect_candidates(struct arena *a, const struct policy_partition *p, struct candidate **ret, size_t *ret_n)

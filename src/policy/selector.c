@@ -252,20 +252,9 @@ static int parse_switch(const struct element *e)
 
 int selector_find_group(const struct policy *p, const char *name)
 {
-        uint32_t low = 0, high = p ? p->n_groups : 0;
+        uint32_t i = p ? LOWER_BOUND(group, p->groups, p->n_groups, strcmp(group->name, name) < 0) : 0;
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                int c = strcmp(p->groups[middle].name, name);
-
-                if (c == 0)
-                        return (int) middle;
-                if (c < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return -1;
+        return p && i < p->n_groups && strcmp(p->groups[i].name, name) == 0 ? (int) i : -1;
 }
 
 /* A keyword that is nearly one: other case, a prefix (OpenSM takes A for ALL), one letter wrong. NULL: nothing such. */

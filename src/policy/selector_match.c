@@ -87,7 +87,7 @@ static int compare_ports(const void *left, const void *right)
 {
         uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
 
-        return (a > b) - (a < b);
+        return ORDER(a, b);
 }
 
 static int finish(struct collection *c, struct port_list *ret)

@@ -289,13 +289,9 @@ static int compare_keys(const void *left, const void *right)
 {
         const struct yaml_tree_node *a = *(struct yaml_tree_node *const *) left;
         const struct yaml_tree_node *b = *(struct yaml_tree_node *const *) right;
-        int c = strcmp(a->key->text ? a->key->text : "", b->key->text ? b->key->text : "");
 
-        if (c == 0)
-                c = (a->key->line > b->key->line) - (a->key->line < b->key->line);
-        if (c == 0)
-                c = (a->key->column > b->key->column) - (a->key->column < b->key->column);
-        return c;
+        return strcmp(a->key->text ?: "", b->key->text ?: "") ?: ORDER(a->key->line, b->key->line) ?:
+               ORDER(a->key->column, b->key->column);
 }
 
 static void report_duplicate(struct builder *b, const struct yaml_tree_node *first, struct yaml_tree_node *again)

@@ -168,45 +168,32 @@ int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_
         return 0;
 }
 
-static int compare_u32(uint32_t x, uint32_t y)
-{
-        return x < y ? -1 : x > y;
-}
-
-static int compare_u64(uint64_t x, uint64_t y)
-{
-        return x < y ? -1 : x > y;
-}
-
 static int compare_nodes(const void *a, const void *b)
 {
-        return compare_u64(((const struct subnet_node *) a)->guid.v, ((const struct subnet_node *) b)->guid.v);
+        return ORDER(((const struct subnet_node *) a)->guid.v, ((const struct subnet_node *) b)->guid.v);
 }
 
 static int compare_ports(const void *a, const void *b)
 {
         const struct subnet_port *p = a, *q = b;
-        int c = compare_u32(p->node, q->node);
 
-        return c ? c : (int) p->number - (int) q->number;
+        return ORDER(p->node, q->node) ?: ORDER(p->number, q->number);
 }
 
 static int compare_names(const void *a, const void *b, void *userdata)
 {
         const struct subnet *s = userdata;
         const uint32_t *x = a, *y = b;
-        int c = strcmp(s->nodes[*x].name, s->nodes[*y].name);
 
-        return c ? c : compare_u32(*x, *y);
+        return strcmp(s->nodes[*x].name, s->nodes[*y].name) ?: ORDER(*x, *y);
 }
 
 static int compare_port_guids(const void *a, const void *b, void *userdata)
 {
         const struct subnet *s = userdata;
         const uint32_t *x = a, *y = b;
-        int c = compare_u64(s->ports[*x].guid.v, s->ports[*y].guid.v);
 
-        return c ? c : compare_u32(*x, *y);
+        return ORDER(s->ports[*x].guid.v, s->ports[*y].guid.v) ?: ORDER(*x, *y);
 }
 
 static int sort_nodes(struct subnet_builder *b, struct subnet *s)

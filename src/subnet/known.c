@@ -16,17 +16,7 @@ void known_done(struct known *k)
 /* Where this GUID stands, or would stand. */
 static uint32_t place_of(const struct known *k, struct guid guid)
 {
-        uint32_t low = 0, high = k->n;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (k->ports[middle].port_guid.v < guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
 static int grow(struct known *k)

@@ -64,11 +64,8 @@ void observed_table_set_block(struct observed_table *t, uint16_t block,
 static int compare_ports(const struct subnet *s, uint32_t port, const struct subnet *t, uint32_t other)
 {
         const struct subnet_port *p = &s->ports[port], *q = &t->ports[other];
-        uint64_t x = s->nodes[p->node].guid.v, y = t->nodes[q->node].guid.v;
 
-        if (x != y)
-                return x < y ? -1 : 1;
-        return (int) p->number - (int) q->number;
+        return ORDER(s->nodes[p->node].guid.v, t->nodes[q->node].guid.v) ?: ORDER(p->number, q->number);
 }
 
 /* A table that has another size now is another table. */

@@ -39,52 +39,25 @@ bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port 
 
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
 {
-        uint32_t low = 0, high = s->n_nodes;
+        uint32_t i = LOWER_BOUND(node, s->nodes, s->n_nodes, node->guid.v < guid.v);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (s->nodes[middle].guid.v < guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < s->n_nodes && s->nodes[low].guid.v == guid.v ? low : SUBNET_NONE;
+        return i < s->n_nodes && s->nodes[i].guid.v == guid.v ? i : SUBNET_NONE;
 }
 
 uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid)
 {
-        uint32_t low = 0, high = s->n_by_port_guid;
+        uint32_t i = LOWER_BOUND(port, s->by_port_guid, s->n_by_port_guid, s->ports[*port].guid.v < port_guid.v);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (s->ports[s->by_port_guid[middle]].guid.v < port_guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        if (low == s->n_by_port_guid || s->ports[s->by_port_guid[low]].guid.v != port_guid.v)
+        if (i == s->n_by_port_guid || s->ports[s->by_port_guid[i]].guid.v != port_guid.v)
                 return SUBNET_NONE;
-        return s->by_port_guid[low];
+        return s->by_port_guid[i];
 }
 
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
 {
-        uint32_t low = 0, high = s->n_ports;
+        uint32_t i = LOWER_BOUND(p, s->ports, s->n_ports, p->node < node || (p->node == node && p->number < number));
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                const struct subnet_port *p = &s->ports[middle];
-
-                if (p->node < node || (p->node == node && p->number < number))
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        if (low == s->n_ports || s->ports[low].node != node || s->ports[low].number != number)
-                return SUBNET_NONE;
-        return low;
+        return i < s->n_ports && s->ports[i].node == node && s->ports[i].number == number ? i : SUBNET_NONE;
 }
 
 static bool name_is_before(const struct subnet *s, uint32_t i, const char *name)
@@ -94,15 +67,7 @@ static bool name_is_before(const struct subnet *s, uint32_t i, const char *name)
 
 static uint32_t search_names(const struct subnet *s, uint32_t low, uint32_t high, const char *name)
 {
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (name_is_before(s, middle, name))
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return low + LOWER_BOUND(node, s->by_name + low, high - low, strcmp(s->nodes[*node].name, name) < 0);
 }
 
 uint32_t subnet_first_name(const struct subnet *s, const char *name)

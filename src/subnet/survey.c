@@ -65,7 +65,7 @@ static int compare_u32(const void *a, const void *b)
 {
         uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
 
-        return x < y ? -1 : x > y;
+        return ORDER(x, y);
 }
 
 /* Takes a port in, forgetting what was known of it. */

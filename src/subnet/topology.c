@@ -479,22 +479,15 @@ static void parse_lines(struct parser *ps, const char *bytes, size_t n)
 static int compare_texts(struct text a, struct text b)
 {
         size_t n = (size_t) (a.end - a.p), m = (size_t) (b.end - b.p);
-        int c = memcmp(a.p, b.p, MIN(n, m));
 
-        return c ? c : n < m ? -1 : n > m;
+        return memcmp(a.p, b.p, MIN(n, m)) ?: ORDER(n, m);
 }
 
 static int compare_nodes(const void *a, const void *b)
 {
         const struct topology_node *x = a, *y = b;
-        int c = compare_texts(x->name, y->name);
 
-        return c ? c : x->line < y->line ? -1 : x->line > y->line;
-}
-
-static int compare_name_with_node(const void *key, const void *node)
-{
-        return compare_texts(*(const struct text *) key, ((const struct topology_node *) node)->name);
+        return compare_texts(x->name, y->name) ?: ORDER(x->line, y->line);
 }
 
 static void check_names(struct parser *ps)
@@ -515,17 +508,17 @@ static void check_names(struct parser *ps)
 static void resolve_link(struct parser *ps, const struct topology_link *l)
 {
         struct subnet_port far = { .number = l->remote_number, .guid = l->remote_port_guid };
-        const struct topology_node *node = NULL;
+        size_t i = LOWER_BOUND(n, ps->nodes, ps->n_nodes, compare_texts(n->name, l->remote_name) < 0);
+        const struct topology_node *node;
         int r;
 
         ps->line = l->line;
         ps->line_number = l->line_number;
-        if (ps->n_nodes > 0)
-                node = bsearch(&l->remote_name, ps->nodes, ps->n_nodes, sizeof(*ps->nodes), compare_name_with_node);
-        if (!node) {
+        if (i == ps->n_nodes || compare_texts(ps->nodes[i].name, l->remote_name) != 0) {
                 complain(ps, FINDING_WARNING, l->remote_name.p, "the node at the other end is not in this file");
                 return;
         }
+        node = &ps->nodes[i];
         if (l->remote_number > node->num_ports) {
                 complain(ps, FINDING_ERROR, l->remote_name.p,
                          arena_printf(ps->arena, "the node at the other end has only %u ports", node->num_ports));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Scope-bound ownership: what a variable owns is given back when it goes out of scope, unless it was stolen. */
+/* Scope-bound ownership: what a variable owns is given back when it goes out of scope, unless it was stolen. And the
+ * macros that every folder needs. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,3 +33,27 @@ static inline void free_p(void *p) {
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)   ((a) < (b) ? (a) : (b))
 #define MAX(a, b)   ((a) > (b) ? (a) : (b))
+
+/* -1, 0 or 1: a comes before b, is equal, comes after it. Several criteria: ORDER(...) ?: ORDER(...). */
+#define ORDER(a, b)                                                                                                    \
+        ({                                                                                                             \
+                __typeof__(a) _a = (a);                                                                                \
+                __typeof__(b) _b = (b);                                                                                \
+                (_a > _b) - (_a < _b);                                                                                 \
+        })
+
+/* The index of the first of n sorted items that does not come before what is searched; n: there is none. is_before is
+ * an expression about `item`, a pointer to an item. */
+#define LOWER_BOUND(item, items, n, is_before)                                                                         \
+        ({                                                                                                             \
+                __typeof__((n) + 0) _low = 0, _high = (n);                                                             \
+                while (_low < _high) {                                                                                 \
+                        __typeof__((n) + 0) _middle = _low + (_high - _low) / 2;                                       \
+                        __typeof__(&*(items)) item = &(items)[_middle];                                                \
+                        if (is_before)                                                                                 \
+                                _low = _middle + 1;                                                                    \
+                        else                                                                                           \
+                                _high = _middle;                                                                       \
+                }                                                                                                      \
+                _low;                                                                                                  \
+        })

@@ -100,24 +100,15 @@ void finding_set_hint(struct findings *f, struct finding *item, const char *form
         va_end(ap);
 }
 
-static int compare_unsigned(unsigned a, unsigned b)
-{
-        return (a > b) - (a < b);
-}
-
 static int compare_places(const void *left, const void *right)
 {
         const struct finding *a = left, *b = right;
-        int c;
+        int c = !a->where.file - !b->where.file;
 
-        c = !a->where.file - !b->where.file;
         if (c == 0 && a->where.file)
                 c = strcmp(a->where.file, b->where.file);
-        if (c == 0)
-                c = compare_unsigned(a->where.line, b->where.line);
-        if (c == 0)
-                c = compare_unsigned(a->where.column, b->where.column);
-        return c ? c : (a->order > b->order) - (a->order < b->order);
+        return c ?: ORDER(a->where.line, b->where.line) ?: ORDER(a->where.column, b->where.column) ?:
+               ORDER(a->order, b->order);
 }
 
 void findings_sort(struct findings *f)

@@ -8,7 +8,7 @@ static int compare_levels(const void *pa, const void *pb)
 {
         const struct explain_level *a = pa, *b = pb;
 
-        return (a->base > b->base) - (a->base < b->base);
+        return ORDER(a->base, b->base);
 }
 
 /* Entries of one base become one level. */
@@ -51,15 +51,12 @@ int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n,
 
 enum membership explain_table_membership(const struct explain_table *t, uint16_t base)
 {
-        const struct explain_level key = { .base = base }, *level;
+        uint32_t i = LOWER_BOUND(level, t->levels, t->n_levels, level->base < base);
 
-        if (t->n_levels == 0)
+        if (i == t->n_levels || t->levels[i].base != base)
                 return MEMBERSHIP_NONE;
-        level = bsearch(&key, t->levels, t->n_levels, sizeof(key), compare_levels);
-        if (!level)
-                return MEMBERSHIP_NONE;
-        if (level->full)
-                return level->limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
+        if (t->levels[i].full)
+                return t->levels[i].limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
         return MEMBERSHIP_LIMITED;
 }
 

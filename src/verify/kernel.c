@@ -18,9 +18,7 @@ static int compare_strays(const void *left, const void *right)
 {
         const struct stray *a = left, *b = right;
 
-        if (a->key.v != b->key.v)
-                return a->key.v < b->key.v ? -1 : 1;
-        return (a->index > b->index) - (a->index < b->index);
+        return ORDER(a->key.v, b->key.v) ?: ORDER(a->index, b->index);
 }
 
 static struct p_key entry_at(const struct p_key *entries, uint32_t n, uint32_t index)
@@ -193,7 +191,7 @@ static int choose(struct arena *a, const struct possibilities *possible, const s
                         wanted[n++] = p_key_make(base, true);
         }
         if (n > 1)
-                qsort(wanted, n, sizeof(*wanted), table_order);
+                qsort(wanted, n, sizeof(*wanted), p_key_compare);
         *ret = (struct desired_port) { wanted, n };
         return 0;
 }

@@ -11,27 +11,12 @@ bool table_may_touch(const struct policy *policy, enum settings_unmanaged unmana
         return unmanaged == UNMANAGED_REMOVE || policy_find_base(policy, p_key_base(key)) >= 0;
 }
 
-/* The order of desired_port.wanted. */
-static uint32_t order_of(struct p_key key)
-{
-        return (uint32_t) p_key_base(key) << 1 | p_key_is_full(key);
-}
-
-int table_order(const void *a, const void *b)
-{
-        uint32_t x = order_of(*(const struct p_key *) a), y = order_of(*(const struct p_key *) b);
-
-        return x < y ? -1 : x > y;
-}
-
 /* Index into wanted, or n_wanted. */
 static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
 {
-        const struct p_key *hit = NULL;
+        uint32_t i = LOWER_BOUND(wanted, want->wanted, want->n_wanted, p_key_compare(wanted, &key) < 0);
 
-        if (want->n_wanted > 0)
-                hit = bsearch(&key, want->wanted, want->n_wanted, sizeof(key), table_order);
-        return hit ? (uint32_t) (hit - want->wanted) : want->n_wanted;
+        return i < want->n_wanted && want->wanted[i].v == key.v ? i : want->n_wanted;
 }
 
 /* NULL: out of memory. */
@@ -41,7 +26,7 @@ static const struct p_key *keep(struct arena *a, struct p_key *keys, uint32_t n)
 
         if (copy && n > 0) {
                 memcpy(copy, keys, n * sizeof(*keys));
-                qsort(copy, n, sizeof(*copy), table_order);
+                qsort(copy, n, sizeof(*copy), p_key_compare);
         }
         return copy;
 }

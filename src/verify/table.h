@@ -17,9 +17,6 @@ struct table_comparison {
 /* True if entries of this key's base are pkeyd's to judge: owned, and with unmanaged: keep a base of the policy. */
 bool table_may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key);
 
-/* Orders by base, the limited before the full entry; for qsort and bsearch over struct p_key. */
-int table_order(const void *a, const void *b);
-
 /* Returns 0 or -ENOMEM; what differs lives in the arena, nothing is taken from it if nothing does. */
 int table_compare(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
                   const struct desired_port *want, const struct p_key *entries, uint32_t n_entries,

@@ -68,14 +68,12 @@ static int compare_items(const void *pa, const void *pb)
 {
         const struct item *a = pa, *b = pb;
 
-        return (a->base > b->base) - (a->base < b->base);
+        return ORDER(a->base, b->base);
 }
 
 static int compare_keys(struct guid guid_a, uint16_t base_a, struct guid guid_b, uint16_t base_b)
 {
-        if (guid_a.v != guid_b.v)
-                return guid_a.v < guid_b.v ? -1 : 1;
-        return (base_a > base_b) - (base_a < base_b);
+        return ORDER(guid_a.v, guid_b.v) ?: ORDER(base_a, base_b);
 }
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
@@ -333,9 +331,7 @@ static int compare_gone(const void *pa, const void *pb)
 {
         const struct gone *a = pa, *b = pb;
 
-        if (a->seen != b->seen)
-                return a->seen > b->seen ? -1 : 1;
-        return (a->port > b->port) - (a->port < b->port);
+        return ORDER(b->seen, a->seen) ?: ORDER(a->port, b->port);
 }
 
 /* Marks those that are gone longest, as many as there are too many. */
@@ -443,20 +439,13 @@ int membership_history_learn(struct membership_history *h, usec_t now, uint64_t 
 const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
                                                       uint32_t *ret_n)
 {
-        uint32_t low = 0, high = h->m.n_changes, end;
+        uint32_t first = LOWER_BOUND(change, h->m.changes, h->m.n_changes, change->port_guid.v < port_guid.v),
+                 end = first;
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (h->m.changes[middle].port_guid.v < port_guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        for (end = low; end < h->m.n_changes && h->m.changes[end].port_guid.v == port_guid.v; end++)
-                ;
-        *ret_n = end - low;
-        return end > low ? &h->m.changes[low] : NULL;
+        while (end < h->m.n_changes && h->m.changes[end].port_guid.v == port_guid.v)
+                end++;
+        *ret_n = end - first;
+        return end > first ? &h->m.changes[first] : NULL;
 }
 
 const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
@@ -477,17 +466,9 @@ const struct membership_change *membership_history_find(const struct membership_
 
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid)
 {
-        uint32_t low = 0, high = h->m.n_ports;
+        uint32_t i = LOWER_BOUND(port, h->m.ports, h->m.n_ports, port->guid.v < port_guid.v);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (h->m.ports[middle].guid.v < port_guid.v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        if (low == h->m.n_ports || h->m.ports[low].guid.v != port_guid.v)
+        if (i == h->m.n_ports || h->m.ports[i].guid.v != port_guid.v)
                 return USEC_INFINITY;
-        return MAX(h->m.ports[low].since, h->m.forgotten);
+        return MAX(h->m.ports[i].since, h->m.forgotten);
 }

@@ -680,17 +680,7 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
 /* The first item behind those that had their turn: items stand in the order of their hash. */
 static uint32_t position_behind(const struct poll_targets *t, uint64_t hash)
 {
-        uint32_t low = 0, high = t->n_items;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-
-                if (t->items[middle].hash <= hash)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(item, t->items, t->n_items, item->hash <= hash);
 }
 
 static void tie_ready(struct violation_poll *p)

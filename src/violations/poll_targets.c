@@ -7,38 +7,28 @@
 
 static int compare_ports(struct violation_port a, struct violation_port b)
 {
-        if (a.node_guid.v != b.node_guid.v)
-                return a.node_guid.v < b.node_guid.v ? -1 : 1;
-        return (int) a.number - (int) b.number;
-}
-
-static int compare_target(const void *key, const void *target)
-{
-        return compare_ports(*(const struct violation_port *) key, ((const struct poll_target *) target)->port);
-}
-
-static int compare_agent(const void *key, const void *agent)
-{
-        return compare_ports(*(const struct violation_port *) key, ((const struct poll_agent *) agent)->who);
+        return ORDER(a.node_guid.v, b.node_guid.v) ?: ORDER(a.number, b.number);
 }
 
 static int compare_items(const void *a, const void *b)
 {
         const struct poll_item *x = a, *y = b;
 
-        if (x->hash != y->hash)
-                return x->hash < y->hash ? -1 : 1;
-        return x->target < y->target ? -1 : x->target > y->target;
+        return ORDER(x->hash, y->hash) ?: ORDER(x->target, y->target);
 }
 
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
 {
-        return t->n_targets ? bsearch(&port, t->targets, t->n_targets, sizeof(*t->targets), compare_target) : NULL;
+        uint32_t i = LOWER_BOUND(target, t->targets, t->n_targets, compare_ports(target->port, port) < 0);
+
+        return i < t->n_targets && violation_port_equal(t->targets[i].port, port) ? &t->targets[i] : NULL;
 }
 
 struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who)
 {
-        return t->n_agents ? bsearch(&who, t->agents, t->n_agents, sizeof(*t->agents), compare_agent) : NULL;
+        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, compare_ports(agent->who, who) < 0);
+
+        return i < t->n_agents && violation_port_equal(t->agents[i].who, who) ? &t->agents[i] : NULL;
 }
 
 void poll_targets_done(struct poll_targets *t)

@@ -25,17 +25,11 @@ void book_done(struct violations *v)
         violation_looks_done(&v->looks);
 }
 
-static int compare(uint64_t a, uint64_t b)
-{
-        return a < b ? -1 : a > b;
-}
-
 int book_compare_ports(const void *a, const void *b)
 {
         const struct violation_port *x = a, *y = b;
-        int c = compare(x->node_guid.v, y->node_guid.v);
 
-        return c ? c : compare(x->number, y->number);
+        return ORDER(x->node_guid.v, y->node_guid.v) ?: ORDER(x->number, y->number);
 }
 
 /* With one key between the same two ends. QPs are not looked at: they come and go with each job. */
@@ -46,7 +40,7 @@ static int compare_notices(const struct notice *a, const struct notice *b)
         int c = 0;
 
         for (size_t i = 0; i < ELEMENTS(x) && c == 0; i++)
-                c = compare(x[i], y[i]);
+                c = ORDER(x[i], y[i]);
         return c;
 }
 
@@ -57,7 +51,7 @@ int book_compare_records(const void *a, const void *b)
         int c = book_compare_ports(&x->port, &y->port);
 
         if (c == 0)
-                c = compare(x->source, y->source);
+                c = ORDER(x->source, y->source);
         return c ? c : compare_notices(&x->notice, &y->notice);
 }
 

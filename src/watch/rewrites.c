@@ -15,9 +15,7 @@ static int compare_drifted(const void *left, const void *right)
 {
         const struct drifted *a = left, *b = right;
 
-        if (a->node != b->node)
-                return a->node < b->node ? -1 : 1;
-        return (a->event > b->event) - (a->event < b->event);
+        return ORDER(a->node, b->node) ?: ORDER(a->event, b->event);
 }
 
 static struct drifted place(const struct subnet *s, const struct watch_event *e, uint32_t event)
@@ -36,21 +34,12 @@ static struct drifted place(const struct subnet *s, const struct watch_event *e,
         return d;
 }
 
-static int compare_keys(const void *left, const void *right)
-{
-        struct p_key a = *(const struct p_key *) left, b = *(const struct p_key *) right;
-
-        if (p_key_base(a) != p_key_base(b))
-                return p_key_base(a) < p_key_base(b) ? -1 : 1;
-        return (a.v > b.v) - (a.v < b.v);
-}
-
 /* Counts each key once, keeps those that there is room for. */
 static void keep_keys(struct p_key *keys, uint32_t n, struct p_key ret[REWRITE_MAX_KEYS], uint32_t *ret_n)
 {
         *ret_n = 0;
         if (n > 0)
-                qsort(keys, n, sizeof(*keys), compare_keys);
+                qsort(keys, n, sizeof(*keys), p_key_compare);
         for (uint32_t i = 0; i < n; i++) {
                 if (i > 0 && keys[i].v == keys[i - 1].v)
                         continue;

@@ -178,9 +178,7 @@ static void look_at_port(struct look *k, uint32_t port, bool is_new, struct reco
 
 static int compare_place(const struct record *r, struct guid node_guid, uint8_t number)
 {
-        if (r->node_guid.v != node_guid.v)
-                return r->node_guid.v < node_guid.v ? -1 : 1;
-        return (r->number > number) - (r->number < number);
+        return ORDER(r->node_guid.v, node_guid.v) ?: ORDER(r->number, number);
 }
 
 /* The snapshot's words for a port over what was remembered of it. */
