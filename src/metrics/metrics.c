@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/text.h"
+#include "util/text.h"
 
 #define COUNTER "counter"
 #define GAUGE   "gauge"

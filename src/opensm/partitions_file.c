@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/text.h"
+#include "util/text.h"
 
 /* The head: a line for people, a line for partitions_file_recognise. What comes before SUM and what comes behind the second
  * line is what the checksum is over. */
@@ -234,14 +234,12 @@ static uint64_t sum(uint64_t h, const char *bytes, size_t n)
 static void refuse_both(const struct partitions_file_partition *p, const struct partitions_file_member *m,
                         struct findings *findings)
 {
-        struct finding *item;
-
-        item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
-                            "0x%016" PRIx64 "%s%s%s is both a full and a limited member of %s (0x%04x), which OpenSM makes "
-                            "full only", m->port.v, m->label ? " (" : "", m->label ?: "", m->label ? ")" : "", p->name,
-                            p->base);
-        if (item)
-                finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf and restart OpenSM");
+        (void) findings_error(findings, FINDING_OPENSM_BOTH,
+                              "add the line `allow_both_pkeys TRUE` to opensm.conf and restart OpenSM",
+                              "0x%016" PRIx64
+                              "%s%s%s is both a full and a limited member of %s (0x%04x), which OpenSM makes "
+                              "full only",
+                              m->port.v, m->label ? " (" : "", m->label ?: "", m->label ? ")" : "", p->name, p->base);
 }
 
 /* One example for each partition is enough. */

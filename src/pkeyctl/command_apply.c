@@ -64,9 +64,7 @@ static int watch_signals(struct context *ctx, struct run *run)
         if (r >= 0)
                 r = sd_event_add_signal(ctx->event, &run->on_term, SIGTERM, on_signal, run);
         if (r < 0 && r != -ENOMEM) {
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "event loop: %s",
-                                    strerror(-r));
-                return -EBADMSG;
+                return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL, "event loop: %s", strerror(-r));
         }
         return r < 0 ? r : 0;
 }
@@ -74,28 +72,21 @@ static int watch_signals(struct context *ctx, struct run *run)
 /* Refused at once rather than after a minute of discovery. */
 static int check_can_ask(struct context *ctx)
 {
-        struct finding *item;
-
         if (ctx->options->yes || isatty(STDIN_FILENO))
                 return 0;
-        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "there is no terminal to ask on");
-        if (item)
-                finding_set_hint(&ctx->findings, item, "--yes applies without asking");
-        return -EBADMSG;
+        return findings_error(&ctx->findings, FINDING_USAGE, "--yes applies without asking",
+                              "there is no terminal to ask on");
 }
 
 /* Two who give OpenSM files would undo each other's steps. */
 static int check_writer(struct context *ctx)
 {
-        struct finding *item;
-
         if (ctx->settings.writer == WRITER_DIRECT)
                 return 0;
-        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                            "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after the other");
-        if (item)
-                finding_set_hint(&ctx->findings, item, "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out");
-        return -EBADMSG;
+        return findings_error(&ctx->findings, FINDING_USAGE,
+                              "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out",
+                              "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after "
+                              "the other");
 }
 
 static int ask(struct context *ctx)
@@ -114,8 +105,7 @@ static int ask(struct context *ctx)
         answer[strcspn(answer, "\r\n")] = '\0';
         if (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0)
                 return 0;
-        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "not confirmed");
-        return -EBADMSG;
+        return findings_error(&ctx->findings, FINDING_USAGE, NULL, "not confirmed");
 }
 
 /* It is the admin's hand that writes, so this is no reason to refuse. */
@@ -134,9 +124,9 @@ static void warn_standby(struct context *ctx)
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STANDS_BY, NULL,
                             "the master SM is at LID %u, not on this host, whose pkeyd would not write now (role: "
                             "follow-sm)", (unsigned) ctx->subnet->sm_lid.v);
-        if (item)
-                finding_set_hint(&ctx->findings, item, "the pkeyd of the other head node puts its own policy in force again; "
-                                 "apply there, or change the policy on both");
+        finding_set_hint(&ctx->findings, item,
+                         "the pkeyd of the other head node puts its own policy in force again; "
+                         "apply there, or change the policy on both");
 }
 
 /* What is known when the plan stands, whether anything is to be confirmed or not. */
@@ -158,9 +148,10 @@ static int confirm(struct context *ctx, void *userdata)
         struct run *run = userdata;
         int r = describe_plan(ctx, run);
 
-        if (r == 0)
-                r = ctx->output->propose(ctx, &run->plan);
-        return r < 0 ? r : ask(ctx);
+        if (r < 0)
+                return r;
+        ctx->output->propose(ctx, &run->plan);
+        return ctx->output_r < 0 ? ctx->output_r : ask(ctx);
 }
 
 static int prepare(struct context *ctx, const struct arguments *arguments, struct run *run)
@@ -209,6 +200,6 @@ int command_apply(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         status = collect(ctx, &run, &result);
-        r = ctx->output->apply(ctx, &result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->apply(ctx, &result, status);
+        return status;
 }

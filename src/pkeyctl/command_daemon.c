@@ -36,8 +36,8 @@ int command_status(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         exit_status = status_of(&status);
-        r = ctx->output->status(ctx, &status, exit_status);
-        return r < 0 ? r : (int) exit_status;
+        ctx->output->status(ctx, &status, exit_status);
+        return exit_status;
 }
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
@@ -72,6 +72,6 @@ int command_reload(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         exit_status = status_of_outcome(result.outcome);
-        r = ctx->output->reload(ctx, &result, exit_status);
-        return r < 0 ? r : (int) exit_status;
+        ctx->output->reload(ctx, &result, exit_status);
+        return exit_status;
 }

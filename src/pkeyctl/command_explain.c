@@ -103,15 +103,13 @@ static int check_pairs(struct context *ctx, const struct explain_result *r, cons
         uint64_t pairs = (uint64_t) r->n_a * r->n_b;
 
         if (pairs > MAX_PAIRS) {
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")", r->a_text,
-                                    r->b_text, pairs, MAX_PAIRS);
-                return -EBADMSG;
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL,
+                                      "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")",
+                                      r->a_text, r->b_text, pairs, MAX_PAIRS);
         }
         if (pairs == 1 && a[0] == b[0]) {
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "'%s' and '%s' are the same endport", r->a_text, r->b_text);
-                return -EBADMSG;
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport",
+                                      r->a_text, r->b_text);
         }
         return 0;
 }
@@ -171,6 +169,6 @@ int command_explain(struct context *ctx, const struct arguments *arguments)
                 return r;
         judge(&result);
         status = explain_status(&result);
-        r = ctx->output->explain(ctx, &result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->explain(ctx, &result, status);
+        return status;
 }

@@ -130,9 +130,8 @@ int command_export(struct context *ctx, const struct arguments *arguments)
         int r;
 
         if (strcmp(arguments->items[0], "opensm") != 0) {
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "export: '%s' is no kind of file (accepted: opensm)", arguments->items[0]);
-                return -EBADMSG;
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL,
+                                      "export: '%s' is no kind of file (accepted: opensm)", arguments->items[0]);
         }
         ctx->named_files_only = ctx->options->topology != NULL;
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 1 ? arguments->items[1] : NULL);
@@ -148,7 +147,8 @@ int command_export(struct context *ctx, const struct arguments *arguments)
                 return r;
         file.released = true;
         r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n);
-        if (r == 0)
-                r = ctx->output->file(ctx, bytes, n);
-        return r < 0 ? r : EXIT_DONE;
+        if (r < 0)
+                return r;
+        ctx->output->file(ctx, bytes, n);
+        return EXIT_DONE;
 }

@@ -46,8 +46,7 @@ static int look_for_names(struct context *ctx)
                 return r;
         item = findings_add(&ctx->findings, ctx->options->ca || ctx->options->port ? FINDING_ERROR : FINDING_WARNING,
                             FINDING_HOST_NO_DEVICE, NULL, "%s: GUIDs stay GUIDs, and nothing is compared", why);
-        if (item)
-                finding_set_hint(&ctx->findings, item, "--topology FILE is what ibnetdiscover wrote");
+        finding_set_hint(&ctx->findings, item, "--topology FILE is what ibnetdiscover wrote");
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }
 
@@ -74,9 +73,8 @@ int command_import(struct context *ctx, const struct arguments *arguments)
         if (look < 0)
                 return look;
         r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
-        if (r == 0)
-                r = ctx->output->file(ctx, yaml, strlen(yaml));
         if (r < 0)
                 return r;
+        ctx->output->file(ctx, yaml, strlen(yaml));
         return conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
 }

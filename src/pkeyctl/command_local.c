@@ -37,7 +37,6 @@ struct local {
 static int complain_scan(struct context *ctx, int error)
 {
         struct findings *f = &ctx->findings;
-        struct finding *item;
 
         /* libibverbs finds nothing either way */
         if (error == -ENODEV && access(VERBS_CLASS, F_OK) < 0)
@@ -46,27 +45,20 @@ static int complain_scan(struct context *ctx, int error)
         case ENOMEM:
                 return -ENOMEM;
         case ENOSYS:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "the kernel of this host has no RDMA verbs");
-                if (item)
-                        finding_set_hint(f, item, "is ib_uverbs loaded?");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_DEVICE, "is ib_uverbs loaded?",
+                                      "the kernel of this host has no RDMA verbs");
         case ENODEV:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
-                if (item)
-                        finding_set_hint(f, item, "ibv_devinfo shows them; is the driver loaded, and its libibverbs "
-                                         "provider (ibverbs-providers) installed?");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_DEVICE,
+                                      "ibv_devinfo shows them; is the driver loaded, and its libibverbs provider "
+                                      "(ibverbs-providers) installed?",
+                                      "no InfiniBand device on this host");
         case EACCES:
         case EPERM:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_PERMISSION, NULL,
-                                    "may not open /dev/infiniband/uverbs*");
-                if (item)
-                        finding_set_hint(f, item, "its mode should be 0666; the udev rules of rdma-core see to that");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_PERMISSION,
+                                      "its mode should be 0666; the udev rules of rdma-core see to that",
+                                      "may not open /dev/infiniband/uverbs*");
         }
-        (void) findings_add(f, FINDING_ERROR, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
-        return -EBADMSG;
+        return findings_error(f, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
 }
 
 static bool is_asked_for(const struct context *ctx, const struct verbs_port *p)
@@ -149,8 +141,7 @@ static int describe(struct local *l, const struct verbs_port *p, const char *hos
         item = findings_add(&l->ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
                             "%s calls itself '%s' in the fabric: lines of the policy that name '%s' do not mean it", p->device,
                             all, host);
-        if (item)
-                finding_set_hint(&l->ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
+        finding_set_hint(&l->ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
         return 0;
 }
 
@@ -273,10 +264,9 @@ static int read_tables(struct local *l)
         l->result.down = l->down;
         if (l->n_tables + l->result.n_unread > 0)
                 return 0;
-        (void) findings_add(&l->ctx->findings, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
-                            "the link of every InfiniBand port of this host%s%s is down", l->ctx->options->ca ? " on " : "",
-                            l->ctx->options->ca ?: "");
-        return -EBADMSG;
+        return findings_error(&l->ctx->findings, FINDING_HOST_PORT_DOWN, NULL,
+                              "the link of every InfiniBand port of this host%s%s is down",
+                              l->ctx->options->ca ? " on " : "", l->ctx->options->ca ?: "");
 }
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
@@ -327,6 +317,6 @@ int command_verify_local(struct context *ctx, const struct arguments *arguments)
                 status = EXIT_DIFFERENCE;
         else if (l.result.n_unread > 0)
                 status = EXIT_PARTIAL;
-        r = ctx->output->verify_local(ctx, &l.result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->verify_local(ctx, &l.result, status);
+        return status;
 }

@@ -40,9 +40,8 @@ static int prepare(struct context *ctx)
         r = session_use_gsi(ctx, &sa);
         if (r == 0 || r == -ENOMEM)
                 return r;
-        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
-                            "the port cannot be used for performance management: %s", strerror(-r));
-        return -EBADMSG;
+        return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL,
+                              "the port cannot be used for performance management: %s", strerror(-r));
 }
 
 /* One look at every counter, into the book. */
@@ -170,7 +169,7 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
                 return r;
         result->counted_since = clock_wall();
         count_polled(poll, result);
-        if (ctx->options->verbose > 0)
+        if (ctx->options->verbose)
                 fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", result->n_polled,
                         (double) result->interval / (double) USEC_PER_SEC);
         wait_between(ctx, result->interval);
@@ -201,6 +200,6 @@ int command_violations_once(struct context *ctx)
         if (r < 0)
                 return r;
         status = status_of(&result);
-        r = ctx->output->violations(ctx, &result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->violations(ctx, &result, status);
+        return status;
 }

@@ -30,6 +30,6 @@ int command_plan(struct context *ctx, const struct arguments *arguments)
                 return r;
         result.changes = &changes;
         status = plan_status(ctx->plan, result.n_unreachable);
-        r = ctx->output->plan(ctx, &result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->plan(ctx, &result, status);
+        return status;
 }

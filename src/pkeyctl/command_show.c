@@ -62,18 +62,11 @@ static int show_ports(struct context *ctx)
         r = collect_ports(ctx, &result);
         if (r < 0)
                 return r;
-        r = ctx->output->show_ports(ctx, &result);
-        return r < 0 ? r : status_of(ctx, &result);
+        ctx->output->show_ports(ctx, &result);
+        return status_of(ctx, &result);
 }
 
 /* --- show partitions ------------------------------------------------------------------------------------------------- */
-
-static void count_level(struct member_count *count, enum membership m)
-{
-        count->limited += m == MEMBERSHIP_LIMITED;
-        count->full += m == MEMBERSHIP_FULL;
-        count->both += m == MEMBERSHIP_BOTH;
-}
 
 static int count_table(struct arena *a, struct member_count *counts, const struct p_key *entries, uint32_t n)
 {
@@ -84,7 +77,7 @@ static int count_table(struct arena *a, struct member_count *counts, const struc
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < table.n_levels; i++)
-                count_level(&counts[table.levels[i].base], explain_table_membership(&table, table.levels[i].base));
+                member_count_add(&counts[table.levels[i].base], explain_table_membership(&table, table.levels[i].base));
         return 0;
 }
 
@@ -165,9 +158,7 @@ static int show_partitions(struct context *ctx)
         r = make_rows(ctx, wanted, held, &result);
         if (r < 0)
                 return r;
-        r = ctx->output->show_partitions(ctx, &result);
-        if (r < 0)
-                return r;
+        ctx->output->show_partitions(ctx, &result);
         return result.n_unread > 0 ? EXIT_PARTIAL : EXIT_DONE;
 }
 
@@ -196,8 +187,8 @@ static int show_port(struct context *ctx, const char *text)
         if (r < 0)
                 return r;
         result = (struct ports_result) { chosen.ports, chosen.n };
-        r = ctx->output->show_port(ctx, &result);
-        return r < 0 ? r : status_of(ctx, &result);
+        ctx->output->show_port(ctx, &result);
+        return status_of(ctx, &result);
 }
 
 /* --- which ----------------------------------------------------------------------------------------------------------- */

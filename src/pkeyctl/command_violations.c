@@ -61,6 +61,6 @@ int command_violations(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         status = result.n_items > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
-        r = ctx->output->violations(ctx, &result, status);
-        return r < 0 ? r : (int) status;
+        ctx->output->violations(ctx, &result, status);
+        return status;
 }

@@ -16,6 +16,7 @@ struct command {
         const char *summary;
         unsigned min_arguments, max_arguments;
         int (*run)(struct context *ctx, const struct arguments *arguments);
+        unsigned options; /* those that it takes of the options that are for some commands only */
 };
 
 int command_check(struct context *ctx, const struct arguments *arguments);

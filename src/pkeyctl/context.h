@@ -63,6 +63,7 @@ struct context {
         struct desired *desired;
         struct plan *plan;
         bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
+        int output_r;                  /* the first error of output; 0: none */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -8,10 +8,39 @@
 
 #define N_P_KEYS 65536u
 
-void doc_put(struct doc *d, json_t *object, const char *key, json_t *value)
+static json_t *pack(struct doc *d, const char *format, va_list ap)
 {
-        if (json_object_set_new(object, key, value) < 0)
+        json_t *value = json_vpack_ex(NULL, 0, format, ap);
+
+        if (!value)
                 d->failed = true;
+        return value;
+}
+
+json_t *doc_pack(struct doc *d, const char *format, ...)
+{
+        json_t *value;
+        va_list ap;
+
+        va_start(ap, format);
+        value = pack(d, format, ap);
+        va_end(ap);
+        return value;
+}
+
+void doc_merge(struct doc *d, json_t *object, json_t *value)
+{
+        if (json_object_update_new(object, value) < 0)
+                d->failed = true;
+}
+
+void doc_add(struct doc *d, json_t *object, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        doc_merge(d, object, pack(d, format, ap));
+        va_end(ap);
 }
 
 void doc_append(struct doc *d, json_t *array, json_t *value)
@@ -77,29 +106,24 @@ json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
         return array;
 }
 
-void doc_put_port(struct doc *d, json_t *object, const struct context *ctx, uint32_t port)
+json_t *doc_port(struct doc *d, uint32_t port)
 {
-        const struct subnet_port *p = &ctx->subnet->ports[port];
+        const struct subnet_port *p = &d->ctx->subnet->ports[port];
 
-        doc_put(d, object, "node", doc_text(output_node(ctx, port)));
-        doc_put(d, object, "device", doc_text(subnet_port_node(ctx->subnet, p)->device));
-        doc_put(d, object, "port_guid", doc_guid(p->guid));
-        doc_put(d, object, "lid", json_integer(p->lid.v));
-        doc_put(d, object, "port", json_integer(p->number));
+        return doc_pack(d, "{s:o, s:o, s:o, s:i, s:i}", "node", doc_text(output_node(d->ctx, port)), "device",
+                        doc_text(subnet_port_node(d->ctx->subnet, p)->device), "port_guid", doc_guid(p->guid), "lid",
+                        p->lid.v, "port", p->number);
 }
 
 static json_t *finding_object(struct doc *d, const struct finding *item)
 {
-        json_t *o = json_object();
+        json_t *o = doc_pack(d, "{s:o, s:i, s:i, s:s, s:s, s:o}", "file", doc_text(item->where.file), "line",
+                             item->where.line, "column", item->where.column, "severity",
+                             finding_severity_to_string(item->severity), "code", finding_code_to_string(item->code),
+                             "text", doc_text(item->text));
 
-        doc_put(d, o, "file", doc_text(item->where.file));
-        doc_put(d, o, "line", json_integer(item->where.line));
-        doc_put(d, o, "column", json_integer(item->where.column));
-        doc_put(d, o, "severity", doc_text(finding_severity_to_string(item->severity)));
-        doc_put(d, o, "code", doc_text(finding_code_to_string(item->code)));
-        doc_put(d, o, "text", doc_text(item->text));
         if (item->hint)
-                doc_put(d, o, "hint", doc_text(item->hint));
+                doc_add(d, o, "{s:o}", "hint", doc_text(item->hint));
         return o;
 }
 
@@ -107,18 +131,13 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok)
 {
         json_t *findings = json_array();
 
-        *d = (struct doc) { .root = json_object(), .p_keys = calloc(N_P_KEYS, sizeof(json_t *)) };
-        if (!d->p_keys)
-                d->failed = true;
+        *d = (struct doc){.ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *))};
+        d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
         for (size_t i = 0; i < ctx->findings.n; i++)
                 doc_append(d, findings, finding_object(d, &ctx->findings.items[i]));
-        doc_put(d, d->root, "schema", json_integer(1));
-        doc_put(d, d->root, "ok", json_boolean(ok));
-        doc_put(d, d->root, "command", doc_text(ctx->command));
-        doc_put(d, d->root, "findings", findings);
-        if (ctx->findings.out_of_memory)
-                d->failed = true;
+        d->root = doc_pack(d, "{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
+                           findings);
 }
 
 void doc_done(struct doc *d)
@@ -136,12 +155,12 @@ static int print_bytes(const char *bytes, size_t n, void *userdata)
         return fwrite_unlocked(bytes, 1, n, stdout) == n ? 0 : -1;
 }
 
-int doc_print(struct doc *d)
+void doc_print(struct doc *d)
 {
         if (d->failed || !d->root)
-                return -ENOMEM;
-        if (json_dump_callback(d->root, print_bytes, NULL, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0)
-                return -EIO;
-        fputc('\n', stdout);
-        return 0;
+                output_fail(d->ctx, -ENOMEM);
+        else if (json_dump_callback(d->root, print_bytes, NULL, JSON_COMPACT | JSON_PRESERVE_ORDER) < 0)
+                output_fail(d->ctx, -EIO);
+        else
+                fputc('\n', stdout);
 }

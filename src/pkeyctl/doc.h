@@ -8,6 +8,7 @@
 #include "pkeyctl/context.h"
 
 struct doc {
+        struct context *ctx;
         json_t *root;      /* owned */
         json_t **p_keys;   /* one string per P_Key that was used: a large plan names the same few again and again */
         bool failed;
@@ -18,11 +19,15 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok);
 void doc_done(struct doc *d);
 #define _cleanup_doc_ _cleanup_(doc_done)
 
-/* Writes the object and a newline to stdout. Returns 0 or -ENOMEM (nothing was written then). */
-int doc_print(struct doc *d);
+/* Writes the object and a newline to stdout; what goes wrong becomes the output's error, and nothing was written then.
+ */
+void doc_print(struct doc *d);
 
-/* Take the value, which may be NULL. */
-void doc_put(struct doc *d, json_t *object, const char *key, json_t *value);
+/* A new value by a format of json_pack(), and its members added to an object. */
+json_t *doc_pack(struct doc *d, const char *format, ...);
+void doc_add(struct doc *d, json_t *object, const char *format, ...);
+/* Take the value, which may be NULL. doc_merge: an object, whose members are added. */
+void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
 
 /* New values. Bytes that are no UTF-8 are escaped as \xNN; NULL text is null. */
@@ -31,6 +36,5 @@ json_t *doc_guid(struct guid guid);
 json_t *doc_p_key(struct doc *d, struct p_key key);
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
 json_t *doc_base(uint16_t base);
-
-/* Puts node, device, port_guid, lid, port into the object. */
-void doc_put_port(struct doc *d, json_t *object, const struct context *ctx, uint32_t port);
+/* An object with node, device, port_guid, lid, port. */
+json_t *doc_port(struct doc *d, uint32_t port);

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define MAX_DIGITS 18 /* what surely fits into 64 bits */
 
 /* A name taken apart at its last run of digits. */
@@ -63,39 +65,39 @@ static bool follows(const struct part *a, const struct part *b)
         return n >= 0 && (size_t) n == b->digits;
 }
 
-static void print_range(FILE *f, const struct part *first, const struct part *last)
+static void print_range(struct text *t, const struct part *first, const struct part *last)
 {
-        fprintf(f, "%.*s", (int) first->digits, first->name + first->prefix);
+        text_add(t, "%.*s", (int) first->digits, first->name + first->prefix);
         if (last != first)
-                fprintf(f, "-%.*s", (int) last->digits, last->name + last->prefix);
+                text_add(t, "-%.*s", (int) last->digits, last->name + last->prefix);
 }
 
 /* Names of one frame: prefix[ranges]suffix, or the name alone. */
-static void print_group(FILE *f, const struct part *parts, size_t n)
+static void print_group(struct text *t, const struct part *parts, size_t n)
 {
         if (n == 1 || parts->digits == 0) {
-                fputs(parts->name, f);
+                text_add(t, "%s", parts->name);
                 return;
         }
-        fprintf(f, "%.*s[", (int) parts->prefix, parts->name);
+        text_add(t, "%.*s[", (int) parts->prefix, parts->name);
         for (size_t i = 0, end; i < n; i = end + 1) {
                 for (end = i; end + 1 < n && follows(&parts[end], &parts[end + 1]);)
                         end++;
                 if (i > 0)
-                        fputc(',', f);
-                print_range(f, &parts[i], &parts[end]);
+                        text_add(t, ",");
+                print_range(t, &parts[i], &parts[end]);
         }
-        fprintf(f, "]%s", suffix(parts));
+        text_add(t, "]%s", suffix(parts));
 }
 
-static void print_parts(FILE *f, const struct part *parts, size_t n)
+static void print_parts(struct text *t, const struct part *parts, size_t n)
 {
         for (size_t i = 0, end; i < n; i = end) {
                 for (end = i + 1; end < n && compare_frames(&parts[i], &parts[end]) == 0;)
                         end++;
                 if (i > 0)
-                        fputc(',', f);
-                print_group(f, parts + i, end - i);
+                        text_add(t, ",");
+                print_group(t, parts + i, end - i);
         }
 }
 
@@ -112,9 +114,7 @@ static size_t drop_equal(struct part *parts, size_t n)
 const char *fold_names(struct arena *a, const char **names, size_t n)
 {
         _cleanup_free_ struct part *parts = calloc(n ? n : 1, sizeof(*parts));
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
-        FILE *f;
+        _cleanup_text_ struct text t = {};
 
         if (!parts)
                 return NULL;
@@ -122,13 +122,8 @@ const char *fold_names(struct arena *a, const char **names, size_t n)
                 parts[i] = take_apart(names[i]);
         qsort(parts, n, sizeof(*parts), compare_parts);
         n = drop_equal(parts, n);
-        f = open_memstream(&text, &size);
-        if (!f)
-                return NULL;
-        print_parts(f, parts, n);
-        if (fclose(f) != 0)
-                return NULL;
-        return arena_strndup(a, text, size);
+        print_parts(&t, parts, n);
+        return text_copy(a, &t);
 }
 
 struct named_port {

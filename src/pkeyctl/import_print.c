@@ -4,7 +4,7 @@
 
 #include "pkeyctl/import.h"
 #include "policy/policy.h"
-#include "policy/text.h"
+#include "util/text.h"
 
 /* A place of the original where something of a partition stands. */
 struct mark {

@@ -35,62 +35,63 @@ static json_t *number_value(enum bus_field_kind kind, uint64_t value)
 }
 
 /* Those of the fields that `which` has. */
-static void put_fields(struct doc *d, json_t *o, const struct bus_field *fields, size_t n, const void *object, uint64_t which)
+static json_t *fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object,
+                             uint64_t which)
 {
+        json_t *o = json_object();
+
         for (size_t i = 0; i < n; i++) {
                 const struct bus_field *f = &fields[i];
 
-                if (!(which & UINT64_C(1) << i))
-                        continue;
-                doc_put(d, o, f->json_key,
-                        f->kind == FIELD_TEXT ? doc_text(bus_field_text(f, object))
-                                              : number_value(f->kind, bus_field_number(f, object)));
+                if (which & UINT64_C(1) << i)
+                        doc_add(d, o, "{s:o}", f->json_key,
+                                f->kind == FIELD_TEXT ? doc_text(bus_field_text(f, object))
+                                                      : number_value(f->kind, bus_field_number(f, object)));
         }
+        return o;
 }
 
-static void put_status(struct doc *d, json_t *o, const struct daemon_status *status, uint64_t which)
+static json_t *status_object(struct doc *d, const struct daemon_status *status, uint64_t which)
 {
-        put_fields(d, o, daemon_status_fields, n_daemon_status_fields, status, which);
+        return fields_object(d, daemon_status_fields, n_daemon_status_fields, status, which);
 }
 
 /* Only reports have a kind and a count of their own. */
 static json_t *violation_object(struct doc *d, const struct seen_violation *v)
 {
-        json_t *o = json_object();
+        json_t *o = fields_object(d, seen_violation_fields, n_seen_violation_fields, v, UINT64_MAX);
 
-        put_fields(d, o, seen_violation_fields, n_seen_violation_fields, v, UINT64_MAX);
         if (!v->kind && json_object_del(o, "kind") + json_object_del(o, "count") + json_object_del(o, "ports") != 0)
                 d->failed = true;
         return o;
 }
 
-static void put_reload(struct doc *d, json_t *o, const struct reload_result *r)
+static json_t *reload_object(struct doc *d, const struct reload_result *r)
 {
-        doc_put(d, o, "outcome", doc_text(r->outcome));
-        doc_put(d, o, "generation", json_integer((json_int_t) r->generation));
-        doc_put(d, o, "text", doc_text(r->text));
+        return doc_pack(d, "{s:o, s:I, s:o}", "outcome", doc_text(r->outcome), "generation", (json_int_t) r->generation,
+                        "text", doc_text(r->text));
 }
 
-int as_json_status(struct context *ctx, const struct daemon_status *r, enum exit_status status)
+void as_json_status(struct context *ctx, const struct daemon_status *r, enum exit_status status)
 {
         _cleanup_doc_ struct doc d = {};
 
         (void) status;
         doc_begin(&d, ctx, true);
-        put_status(&d, d.root, r, UINT64_MAX);
-        return doc_print(&d);
+        doc_merge(&d, d.root, status_object(&d, r, UINT64_MAX));
+        doc_print(&d);
 }
 
-int as_json_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
+void as_json_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
 {
         _cleanup_doc_ struct doc d = {};
 
         doc_begin(&d, ctx, status == EXIT_DONE);
-        put_reload(&d, d.root, r);
-        return doc_print(&d);
+        doc_merge(&d, d.root, reload_object(&d, r));
+        doc_print(&d);
 }
 
-int as_json_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
+void as_json_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
 {
         _cleanup_doc_ struct doc d = {};
         json_t *list = json_array();
@@ -99,55 +100,29 @@ int as_json_violations(struct context *ctx, const struct violations_result *r, e
         doc_begin(&d, ctx, true);
         for (uint32_t i = 0; i < r->n_items; i++)
                 doc_append(&d, list, violation_object(&d, &r->items[i]));
-        doc_put(&d, d.root, "since", time_value(r->since > r->counted_since ? r->since : r->counted_since));
-        doc_put(&d, d.root, "counted_since", time_value(r->counted_since));
-        doc_put(&d, d.root, "records", json_integer((json_int_t) r->n_all));
-        if (r->once) {
-                doc_put(&d, d.root, "ports_polled", json_integer(r->n_polled));
-                doc_put(&d, d.root, "ports_silent", json_integer(r->n_silent));
-        }
-        doc_put(&d, d.root, "violations", list);
-        return doc_print(&d);
-}
-
-static const char *event_name(enum watched_kind kind)
-{
-        switch (kind) {
-        case WATCHED_STATUS:
-                return "status";
-        case WATCHED_CHANGE:
-                return "change";
-        case WATCHED_RELOAD:
-                return "reload";
-        case WATCHED_VIOLATION:
-                return "violation";
-        case WATCHED_GONE:
-                return "gone";
-        }
-        return "";
+        doc_add(&d, d.root, "{s:o, s:o, s:I}", "since", time_value(MAX(r->since, r->counted_since)), "counted_since",
+                time_value(r->counted_since), "records", (json_int_t) r->n_all);
+        if (r->once)
+                doc_add(&d, d.root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
+        doc_add(&d, d.root, "{s:o}", "violations", list);
+        doc_print(&d);
 }
 
 /* One object to a line; findings have no place in it. */
-int as_json_watch(struct context *ctx, const struct watched *r)
+void as_json_watch(struct context *ctx, const struct watched *r)
 {
-        _cleanup_doc_ struct doc d = { .root = json_object() };
-        json_t *o;
+        static const char *const names[] = {
+                        [WATCHED_STATUS] = "status",       [WATCHED_CHANGE] = "change", [WATCHED_RELOAD] = "reload",
+                        [WATCHED_VIOLATION] = "violation", [WATCHED_GONE] = "gone",
+        };
+        _cleanup_doc_ struct doc d = {.ctx = ctx};
 
-        (void) ctx;
-        doc_put(&d, d.root, "schema", json_integer(1));
-        doc_put(&d, d.root, "event", doc_text(event_name(r->kind)));
-        doc_put(&d, d.root, "time", time_value(r->when));
-        if (r->status) {
-                o = json_object();
-                put_status(&d, o, r->status, r->changed);
-                doc_put(&d, d.root, "status", o);
-        }
-        if (r->reload) {
-                o = json_object();
-                put_reload(&d, o, r->reload);
-                doc_put(&d, d.root, "reload", o);
-        }
+        d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", time_value(r->when));
+        if (r->status)
+                doc_add(&d, d.root, "{s:o}", "status", status_object(&d, r->status, r->changed));
+        if (r->reload)
+                doc_add(&d, d.root, "{s:o}", "reload", reload_object(&d, r->reload));
         if (r->violation)
-                doc_put(&d, d.root, "violation", violation_object(&d, r->violation));
-        return doc_print(&d);
+                doc_add(&d, d.root, "{s:o}", "violation", violation_object(&d, r->violation));
+        doc_print(&d);
 }

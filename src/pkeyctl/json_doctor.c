@@ -1,75 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/json.h"
 
-static json_t *place_object(struct doc *d, const struct context *ctx, const struct diagnosis_place *place)
+static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
 {
-        json_t *o = json_object();
+        json_t *o = place->port != SUBNET_NONE ? doc_port(d, place->port) : json_object();
 
-        if (place->port != SUBNET_NONE)
-                doc_put_port(d, o, ctx, place->port);
         if (*place->text)
-                doc_put(d, o, "text", doc_text(place->text));
+                doc_add(d, o, "{s:o}", "text", doc_text(place->text));
         return o;
 }
 
 /* As any other finding, with more beside it. */
-static json_t *diagnosis_object(struct doc *d, const struct context *ctx, const struct diagnosis *item)
+static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
 {
-        json_t *o = json_object(), *where = json_array();
+        json_t *where = json_array();
 
         for (uint32_t i = 0; i < item->n_places; i++)
-                doc_append(d, where, place_object(d, ctx, &item->places[i]));
-        doc_put(d, o, "file", json_null());
-        doc_put(d, o, "line", json_integer(0));
-        doc_put(d, o, "column", json_integer(0));
-        doc_put(d, o, "severity", doc_text(finding_severity_to_string(diagnosis_severity(item->code))));
-        doc_put(d, o, "code", doc_text(diagnosis_code_to_string(item->code)));
-        doc_put(d, o, "text", doc_text(item->title));
-        doc_put(d, o, "where", where);
-        doc_put(d, o, "more", json_integer(item->n_more));
-        doc_put(d, o, "why", doc_text(diagnosis_why(item->code)));
-        doc_put(d, o, "advice", doc_text(diagnosis_advice(item->code)));
-        return o;
+                doc_append(d, where, place_object(d, &item->places[i]));
+        return doc_pack(d, "{s:n, s:i, s:i, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "file", "line", 0, "column", 0,
+                        "severity", finding_severity_to_string(diagnosis_severity(item->code)), "code",
+                        diagnosis_code_to_string(item->code), "text", doc_text(item->title), "where", where, "more",
+                        item->n_more, "why", doc_text(diagnosis_why(item->code)), "advice",
+                        doc_text(diagnosis_advice(item->code)));
 }
 
-static json_t *subnet_managers(struct doc *d, const struct context *ctx, const struct probe_result *probe)
+static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
 {
         json_t *array = json_array();
 
-        for (uint32_t i = 0; i < ctx->subnet->n_ports; i++) {
+        for (uint32_t i = 0; i < d->ctx->subnet->n_ports; i++) {
                 const struct probe_port *p = &probe->ports[i];
+                bool answered = probe_is_answered(&p->sm_info);
                 json_t *o;
 
                 if (!p->sm_info.asked)
                         continue;
-                o = json_object();
-                doc_put_port(d, o, ctx, i);
-                doc_put(d, o, "state",
-                        probe_is_answered(&p->sm_info) ? doc_text(sm_state_to_string(p->sm.state)) : json_null());
-                doc_put(d, o, "priority", probe_is_answered(&p->sm_info) ? json_integer(p->sm.priority) : json_null());
+                o = doc_port(d, i);
+                doc_add(d, o, "{s:o, s:o}", "state", doc_text(answered ? sm_state_to_string(p->sm.state) : NULL),
+                        "priority", answered ? json_integer(p->sm.priority) : json_null());
                 doc_append(d, array, o);
         }
         return array;
 }
 
-int as_json_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
+void as_json_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
 {
         const struct diagnoses *all = &r->diagnoses;
         _cleanup_doc_ struct doc d = {};
-        json_t *findings;
 
         doc_begin(&d, ctx, status == EXIT_DONE);
-        findings = json_object_get(d.root, "findings");
         for (uint32_t i = 0; i < all->n; i++)
-                doc_append(&d, findings, diagnosis_object(&d, ctx, &all->items[i]));
-        doc_put(&d, d.root, "errors", json_integer(all->n_errors));
-        doc_put(&d, d.root, "warnings", json_integer(all->n_warnings));
-        doc_put(&d, d.root, "notes", json_integer(all->n_notes));
-        doc_put(&d, d.root, "policy", ctx->policy ? doc_text(ctx->policy->file) : json_null());
-        if (!r->facts->subnet)
-                return doc_print(&d);
-        doc_put(&d, d.root, "nodes", json_integer(ctx->subnet->n_nodes));
-        doc_put(&d, d.root, "endports", json_integer(ctx->subnet->n_by_port_guid));
-        doc_put(&d, d.root, "subnet_managers", subnet_managers(&d, ctx, r->facts->probe));
-        return doc_print(&d);
+                doc_append(&d, json_object_get(d.root, "findings"), diagnosis_object(&d, &all->items[i]));
+        doc_add(&d, d.root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes",
+                all->n_notes, "policy", doc_text(ctx->policy ? ctx->policy->file : NULL));
+        if (r->facts->subnet)
+                doc_add(&d, d.root, "{s:i, s:i, s:o}", "nodes", ctx->subnet->n_nodes, "endports",
+                        ctx->subnet->n_by_port_guid, "subnet_managers", subnet_managers(&d, r->facts->probe));
+        doc_print(&d);
 }

@@ -6,20 +6,35 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 
+/* Options that are for some commands only. */
+enum {
+        TOPOLOGY = 1 << 0,
+        OPENSM_CONFIG = 1 << 1,
+        OUTPUT = 1 << 2,
+        YES = 1 << 3,
+        LOCAL = 1 << 4,
+        OF_VIOLATIONS = 1 << 5,
+};
+
 static const struct command commands[] = {
-        { "check", "[FILE]", "check the policy; needs no fabric", 0, 1, command_check },
-        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan },
-        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply },
-        { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify },
-        { "show", "[ports|partitions|port NODE|GUID]", "show what is in the tables", 0, 2, command_show },
-        { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import },
-        { "export", "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, command_export },
-        { "explain", "A B", "show whether two endports may talk, and why", 2, 2, command_explain },
-        { "doctor", "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor },
-        { "status", "", "show what the daemon does and knows", 0, 0, command_status },
-        { "reload", "", "make the daemon load both files again; waits for the result", 0, 0, command_reload },
-        { "watch", "", "follow the daemon's events, until ^C", 0, 0, command_watch },
-        { "violations", "", "list P_Key violations, by sender", 0, 0, command_violations },
+        { "check", "[FILE]", "check the policy; needs no fabric", 0, 1,
+          command_check, TOPOLOGY },
+        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, 0 },
+        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES },
+        { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, LOCAL },
+        { "show", "[ports|partitions|port NODE|GUID]", "show what is in the tables", 0, 2, command_show, 0 },
+        { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
+          TOPOLOGY | OPENSM_CONFIG | OUTPUT },
+        { "export", "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, command_export,
+          TOPOLOGY | OPENSM_CONFIG | OUTPUT },
+        { "explain", "A B", "show whether two endports may talk, and why", 2, 2, command_explain, 0 },
+        { "doctor", "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1,
+          command_doctor, OPENSM_CONFIG },
+        { "status", "", "show what the daemon does and knows", 0, 0, command_status, 0 },
+        { "reload", "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0 },
+        { "watch", "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0 },
+        { "violations", "", "list P_Key violations, by sender", 0, 0, command_violations,
+          OF_VIOLATIONS },
 };
 
 static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
@@ -74,20 +89,17 @@ static void complain_command(struct context *ctx, const char *word)
         for (size_t i = 0; i < ELEMENTS(commands); i++)
                 names[i] = commands[i].name;
         item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown command '%s'", word);
-        if (item)
-                finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
+        finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
         options_hint(&ctx->findings, item, word, names, ELEMENTS(names));
 }
 
 static const struct command *find_command(struct context *ctx)
 {
         const struct options *o = ctx->options;
-        struct finding *item;
 
         if (o->n_arguments == 0) {
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "no command was given");
-                if (item)
-                        finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl --help lists the commands",
+                                      "no command was given");
                 return NULL;
         }
         for (size_t i = 0; i < ELEMENTS(commands); i++)
@@ -97,38 +109,35 @@ static const struct command *find_command(struct context *ctx)
         return NULL;
 }
 
+static void refuse_if(struct context *ctx, bool given, const char *text)
+{
+        if (given)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "%s", text);
+}
+
 /* Options that stand for nothing here are mistakes, not decoration. */
 static void check_options(struct context *ctx, const struct command *c)
 {
         const struct options *o = ctx->options;
-        struct findings *f = &ctx->findings;
-        bool converts = c->run == command_import || c->run == command_export;
-        bool takes_file = c->max_arguments == 1 && !converts;
-        unsigned n = o->n_arguments - 1;
+        unsigned n = o->n_arguments - 1, refused = ~c->options;
+        bool takes_file = c->max_arguments == 1 && !(c->options & OUTPUT);
 
         if (n < c->min_arguments || n > c->max_arguments)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "usage: pkeyctl %s%s%s", c->name,
-                                   *c->synopsis ? " " : "", c->synopsis);
-        if (o->topology && c->run != command_check && !converts)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--topology is for check, import and export only");
-        if (o->opensm_config && !converts && c->run != command_doctor)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--opensm-config is for import, export and doctor only");
-        if (o->output && !converts)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--output is for import and export only");
-        if (o->yes && c->run != command_apply)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--yes is for apply only");
-        if (o->local && c->run != command_verify)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--local is for verify only");
-        if ((o->since || o->node || o->once || o->interval) && c->run != command_violations)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "--since, --node, --once and --interval are for violations only");
-        if (o->interval && !o->once)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--interval is for violations --once only");
-        if (o->since && o->once)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "--since and --once exclude each other");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "usage: pkeyctl %s%s%s", c->name,
+                                      *c->synopsis ? " " : "", c->synopsis);
+        refuse_if(ctx, o->topology && (refused & TOPOLOGY), "--topology is for check, import and export only");
+        refuse_if(ctx, o->opensm_config && (refused & OPENSM_CONFIG),
+                  "--opensm-config is for import, export and doctor only");
+        refuse_if(ctx, o->output && (refused & OUTPUT), "--output is for import and export only");
+        refuse_if(ctx, o->yes && (refused & YES), "--yes is for apply only");
+        refuse_if(ctx, o->local && (refused & LOCAL), "--local is for verify only");
+        refuse_if(ctx, (o->since || o->node || o->once || o->interval) && (refused & OF_VIOLATIONS),
+                  "--since, --node, --once and --interval are for violations only");
+        refuse_if(ctx, o->interval && !o->once, "--interval is for violations --once only");
+        refuse_if(ctx, o->since && o->once, "--since and --once exclude each other");
         if (o->policy && takes_file && n > 0)
-                (void) findings_add(f, FINDING_ERROR, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
-                                    o->policy, o->arguments[1]);
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
+                                      o->policy, o->arguments[1]);
 }
 
 static int run_command(struct context *ctx)
@@ -164,7 +173,10 @@ static int tell_failure(struct context *ctx, int r)
                 return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
-        if (r == -ENOMEM || ctx->output->refused(ctx) < 0)
+        ctx->output_r = 0;
+        if (r != -ENOMEM)
+                ctx->output->refused(ctx);
+        if (r == -ENOMEM || ctx->output_r < 0)
                 tell_out_of_memory(ctx);
         return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
 }
@@ -182,6 +194,8 @@ static int run(struct context *ctx, int parsed)
                 return EXIT_DONE;
         }
         r = parsed < 0 ? parsed : run_command(ctx);
+        if (r >= 0 && ctx->output_r < 0)
+                r = ctx->output_r;
         return r < 0 ? tell_failure(ctx, r) : r;
 }
 

@@ -6,78 +6,19 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 
 #define MAX_TIMEOUT_MSEC 60000
 #define MAX_SPAN         1000000 /* of any unit */
 #define MAX_INTERVAL     (86400 * USEC_PER_SEC)
-
-enum {
-        OPTION_CONFIG = 256,
-        OPTION_STATE_DIR,
-        OPTION_POLICY,
-        OPTION_TOPOLOGY,
-        OPTION_OPENSM_CONFIG,
-        OPTION_OUTPUT,
-        OPTION_JSON,
-        OPTION_YES,
-        OPTION_LOCAL,
-        OPTION_SINCE,
-        OPTION_NODE,
-        OPTION_ONCE,
-        OPTION_INTERVAL,
-};
-
-static const struct option long_options[] = {
-        { "Ca", required_argument, NULL, 'C' },
-        { "Port", required_argument, NULL, 'P' },
-        { "timeout", required_argument, NULL, 't' },
-        { "config", required_argument, NULL, OPTION_CONFIG },
-        { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
-        { "policy", required_argument, NULL, OPTION_POLICY },
-        { "topology", required_argument, NULL, OPTION_TOPOLOGY },
-        { "opensm-config", required_argument, NULL, OPTION_OPENSM_CONFIG },
-        { "output", required_argument, NULL, OPTION_OUTPUT },
-        { "json", no_argument, NULL, OPTION_JSON },
-        { "yes", no_argument, NULL, OPTION_YES },
-        { "local", no_argument, NULL, OPTION_LOCAL },
-        { "since", required_argument, NULL, OPTION_SINCE },
-        { "node", required_argument, NULL, OPTION_NODE },
-        { "once", no_argument, NULL, OPTION_ONCE },
-        { "interval", required_argument, NULL, OPTION_INTERVAL },
-        { "quiet", no_argument, NULL, 'q' },
-        { "verbose", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'V' },
-        {},
-};
 
 void options_hint(struct findings *findings, struct finding *item, const char *word, const char *const *names,
                   size_t n_names)
 {
         const char *near = nearest_word(word, names, n_names);
 
-        if (item && near)
-                finding_set_hint(findings, item, "did you mean '%s'?", near);
-}
-
-static void complain_unknown(struct findings *findings, const char *word)
-{
-        const char *names[ELEMENTS(long_options)];
-        struct finding *item = findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown option '%s'", word);
-        const char *near = NULL;
-        size_t n = 0;
-
-        for (; long_options[n].name; n++)
-                names[n] = long_options[n].name;
-        if (strncmp(word, "--", 2) == 0)
-                near = nearest_word(word + 2, names, n);
-        if (!item)
-                return;
         if (near)
-                finding_set_hint(findings, item, "did you mean '--%s'?", near);
-        else
-                finding_set_hint(findings, item, "pkeyctl --help lists the options");
+                finding_set_hint(findings, item, "did you mean '%s'?", near);
 }
 
 /* A decimal number and nothing else; `what` names the option. */
@@ -92,8 +33,8 @@ static bool read_number(struct findings *findings, const char *what, const char 
                 value = strtoul(text, &end, 10);
         }
         if (!end || *end != '\0' || errno != 0 || value < least || value > most) {
-                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "%s: '%s' is not a number from %u to %u",
-                                    what, text, least, most);
+                (void) findings_error(findings, FINDING_USAGE, NULL, "%s: '%s' is not a number from %u to %u", what,
+                                      text, least, most);
                 return false;
         }
         *ret = (unsigned) value;
@@ -163,89 +104,103 @@ static void read_since(struct findings *findings, const char *text, struct optio
 
         o->since = span ? now - MIN(span, now - 1) : moment_from_string(text);
         if (!o->since)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
+                (void) findings_error(findings, FINDING_USAGE, NULL,
+                                      "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
         else if (o->since > now + USEC_PER_SEC)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
 }
 
 static void read_interval(struct findings *findings, const char *text, struct options *o)
 {
         o->interval = span_from_string(text);
         if (o->interval == 0 || o->interval > MAX_INTERVAL)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "--interval: '%s' is not a time from 1s to 1d", text);
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--interval: '%s' is not a time from 1s to 1d",
+                                      text);
 }
 
-/* One option that getopt_long gave. `word` is the argument it was found in. */
+enum option_kind {
+        OPTION_TEXT, /* a const char * of struct options */
+        OPTION_FLAG, /* a bool of it */
+        OPTION_READ, /* a value that is read by a function */
+};
+
+static const struct known_option {
+        const char *name;
+        int letter; /* 0: none */
+        enum option_kind kind;
+        size_t offset;
+        void (*read)(struct findings *findings, const char *text, struct options *o);
+} known_options[] = {
+#define TEXT(member) OPTION_TEXT, offsetof(struct options, member), NULL
+#define FLAG(member) OPTION_FLAG, offsetof(struct options, member), NULL
+#define READ(function) OPTION_READ, 0, function
+                {"Ca", 'C', TEXT(ca)},
+                {"Port", 'P', READ(read_port)},
+                {"timeout", 't', READ(read_timeout)},
+                {"config", 0, TEXT(config)},
+                {"state-dir", 0, TEXT(state_dir)},
+                {"policy", 0, TEXT(policy)},
+                {"topology", 0, TEXT(topology)},
+                {"opensm-config", 0, TEXT(opensm_config)},
+                {"output", 0, TEXT(output)},
+                {"json", 0, FLAG(json)},
+                {"yes", 0, FLAG(yes)},
+                {"local", 0, FLAG(local)},
+                {"since", 0, READ(read_since)},
+                {"node", 0, TEXT(node)},
+                {"once", 0, FLAG(once)},
+                {"interval", 0, READ(read_interval)},
+                {"quiet", 'q', FLAG(quiet)},
+                {"verbose", 'v', FLAG(verbose)},
+                {"help", 'h', FLAG(help)},
+                {"version", 'V', FLAG(version)},
+#undef TEXT
+#undef FLAG
+#undef READ
+};
+
+#define FIRST_LONG 256 /* what getopt_long() gives for an option without a letter: this and its number */
+
+static void complain_unknown(struct findings *findings, const char *word)
+{
+        const char *names[ELEMENTS(known_options)];
+        struct finding *item = findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown option '%s'", word);
+        const char *near = NULL;
+
+        for (size_t i = 0; i < ELEMENTS(names); i++)
+                names[i] = known_options[i].name;
+        if (strncmp(word, "--", 2) == 0)
+                near = nearest_word(word + 2, names, ELEMENTS(names));
+        if (near)
+                finding_set_hint(findings, item, "did you mean '--%s'?", near);
+        else
+                finding_set_hint(findings, item, "pkeyctl --help lists the options");
+}
+
+/* What getopt_long() gave. `word` is the argument it was found in. */
 static void take(struct findings *findings, int c, const char *word, struct options *o)
 {
-        switch (c) {
-        case 'C':
-                o->ca = optarg;
-                break;
-        case 'P':
-                read_port(findings, optarg, o);
-                break;
-        case 't':
-                read_timeout(findings, optarg, o);
-                break;
-        case OPTION_CONFIG:
-                o->config = optarg;
-                break;
-        case OPTION_STATE_DIR:
-                o->state_dir = optarg;
-                break;
-        case OPTION_POLICY:
-                o->policy = optarg;
-                break;
-        case OPTION_TOPOLOGY:
-                o->topology = optarg;
-                break;
-        case OPTION_OPENSM_CONFIG:
-                o->opensm_config = optarg;
-                break;
-        case OPTION_OUTPUT:
-                o->output = optarg;
-                break;
-        case OPTION_JSON:
-                o->json = true;
-                break;
-        case OPTION_YES:
-                o->yes = true;
-                break;
-        case OPTION_LOCAL:
-                o->local = true;
-                break;
-        case OPTION_SINCE:
-                read_since(findings, optarg, o);
-                break;
-        case OPTION_NODE:
-                o->node = optarg;
-                break;
-        case OPTION_ONCE:
-                o->once = true;
-                break;
-        case OPTION_INTERVAL:
-                read_interval(findings, optarg, o);
-                break;
-        case 'q':
-                o->quiet = true;
-                break;
-        case 'v':
-                o->verbose++;
-                break;
-        case 'h':
-                o->help = true;
-                break;
-        case 'V':
-                o->version = true;
-                break;
-        case ':':
-                (void) findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "'%s' needs a value", word);
-                break;
-        case '?':
+        const struct known_option *k = known_options;
+
+        if (c == ':') {
+                (void) findings_error(findings, FINDING_USAGE, NULL, "'%s' needs a value", word);
+                return;
+        }
+        if (c == '?') {
                 complain_unknown(findings, word);
+                return;
+        }
+        while (k->letter != c && c != FIRST_LONG + (k - known_options))
+                k++;
+        switch (k->kind) {
+        case OPTION_TEXT:
+                memcpy((char *) o + k->offset, &optarg, sizeof(optarg));
+                break;
+        case OPTION_FLAG:
+                *(bool *) ((char *) o + k->offset) = true;
+                break;
+        case OPTION_READ:
+                k->read(findings, optarg, o);
                 break;
         }
 }
@@ -273,9 +228,20 @@ static bool asks_for_json(int argc, char **argv)
 
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret)
 {
+        struct option long_options[ELEMENTS(known_options) + 1] = {};
         char letter[3];
         int c;
 
+        for (size_t i = 0; i < ELEMENTS(known_options); i++) {
+                const struct known_option *k = &known_options[i];
+
+                long_options[i] = (struct option){
+                                k->name,
+                                k->kind == OPTION_FLAG ? no_argument : required_argument,
+                                NULL,
+                                k->letter ?: FIRST_LONG + (int) i,
+                };
+        }
         *ret = (struct options) { .json = asks_for_json(argc, argv) };
         opterr = 0;
         while ((c = getopt_long(argc, argv, ":C:P:t:qvhV", long_options, NULL)) >= 0)

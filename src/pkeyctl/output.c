@@ -9,6 +9,43 @@ const struct output *output_for(const struct options *options)
         return options->json ? &output_json : &output_text;
 }
 
+void output_fail(struct context *ctx, int r)
+{
+        if (ctx->output_r == 0)
+                ctx->output_r = r;
+}
+
+const char *output_format(struct context *ctx, const char *format, ...)
+{
+        const char *text;
+        va_list ap;
+
+        va_start(ap, format);
+        text = arena_vprintf(ctx->arena, format, ap);
+        va_end(ap);
+        if (!text)
+                output_fail(ctx, -ENOMEM);
+        return text ?: "?";
+}
+
+const char *output_taken(struct context *ctx, const struct text *t)
+{
+        const char *text = text_copy(ctx->arena, t);
+
+        if (!text)
+                output_fail(ctx, -ENOMEM);
+        return text ?: "?";
+}
+
+const char *output_label(struct context *ctx, uint32_t port)
+{
+        const char *label = subnet_port_label(ctx->arena, ctx->subnet, port);
+
+        if (!label)
+                output_fail(ctx, -ENOMEM);
+        return label ?: "?";
+}
+
 int output_write_file(struct context *ctx, const char *bytes, size_t n)
 {
         const char *path = ctx->options->output;
@@ -22,7 +59,8 @@ int output_write_file(struct context *ctx, const char *bytes, size_t n)
         }
         if (!failed)
                 return 0;
-        (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(error));
+        output_fail(ctx,
+                    findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(error)));
         return -EBADMSG;
 }
 
@@ -53,11 +91,11 @@ const char *output_failure(struct context *ctx, uint32_t port)
         case MAD_ANSWERED:
                 return "its table was not read";
         case MAD_TIMED_OUT:
-                return arena_printf(ctx->arena, "no answer (the node is hung, MADs are lost, %s)",
-                                    m_key_source_to_string(m_key_source(ctx, port)));
+                return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
+                                     m_key_source_to_string(m_key_source(ctx, port)));
         case MAD_REFUSED:
-                return arena_printf(ctx->arena, "refused with status 0x%04x (%s)", t->mad_status,
-                                    mad_status_to_string(t->mad_status));
+                return output_format(ctx, "refused with status 0x%04x (%s)", t->mad_status,
+                                     mad_status_to_string(t->mad_status));
         case MAD_BUSY:
                 return "still busy after all retries";
         case MAD_UNSENT:
@@ -72,12 +110,13 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
         case APPLY_OK:
                 return "its bases were held back, for an earlier write of them was not confirmed";
         case APPLY_TIMEOUT:
-                return arena_printf(ctx->arena, "no answer (the node is hung, MADs are lost, %s)", m_key_source_to_string(m_key_source(ctx, port)));
+                return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
+                                     m_key_source_to_string(m_key_source(ctx, port)));
         case APPLY_SET_UNANSWERED:
                 return m_key_source_of_reader(m_key_source(ctx, port), outcome->m_key_counted);
         case APPLY_STATUS:
-                return arena_printf(ctx->arena, "refused with status 0x%04x (%s)", outcome->mad_status,
-                                    mad_status_to_string(outcome->mad_status));
+                return output_format(ctx, "refused with status 0x%04x (%s)", outcome->mad_status,
+                                     mad_status_to_string(outcome->mad_status));
         case APPLY_BUSY:
                 return "still busy after all retries";
         case APPLY_UNSENT:
@@ -112,92 +151,74 @@ const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const
                 *ret = item;
                 if (!item->rule)
                         return "the default partition's own rules";
-                return arena_printf(ctx->arena, "%s:%u", item->rule->where.file, item->rule->where.line);
+                return output_format(ctx, "%s:%u", item->rule->where.file, item->rule->where.line);
         }
         return "";
 }
 
 /* --- verdicts -------------------------------------------------------------------------------------------------------- */
 
-static void print_base(FILE *f, const struct context *ctx, const struct explain_base *b)
+static void add_base(struct text *t, const struct context *ctx, const struct explain_base *b)
 {
         const char *name = output_partition(ctx, b->base);
 
-        fprintf(f, "%s%s", name, *name ? " (" : "");
+        text_add(t, "%s%s", name, *name ? " (" : "");
         if (b->verdict == EXPLAIN_BOTH_LIMITED)
-                fprintf(f, "0x%04x", b->base);
+                text_add(t, "0x%04x", b->base);
         else
-                fprintf(f, "0x%04x with 0x%04x", b->a.v, b->b.v);
-        fputs(*name ? ")" : "", f);
+                text_add(t, "0x%04x with 0x%04x", b->a.v, b->b.v);
+        text_add(t, "%s", *name ? ")" : "");
 }
 
 /* The common bases that fare as the pair does. */
-static void print_bases(FILE *f, const struct context *ctx, const struct explain_end *a, const struct explain_end *b,
-                        enum explain_verdict verdict)
+static void add_bases(struct text *t, const struct context *ctx, const struct explain_end *a,
+                      const struct explain_end *b, enum explain_verdict verdict)
 {
         struct explain_cursor cursor = {};
         struct explain_base base;
-        bool first = true;
+        const char *separator = "";
 
         while (explain_next_base(a, b, &cursor, &base)) {
                 if (base.verdict != verdict)
                         continue;
-                if (!first)
-                        fputs(", ", f);
-                print_base(f, ctx, &base);
-                first = false;
+                text_add(t, "%s", separator);
+                separator = ", ";
+                add_base(t, ctx, &base);
         }
 }
 
-static void print_filter(FILE *f, struct context *ctx, const struct explain_side *side)
+static void add_filter(struct text *t, struct context *ctx, const struct explain_side *side)
 {
-        uint32_t port = ctx->subnet->ports[side->port].neighbour;
-        const char *label = subnet_port_label(ctx->arena, ctx->subnet, port);
-
-        fprintf(f, "switch port %s enforces partitions and does not hold ", label ?: "?");
-}
-
-static void print_verdict(FILE *f, struct context *ctx, const struct explain_side *a, const struct explain_side *b,
-                          bool by_policy)
-{
-        const struct explain_end *ea = by_policy ? &a->by_policy : &a->in_hardware;
-        const struct explain_end *eb = by_policy ? &b->by_policy : &b->in_hardware;
-        enum explain_verdict verdict = explain_pair(ea, eb);
-
-        switch (verdict) {
-        case EXPLAIN_TALK:
-                fputs("through ", f);
-                break;
-        case EXPLAIN_UNKNOWN:
-                fputs(by_policy ? "there is no policy" : "a table that decides could not be read", f);
-                return;
-        case EXPLAIN_BLOCKED_A:
-                print_filter(f, ctx, a);
-                break;
-        case EXPLAIN_BLOCKED_B:
-                print_filter(f, ctx, b);
-                break;
-        case EXPLAIN_BOTH_LIMITED:
-                fputs("both are only limited members of ", f);
-                break;
-        case EXPLAIN_NOTHING_COMMON:
-                fputs("they have no partition in common", f);
-                return;
-        }
-        print_bases(f, ctx, ea, eb, verdict);
+        text_add(t, "switch port %s enforces partitions and does not hold ",
+                 output_label(ctx, ctx->subnet->ports[side->port].neighbour));
 }
 
 const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
                            bool by_policy)
 {
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
+        const struct explain_end *ea = by_policy ? &a->by_policy : &a->in_hardware;
+        const struct explain_end *eb = by_policy ? &b->by_policy : &b->in_hardware;
+        enum explain_verdict verdict = explain_pair(ea, eb);
+        _cleanup_text_ struct text t = {};
 
-        if (!f)
-                return NULL;
-        print_verdict(f, ctx, a, b, by_policy);
-        if (fclose(f) != 0)
-                return NULL;
-        return arena_strndup(ctx->arena, text, size);
+        switch (verdict) {
+        case EXPLAIN_TALK:
+                text_add(&t, "through ");
+                break;
+        case EXPLAIN_UNKNOWN:
+                return by_policy ? "there is no policy" : "a table that decides could not be read";
+        case EXPLAIN_BLOCKED_A:
+                add_filter(&t, ctx, a);
+                break;
+        case EXPLAIN_BLOCKED_B:
+                add_filter(&t, ctx, b);
+                break;
+        case EXPLAIN_BOTH_LIMITED:
+                text_add(&t, "both are only limited members of ");
+                break;
+        case EXPLAIN_NOTHING_COMMON:
+                return "they have no partition in common";
+        }
+        add_bases(&t, ctx, ea, eb, verdict);
+        return output_taken(ctx, &t);
 }

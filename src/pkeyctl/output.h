@@ -13,6 +13,7 @@
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
+#include "util/text.h"
 #include "verify/explain.h"
 #include "verify/verify.h"
 
@@ -20,6 +21,13 @@
 struct member_count {
         uint32_t full, limited, both;
 };
+
+static inline void member_count_add(struct member_count *count, enum membership m)
+{
+        count->limited += m == MEMBERSHIP_LIMITED;
+        count->full += m == MEMBERSHIP_FULL;
+        count->both += m == MEMBERSHIP_BOTH;
+}
 
 struct check_result {
         struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */
@@ -119,33 +127,42 @@ struct watched {
 };
 
 struct output {
-        int (*refused)(struct context *ctx);   /* findings, and that nothing was sent */
-        int (*check)(struct context *ctx, const struct check_result *r);
-        int (*plan)(struct context *ctx, const struct plan_result *r, enum exit_status status);
-        int (*propose)(struct context *ctx, const struct plan_result *r);
-        int (*apply)(struct context *ctx, const struct apply_result *r, enum exit_status status);
-        int (*verify)(struct context *ctx, const struct verification *r, enum exit_status status);
-        int (*verify_local)(struct context *ctx, const struct local_result *r, enum exit_status status);
-        int (*show_ports)(struct context *ctx, const struct ports_result *r);
-        int (*show_partitions)(struct context *ctx, const struct partitions_result *r);
-        int (*show_port)(struct context *ctx, const struct ports_result *r);
+        void (*refused)(struct context *ctx); /* findings, and that nothing was sent */
+        void (*check)(struct context *ctx, const struct check_result *r);
+        void (*plan)(struct context *ctx, const struct plan_result *r, enum exit_status status);
+        void (*propose)(struct context *ctx, const struct plan_result *r);
+        void (*apply)(struct context *ctx, const struct apply_result *r, enum exit_status status);
+        void (*verify)(struct context *ctx, const struct verification *r, enum exit_status status);
+        void (*verify_local)(struct context *ctx, const struct local_result *r, enum exit_status status);
+        void (*show_ports)(struct context *ctx, const struct ports_result *r);
+        void (*show_partitions)(struct context *ctx, const struct partitions_result *r);
+        void (*show_port)(struct context *ctx, const struct ports_result *r);
         /* a file that was made: to --output, or standard output */
-        int (*file)(struct context *ctx, const char *bytes, size_t n);
-        int (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
-        int (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
-        int (*status)(struct context *ctx, const struct daemon_status *r, enum exit_status status);
-        int (*reload)(struct context *ctx, const struct reload_result *r, enum exit_status status);
-        int (*violations)(struct context *ctx, const struct violations_result *r, enum exit_status status);
-        int (*watch)(struct context *ctx, const struct watched *r); /* again and again */
+        void (*file)(struct context *ctx, const char *bytes, size_t n);
+        void (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
+        void (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
+        void (*status)(struct context *ctx, const struct daemon_status *r, enum exit_status status);
+        void (*reload)(struct context *ctx, const struct reload_result *r, enum exit_status status);
+        void (*violations)(struct context *ctx, const struct violations_result *r, enum exit_status status);
+        void (*watch)(struct context *ctx, const struct watched *r); /* again and again */
 };
 
 extern const struct output output_text, output_json;
 
 const struct output *output_for(const struct options *options);
 
-/* What both kinds say in the same words. Texts are static or live in the context's arena; NULL: out of memory. */
+/* Output went wrong: the run ends with its first error, in the context. */
+void output_fail(struct context *ctx, int r);
 
-/* Writes the file that --output names, which must not be there. Returns 0, -EBADMSG (a finding says why). */
+/* What both kinds say in the same words. Texts are static or live in the context's arena; where memory is out they are
+ * "?", and the output has failed. */
+const char *output_format(struct context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *output_taken(struct context *ctx, const struct text *t);
+/* "node0001 mlx5_0/1", see subnet_port_label(). */
+const char *output_label(struct context *ctx, uint32_t port);
+
+/* Writes the file that --output names, which must not be there. Returns 0, or -EBADMSG: a finding says why, and the
+ * output has failed. */
 int output_write_file(struct context *ctx, const char *bytes, size_t n);
 
 /* A node's name, or its description if it has none. */

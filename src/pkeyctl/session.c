@@ -46,7 +46,6 @@ static int complain_no_device(struct context *ctx)
 static int complain_host(struct context *ctx, int r, const char *what)
 {
         struct findings *f = &ctx->findings;
-        struct finding *item;
 
         switch (-r) {
         case ENOMEM:
@@ -56,35 +55,29 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 return complain_no_device(ctx);
         case EACCES:
         case EPERM:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_PERMISSION, NULL, "may not open /dev/infiniband/umad*");
-                finding_set_hint(f, item, "run as root");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root",
+                                      "may not open /dev/infiniband/umad*");
         case EOPNOTSUPP:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "the kernel module ib_umad is not loaded");
-                finding_set_hint(f, item, "modprobe ib_umad; rdma-core loads it at boot where it is installed");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_DEVICE,
+                                      "modprobe ib_umad; rdma-core loads it at boot where it is installed",
+                                      "the kernel module ib_umad is not loaded");
         case ENETDOWN:
-                item = findings_add(f, FINDING_ERROR, FINDING_HOST_PORT_DOWN, NULL,
-                                    "the link of this host's InfiniBand port%s%s is down", ctx->settings.ca ? " of " : "",
-                                    ctx->settings.ca ?: "");
-                finding_set_hint(f, item, "-C and -P choose another; ibstat shows them");
-                return -EBADMSG;
+                return findings_error(f, FINDING_HOST_PORT_DOWN, "-C and -P choose another; ibstat shows them",
+                                      "the link of this host's InfiniBand port%s%s is down",
+                                      ctx->settings.ca ? " of " : "", ctx->settings.ca ?: "");
         }
-        (void) findings_add(f, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
-        return -EBADMSG;
+        return findings_error(f, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
 }
 
 static int complain_discovery(struct context *ctx, int r)
 {
         const struct local_port *lp = &ctx->port.lp;
-        struct finding *item;
 
         if (r != -ENODATA)
                 return complain_host(ctx, r, "discovery");
-        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL,
-                            "%s/%u: the port itself does not answer, so the fabric cannot be discovered", lp->ca, lp->port);
-        finding_set_hint(&ctx->findings, item, "if it has an M_Key, m_key_file must name it");
-        return -EBADMSG;
+        return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, "if it has an M_Key, m_key_file must name it",
+                              "%s/%u: the port itself does not answer, so the fabric cannot be discovered", lp->ca,
+                              lp->port);
 }
 
 static int complain_lock(struct context *ctx, int pid)

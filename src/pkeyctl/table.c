@@ -10,22 +10,6 @@
 
 #define LIST_WIDTH_MIN 24u
 
-struct table {
-        struct libscols_table *scols;
-        const struct table_column *columns; /* borrows */
-        size_t n_columns;
-        size_t list_width;                  /* where lists are broken; 0: nowhere */
-};
-
-struct table *table_free(struct table *t)
-{
-        if (!t)
-                return NULL;
-        scols_unref_table(t->scols);
-        free(t);
-        return NULL;
-}
-
 /* Lists get half of the terminal; what is not a terminal gets them in one piece, for grep and awk. */
 static size_t list_width(void)
 {
@@ -36,40 +20,32 @@ static size_t list_width(void)
         return MAX(LIST_WIDTH_MIN, size.ws_col / 2u);
 }
 
-static int add_column(struct table *t, const struct table_column *column)
+static bool add_column(struct table *t, const char *name, bool is_list, bool is_right)
 {
-        int flags = column->align == TABLE_RIGHT ? SCOLS_FL_RIGHT : 0;
-        struct libscols_column *c;
+        int flags = (is_right ? SCOLS_FL_RIGHT : 0) | (is_list ? SCOLS_FL_WRAP : 0);
+        struct libscols_column *c = scols_table_new_column(t->scols, name, 0, flags);
 
-        if (column->align == TABLE_LIST)
-                flags |= SCOLS_FL_WRAP;
-        c = scols_table_new_column(t->scols, column->name, 0, flags);
-        if (!c)
-                return -ENOMEM;
-        if (column->align != TABLE_LIST)
-                return 0;
-        if (scols_column_set_safechars(c, "\n") != 0)
-                return -ENOMEM;
-        return scols_column_set_wrapfunc(c, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL) == 0 ? 0 : -ENOMEM;
+        return c &&
+               (!is_list || (scols_column_set_safechars(c, "\n") == 0 &&
+                             scols_column_set_wrapfunc(c, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL) == 0));
 }
 
-int table_new(const struct table_column *columns, size_t n_columns, struct table **ret)
+void table_begin(struct table *t, const char *columns, size_t n_shown)
 {
-        _cleanup_table_ struct table *t = calloc(1, sizeof(*t));
+        _cleanup_free_ char *copy = strdup(columns);
+        char *rest = copy, *name;
 
-        if (!t)
-                return -ENOMEM;
-        t->columns = columns;
-        t->n_columns = n_columns;
-        t->list_width = list_width();
-        t->scols = scols_new_table();
-        if (!t->scols || scols_table_enable_colors(t->scols, report_wants_colour(stdout)) != 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < n_columns; i++)
-                if (add_column(t, &columns[i]) < 0)
-                        return -ENOMEM;
-        *ret = STEAL(t);
-        return 0;
+        *t = (struct table){.scols = scols_new_table(), .list_width = list_width()};
+        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, report_wants_colour(stdout)) != 0;
+        while (!t->failed && (name = strsep(&rest, "|"))) {
+                bool is_list = *name == '*', is_right = *name == '>';
+
+                t->lists |= (unsigned) is_list << t->n_columns++;
+                if (n_shown > 0 && t->n_columns > n_shown)
+                        continue;
+                t->n_shown = t->n_columns;
+                t->failed = !add_column(t, name + (is_list || is_right), is_list, is_right);
+        }
 }
 
 /* Turns the last break before `width` columns into a newline, again and again. A comma stays at the line's end. */
@@ -97,35 +73,39 @@ static char *break_list(const char *text, size_t width)
         return out;
 }
 
-static int set_cell(struct table *t, struct libscols_line *line, size_t i, const char *text)
+static bool set_cell(struct table *t, struct libscols_line *line, size_t i, const char *text)
 {
         char *broken;
 
-        if (!text)
-                return 0;
-        if (t->columns[i].align != TABLE_LIST || t->list_width == 0)
-                return scols_line_set_data(line, i, text);
+        if (!(t->lists >> i & 1) || t->list_width == 0)
+                return scols_line_set_data(line, i, text) == 0;
         broken = break_list(text, t->list_width);
-        return broken ? scols_line_refer_data(line, i, broken) : -ENOMEM;
+        return broken && scols_line_refer_data(line, i, broken) == 0;
 }
 
-int table_add(struct table *t, const char *const *cells, const char *colour)
+void table_row(struct table *t, const char *colour, const char *format, ...)
 {
-        struct libscols_line *line = scols_table_new_line(t->scols, NULL);
+        struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, NULL);
+        _cleanup_free_ char *cells = NULL;
+        char *rest;
+        va_list ap;
 
-        if (!line)
-                return -ENOMEM;
-        for (size_t i = 0; i < t->n_columns; i++)
-                if (set_cell(t, line, i, cells[i]) != 0)
-                        return -ENOMEM;
-        if (colour && scols_line_set_color(line, colour) != 0)
-                return -ENOMEM;
-        return 0;
+        va_start(ap, format);
+        if (vasprintf(&cells, format, ap) < 0)
+                cells = NULL;
+        va_end(ap);
+        rest = cells;
+        t->failed = !line || !cells || (colour && scols_line_set_color(line, colour) != 0);
+        for (size_t i = 0; i < t->n_shown && !t->failed; i++)
+                t->failed = !set_cell(t, line, i, (i + 1 < t->n_columns ? strsep(&rest, "\t") : rest) ?: "");
 }
 
-int table_print(struct table *t)
+int table_end(struct table *t)
 {
-        if (scols_table_is_empty(t->scols))
-                return 0;
-        return scols_print_table(t->scols) == 0 ? 0 : -EIO;
+        int r = t->failed ? -ENOMEM : 0;
+
+        if (r == 0 && !scols_table_is_empty(t->scols) && scols_print_table(t->scols) != 0)
+                r = -EIO;
+        scols_unref_table(t->scols);
+        return r;
 }

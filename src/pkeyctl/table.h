@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables on stdout, through libsmartcols. */
+/* Tables on stdout, through libsmartcols. Errors stick: add rows at will, look once at the end. */
 
-#include "util/arena.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-enum table_align {
-        TABLE_LEFT,
-        TABLE_RIGHT,
-        TABLE_LIST, /* a list that is broken into lines at its commas or blanks when the terminal is narrow */
+#include "util/cleanup.h"
+
+struct table {
+        struct libscols_table *scols;
+        size_t n_columns, n_shown;
+        unsigned lists;    /* bit for each column: a list */
+        size_t list_width; /* where lists are broken; 0: nowhere */
+        bool failed;       /* memory is out */
 };
 
-struct table_column {
-        const char *name;
-        enum table_align align;
-};
+/* columns: names with '|' between them; one with '>' in front is aligned to the right, one with '*' in front holds
+ * lists, which are broken into lines at their commas or blanks when the terminal is narrow. Only the first n_shown are
+ * shown; 0: all. */
+void table_begin(struct table *t, const char *columns, size_t n_shown);
 
-struct table;
+/* A cell for each column, tabs between them. colour: an ANSI name ("red"), used on a terminal; NULL: none. */
+void table_row(struct table *t, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Columns are named by the first row. Returns 0 or -ENOMEM; *ret is owned by the caller. */
-int table_new(const struct table_column *columns, size_t n_columns, struct table **ret);
-struct table *table_free(struct table *t);
-DEFINE_CLEANUP(struct table *, table_free)
-#define _cleanup_table_ _cleanup_(table_free_p)
-
-/* Copies one cell per column; NULL: empty. colour: an ANSI name ("red"), used on a terminal; NULL: none. */
-int table_add(struct table *t, const char *const *cells, const char *colour);
-#define table_row(t, colour, ...) table_add((t), (const char *const[]) { __VA_ARGS__ }, (colour))
-
-/* Returns 0 or a negative errno. A table without rows prints nothing. */
-int table_print(struct table *t);
+/* Prints and frees it. Returns 0 or a negative errno. A table without rows prints nothing. */
+int table_end(struct table *t);

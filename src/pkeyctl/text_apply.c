@@ -1,51 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-
-#include "pkeyctl/fold.h"
-#include "pkeyctl/table.h"
 #include "pkeyctl/text.h"
 
-/* --- apply ----------------------------------------------------------------------------------------------------------- */
-
-static int add_failure(struct context *ctx, struct table *t, const struct plan_step *step, uint32_t w,
-                       const struct apply_outcome *outcome)
+static void add_failure(struct context *ctx, struct table *t, const struct plan_step *step, const struct plan_write *w,
+                        const struct apply_outcome *outcome)
 {
-        const struct plan_write *write = &step->writes[w];
-        const char *label = subnet_port_label(ctx->arena, ctx->subnet, write->port);
-        const char *why = output_reason(ctx, write->port, outcome);
-        char block[8];
+        char block[8] = "-";
 
-        if (!label || !why)
-                return -ENOMEM;
-        (void) snprintf(block, sizeof(block), "%u", write->block);
-        return table_row(t, "red", plan_phase_to_string(step->phase), label,
-                         write->kind == WRITE_BLOCK ? block : "-",
-                         outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason), why);
+        if (w->kind == WRITE_BLOCK)
+                (void) snprintf(block, sizeof(block), "%u", w->block);
+        table_row(t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase), output_label(ctx, w->port), block,
+                  outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
+                  output_reason(ctx, w->port, outcome));
 }
 
-static int print_failures(struct context *ctx, const struct apply *apply)
+static void print_failures(struct context *ctx, const struct apply *apply)
 {
-        static const struct table_column columns[] = {
-                { "PHASE", TABLE_LEFT },  { "PORT", TABLE_LEFT }, { "BLOCK", TABLE_RIGHT },
-                { "REASON", TABLE_LEFT }, { "WHY", TABLE_LIST },
-        };
-        _cleanup_table_ struct table *t = NULL;
+        struct table t;
 
-        if (table_new(columns, ELEMENTS(columns), &t) < 0)
-                return -ENOMEM;
+        table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
         for (size_t s = 0; s < PLAN_N_PHASES; s++) {
                 const struct plan_step *step = &ctx->plan->steps[s];
 
                 for (uint32_t w = 0; w < step->n_writes; w++) {
                         const struct apply_outcome *outcome = apply_outcome(apply, step->phase, w);
 
-                        if (outcome->state == APPLY_WRITTEN || outcome->state == APPLY_PRESENT)
-                                continue;
-                        if (add_failure(ctx, t, step, w, outcome) < 0)
-                                return -ENOMEM;
+                        if (outcome->state != APPLY_WRITTEN && outcome->state != APPLY_PRESENT)
+                                add_failure(ctx, &t, step, &step->writes[w], outcome);
                 }
         }
-        return table_print(t);
+        text_table(ctx, &t);
 }
 
 static void print_held_bases(struct context *ctx, const struct apply *apply)
@@ -64,16 +47,14 @@ static void print_held_bases(struct context *ctx, const struct apply *apply)
         putchar('\n');
 }
 
-static void print_summary(const struct apply_result *r)
+static void print_summary(const struct apply_summary *s)
 {
-        text_count(r->summary.written, "write");
-        printf(" confirmed (");
-        text_count(r->summary.sets_sent, "SubnSet");
-        printf(" sent)");
-        if (r->summary.failed > 0)
-                printf(", %u failed", r->summary.failed);
-        if (r->summary.held > 0)
-                printf(", %u held back", r->summary.held);
+        printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
+               text_plural(s->sets_sent));
+        if (s->failed > 0)
+                printf(", %u failed", s->failed);
+        if (s->held > 0)
+                printf(", %u held back", s->held);
         printf("; ");
 }
 
@@ -90,21 +71,17 @@ static void print_state(const struct apply_result *r)
                 puts("verified, the policy is in force");
 }
 
-int text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
+void text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
 {
-        int error = text_findings(ctx, false);
-
-        if (error < 0 || (ctx->options->quiet && status == EXIT_DONE))
-                return error;
+        text_findings(ctx, false);
+        if (ctx->options->quiet && status == EXIT_DONE)
+                return;
         if (!r->apply) {
                 printf("nothing to do; ");
         } else {
-                error = print_failures(ctx, r->apply);
-                if (error < 0)
-                        return error;
+                print_failures(ctx, r->apply);
                 print_held_bases(ctx, r->apply);
-                print_summary(r);
+                print_summary(&r->summary);
         }
         print_state(r);
-        return 0;
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "pkeyctl/table.h"
 #include "pkeyctl/text.h"
-#include "shell/report.h"
-#include "shell/shell.h"
 
 #define TIME_SIZE 32
 
@@ -45,15 +41,14 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
-int text_status(struct context *ctx, const struct daemon_status *s, enum exit_status status)
+void text_status(struct context *ctx, const struct daemon_status *s, enum exit_status status)
 {
         char buffer[TIME_SIZE];
 
         (void) status;
-        if (text_findings(ctx, false) < 0)
-                return -ENOMEM;
+        text_findings(ctx, false);
         if (ctx->options->quiet)
-                return 0;
+                return;
         printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
@@ -66,50 +61,48 @@ int text_status(struct context *ctx, const struct daemon_status *s, enum exit_st
                 printf("  violations    %" PRIu64 " since %s\n", s->violations_total, format_time(s->violations_since, buffer));
         if (s->notices) /* an older daemon does not say */
                 printf("  notices       %s\n", s->notices);
-        return 0;
 }
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
 
-static const char *outcome_sentence(const char *outcome)
+void text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
 {
-        if (strcmp(outcome, "carried-out") == 0)
-                return "carried out: ";
-        if (strcmp(outcome, "unchanged") == 0)
-                return "both files are as they were: ";
-        if (strcmp(outcome, "partial") == 0)
-                return "carried out in part, pkeyd goes on: ";
-        if (strcmp(outcome, "waits") == 0)
-                return "not carried out yet, pkeyd goes on trying: ";
-        return "";
-}
+        static const struct {
+                const char *outcome, *sentence;
+        } sentences[] = {
+                        {"carried-out", "carried out: "},
+                        {"unchanged", "both files are as they were: "},
+                        {"partial", "carried out in part, pkeyd goes on: "},
+                        {"waits", "not carried out yet, pkeyd goes on trying: "},
+        };
+        const char *sentence = "";
 
-int text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
-{
-        if (text_findings(ctx, false) < 0)
-                return -ENOMEM;
+        text_findings(ctx, false);
+        for (size_t i = 0; i < ELEMENTS(sentences); i++)
+                if (strcmp(r->outcome, sentences[i].outcome) == 0)
+                        sentence = sentences[i].sentence;
         if (status == EXIT_REFUSED)
                 fprintf(stderr, "%s\n", r->text);
         else if (!ctx->options->quiet)
-                printf("%s%s\n", outcome_sentence(r->outcome), r->text);
-        return 0;
+                printf("%s%s\n", sentence, r->text);
 }
 
 /* --- violations ------------------------------------------------------------------------------------------------------ */
 
-static int add_row(struct table *t, const struct seen_violation *v)
+static void add_row(struct table *t, const struct seen_violation *v)
 {
-        char first[TIME_SIZE], last[TIME_SIZE], key[16] = "", total[32];
+        char first[TIME_SIZE] = "?", last[TIME_SIZE] = "?", key[16] = "", total[32] = "maximum";
 
         if (v->p_key)
                 (void) snprintf(key, sizeof(key), "0x%04x", (unsigned) v->p_key);
         /* one that stood at its maximum at the first look: nobody knows since when, nor how many */
-        if (v->total == 0)
-                return table_row(t, NULL, "?", "?", v->node ?: "?", v->switch_name ?: "", v->source ?: "", key,
-                                 v->partition ?: "", "maximum");
-        (void) snprintf(total, sizeof(total), "%s%" PRIu64, v->saturated ? ">=" : "", v->total);
-        return table_row(t, NULL, format_time(v->first, first), format_time(v->last, last), v->node ?: "?",
-                         v->switch_name ?: "", v->source ?: "", key, v->partition ?: "", total);
+        if (v->total > 0) {
+                (void) format_time(v->first, first);
+                (void) format_time(v->last, last);
+                (void) snprintf(total, sizeof(total), "%s%" PRIu64, v->saturated ? ">=" : "", v->total);
+        }
+        table_row(t, NULL, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", first, last, v->node ?: "?", v->switch_name ?: "",
+                  v->source ?: "", key, v->partition ?: "", total);
 }
 
 static void say_none(const struct violations_result *r)
@@ -127,44 +120,29 @@ static void say_none(const struct violations_result *r)
                 printf("no violations%s%s since %s\n", at, node, format_time(since, buffer));
 }
 
-static void print_sentences(const struct violations_result *r)
+void text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
 {
-        for (uint32_t i = 0; i < r->n_items; i++)
-                if (r->items[i].text)
-                        printf("%s\n", r->items[i].text);
-}
-
-int text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
-{
-        static const struct table_column columns[] = {
-                { "SINCE", TABLE_LEFT },  { "LAST", TABLE_LEFT },  { "PORT", TABLE_LEFT },      { "SWITCH", TABLE_LEFT },
-                { "SOURCE", TABLE_LEFT }, { "P_KEY", TABLE_LEFT }, { "PARTITION", TABLE_LEFT }, { "COUNT", TABLE_RIGHT },
-        };
-        _cleanup_table_ struct table *t = NULL;
+        struct table t;
 
         (void) status;
-        if (text_findings(ctx, false) < 0)
-                return -ENOMEM;
+        text_findings(ctx, false);
         if (ctx->options->quiet)
-                return 0;
+                return;
         if (r->once && r->n_silent > 0)
                 printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
                 say_none(r);
-                return 0;
+                return;
         }
-        if (table_new(columns, ELEMENTS(columns), &t) < 0)
-                return -ENOMEM;
+        table_begin(&t, "SINCE|LAST|PORT|SWITCH|SOURCE|P_KEY|PARTITION|>COUNT", 0);
         for (uint32_t i = 0; i < r->n_items; i++)
-                if (add_row(t, &r->items[i]) < 0)
-                        return -ENOMEM;
-        if (table_print(t) < 0)
-                return -ENOMEM;
+                add_row(&t, &r->items[i]);
+        text_table(ctx, &t);
         if (r->n_all > r->n_items)
                 printf("and %" PRIu64 " more; --node and --since choose among them\n", r->n_all - r->n_items);
-        if (r->once || ctx->options->verbose > 0)
-                print_sentences(r);
-        return 0;
+        for (uint32_t i = 0; i < r->n_items && (r->once || ctx->options->verbose); i++)
+                if (r->items[i].text)
+                        printf("%s\n", r->items[i].text);
 }
 
 /* --- watch ----------------------------------------------------------------------------------------------------------- */
@@ -192,7 +170,7 @@ static void print_changes(const struct watched *r)
                 printf("%s%s", *space ? ": " : "", r->status->text);
 }
 
-int text_watch(struct context *ctx, const struct watched *r)
+void text_watch(struct context *ctx, const struct watched *r)
 {
         char buffer[TIME_SIZE];
 
@@ -214,5 +192,4 @@ int text_watch(struct context *ctx, const struct watched *r)
                 break;
         }
         putchar('\n');
-        return 0;
 }

@@ -58,7 +58,7 @@ static const char *place_label(struct context *ctx, uint32_t port)
 
         if (p->role == PORT_ENDPORT && p->number == 0)
                 return output_node(ctx, port);
-        return subnet_port_label(ctx->arena, ctx->subnet, port);
+        return output_label(ctx, port);
 }
 
 static const char *place_text(struct context *ctx, const struct diagnosis_place *place)
@@ -68,32 +68,26 @@ static const char *place_text(struct context *ctx, const struct diagnosis_place 
         if (place->port == SUBNET_NONE)
                 return place->text;
         label = place_label(ctx, place->port);
-        if (!label || !*place->text)
-                return label;
-        return arena_printf(ctx->arena, "%s: %s", label, place->text);
+        return *place->text ? output_format(ctx, "%s: %s", label, place->text) : label;
 }
 
-static int print_places(struct context *ctx, const struct diagnosis *d, unsigned width)
+static void print_places(struct context *ctx, const struct diagnosis *d, unsigned width)
 {
-        uint32_t shown = ctx->options->verbose > 0 ? d->n_places : MIN(d->n_places, MAX_PLACES);
+        uint32_t shown = ctx->options->verbose ? d->n_places : MIN(d->n_places, MAX_PLACES);
         uint32_t more = d->n_more + d->n_places - shown;
-        const char *text;
+        const char *folded;
 
         if (d->n_ports > 0) {
-                text = fold_ports(ctx->arena, ctx->subnet, d->ports, d->n_ports);
-                if (text)
-                        print_wrapped("where", text, width);
-                return text ? 0 : -ENOMEM;
+                folded = fold_ports(ctx->arena, ctx->subnet, d->ports, d->n_ports);
+                if (!folded)
+                        output_fail(ctx, -ENOMEM);
+                print_wrapped("where", folded ?: "?", width);
+                return;
         }
-        for (uint32_t i = 0; i < shown; i++) {
-                text = place_text(ctx, &d->places[i]);
-                if (!text)
-                        return -ENOMEM;
-                print_wrapped(i == 0 ? "where" : "", text, width);
-        }
+        for (uint32_t i = 0; i < shown; i++)
+                print_wrapped(i == 0 ? "where" : "", place_text(ctx, &d->places[i]), width);
         if (more > 0)
                 printf("%*sand %u more%s\n", INDENT, "", more, shown < d->n_places ? " (-v shows them)" : "");
-        return 0;
 }
 
 static void print_title(const struct diagnosis *d)
@@ -107,34 +101,19 @@ static void print_title(const struct diagnosis *d)
                colour ? COLOUR_OFF : "", d->title, diagnosis_code_to_string(d->code));
 }
 
-static void print_count(const struct doctor_result *r)
+void text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
 {
-        if (r->diagnoses.n == 0) {
-                printf("nothing found\n");
-                return;
-        }
-        text_count(r->diagnoses.n_errors, "error");
-        printf(", ");
-        text_count(r->diagnoses.n_warnings, "warning");
-        printf(", ");
-        text_count(r->diagnoses.n_notes, "note");
-        putchar('\n');
-}
-
-int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
-{
+        const struct diagnoses *all = &r->diagnoses;
         unsigned width = line_width();
-        int error = text_findings(ctx, false);
 
-        if (error < 0 || ctx->options->quiet)
-                return error;
-        for (uint32_t i = 0; i < r->diagnoses.n; i++) {
-                const struct diagnosis *d = &r->diagnoses.items[i];
+        text_findings(ctx, false);
+        if (ctx->options->quiet)
+                return;
+        for (uint32_t i = 0; i < all->n; i++) {
+                const struct diagnosis *d = &all->items[i];
 
                 print_title(d);
-                error = print_places(ctx, d, width);
-                if (error < 0)
-                        return error;
+                print_places(ctx, d, width);
                 print_wrapped("why", diagnosis_why(d->code), width);
                 print_wrapped("do", diagnosis_advice(d->code), width);
                 putchar('\n');
@@ -143,6 +122,9 @@ int text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_st
                 printf("this host only, for the fabric could not be looked at: ");
         else
                 printf("%u nodes, %u endports: ", ctx->subnet->n_nodes, ctx->subnet->n_by_port_guid);
-        print_count(r);
-        return 0;
+        if (all->n == 0)
+                puts("nothing found");
+        else
+                printf("%u error%s, %u warning%s, %u note%s\n", all->n_errors, text_plural(all->n_errors),
+                       all->n_warnings, text_plural(all->n_warnings), all->n_notes, text_plural(all->n_notes));
 }

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-
-#include "pkeyctl/table.h"
 #include "pkeyctl/text.h"
 
 static uint32_t count_used(const struct observed_table *t)
@@ -13,51 +10,38 @@ static uint32_t count_used(const struct observed_table *t)
         return n;
 }
 
-static int add_port(struct context *ctx, struct table *t, uint32_t port)
+static void add_port(struct context *ctx, struct table *t, uint32_t port)
 {
         const struct subnet_port *p = &ctx->subnet->ports[port];
         const struct observed_table *table = &ctx->observed->tables[port];
-        const char *device = subnet_port_node(ctx->subnet, p)->device, *keys;
-        char where[CA_NAME_SIZE + NODE_DESCRIPTION_SIZE * 4], lid[8], used[16];
+        const char *device = subnet_port_node(ctx->subnet, p)->device;
         bool read = table->source == TABLE_READ;
+        char used[8] = "?";
 
-        keys = read ? text_p_keys(ctx, table->entries, table->capacity) : output_failure(ctx, port);
-        if (!keys)
-                return -ENOMEM;
-        (void) snprintf(where, sizeof(where), "%s%s%u", device, *device ? "/" : "", p->number);
-        (void) snprintf(lid, sizeof(lid), "%u", p->lid.v);
         if (read)
-                (void) snprintf(used, sizeof(used), "%u/%u", count_used(table), table->capacity);
-        else
-                (void) snprintf(used, sizeof(used), "?/%u", table->capacity);
-        return table_row(t, read ? NULL : "red", output_node(ctx, port), where, lid, port_state_to_string(p->state), used,
-                         keys);
+                (void) snprintf(used, sizeof(used), "%u", count_used(table));
+        table_row(t, read ? NULL : "red", "%s\t%s%s%u\t%u\t%s\t%s/%u\t%s", output_node(ctx, port), device,
+                  *device ? "/" : "", p->number, p->lid.v, port_state_to_string(p->state), used, table->capacity,
+                  read ? text_p_keys(ctx, table->entries, table->capacity) : output_failure(ctx, port));
 }
 
-int text_show_ports(struct context *ctx, const struct ports_result *r)
+void text_show_ports(struct context *ctx, const struct ports_result *r)
 {
-        static const struct table_column columns[] = {
-                { "NODE", TABLE_LEFT },  { "PORT", TABLE_LEFT },  { "LID", TABLE_RIGHT },
-                { "STATE", TABLE_LEFT }, { "USED", TABLE_RIGHT }, { "P_KEYS", TABLE_LIST },
-        };
-        _cleanup_table_ struct table *t = NULL;
+        struct table t;
 
-        if (text_findings(ctx, true) < 0 || table_new(columns, ELEMENTS(columns), &t) < 0)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < r->n_ports; i++) {
-                if (ctx->subnet->ports[r->ports[i]].role != PORT_ENDPORT && ctx->options->verbose == 0)
-                        continue;
-                if (add_port(ctx, t, r->ports[i]) < 0)
-                        return -ENOMEM;
-        }
-        return table_print(t);
+        text_findings(ctx, true);
+        table_begin(&t, "NODE|PORT|>LID|STATE|>USED|*P_KEYS", 0);
+        for (uint32_t i = 0; i < r->n_ports; i++)
+                if (ctx->subnet->ports[r->ports[i]].role == PORT_ENDPORT || ctx->options->verbose)
+                        add_port(ctx, &t, r->ports[i]);
+        text_table(ctx, &t);
 }
 
 /* --- show partitions ------------------------------------------------------------------------------------------------- */
 
 static const char *count_text(struct context *ctx, const struct member_count *c)
 {
-        return arena_printf(ctx->arena, "%u/%u/%u", c->full, c->limited, c->both);
+        return output_format(ctx, "%u/%u/%u", c->full, c->limited, c->both);
 }
 
 static bool same_count(const struct member_count *a, const struct member_count *b)
@@ -65,44 +49,25 @@ static bool same_count(const struct member_count *a, const struct member_count *
         return a->full == b->full && a->limited == b->limited && a->both == b->both;
 }
 
-static int add_partition(struct context *ctx, struct table *t, const struct partition_row *row)
+void text_show_partitions(struct context *ctx, const struct partitions_result *r)
 {
-        const char *policy = ctx->policy ? count_text(ctx, &row->by_policy) : "-";
-        const char *hardware = count_text(ctx, &row->in_hardware);
-        const char *name = row->partition >= 0 ? output_partition(ctx, row->base) : "-";
-        bool differs = ctx->policy && !same_count(&row->by_policy, &row->in_hardware);
-        char p_key[8];
+        struct table t;
 
-        if (!policy || !hardware)
-                return -ENOMEM;
-        (void) snprintf(p_key, sizeof(p_key), "0x%04x", row->base);
-        return table_row(t, differs ? "brown" : NULL, name, p_key, policy, hardware,
-                         differs ? "differs" : "equal");
-}
+        text_findings(ctx, true);
+        table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE",
+                    ctx->policy ? 0 : 4);
+        for (uint32_t i = 0; i < r->n_rows; i++) {
+                const struct partition_row *row = &r->rows[i];
+                bool differs = ctx->policy && !same_count(&row->by_policy, &row->in_hardware);
 
-int text_show_partitions(struct context *ctx, const struct partitions_result *r)
-{
-        static const struct table_column columns[] = {
-                { "PARTITION", TABLE_LEFT },
-                { "P_KEY", TABLE_LEFT },
-                { "POLICY full/limited/both", TABLE_RIGHT },
-                { "HARDWARE full/limited/both", TABLE_RIGHT },
-                { "STATE", TABLE_LEFT },
-        };
-        _cleanup_table_ struct table *t = NULL;
-
-        if (text_findings(ctx, true) < 0 || table_new(columns, ctx->policy ? 5 : 4, &t) < 0)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < r->n_rows; i++)
-                if (add_partition(ctx, t, &r->rows[i]) < 0)
-                        return -ENOMEM;
-        if (table_print(t) < 0)
-                return -EIO;
-        if (r->n_unread > 0) {
-                text_count(r->n_unread, "endport");
-                puts(" could not be read and do not count");
+                table_row(&t, differs ? "brown" : NULL, "%s\t0x%04x\t%s\t%s\t%s",
+                          row->partition >= 0 ? output_partition(ctx, row->base) : "-", row->base,
+                          ctx->policy ? count_text(ctx, &row->by_policy) : "-", count_text(ctx, &row->in_hardware),
+                          differs ? "differs" : "equal");
         }
-        return 0;
+        text_table(ctx, &t);
+        if (r->n_unread > 0)
+                printf("%u endport%s could not be read and do not count\n", r->n_unread, text_plural(r->n_unread));
 }
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
@@ -111,14 +76,12 @@ static void print_neighbour(struct context *ctx, uint32_t neighbour)
 {
         const struct subnet_port *p;
         const struct observed_table *t;
-        const char *label;
 
         if (neighbour == SUBNET_NONE)
                 return;
         p = &ctx->subnet->ports[neighbour];
         t = &ctx->observed->tables[neighbour];
-        label = subnet_port_label(ctx->arena, ctx->subnet, neighbour);
-        printf("  plugged into  %s", label ?: "?");
+        printf("  plugged into  %s", output_label(ctx, neighbour));
         if (p->role != PORT_SWITCH_EXTERNAL)
                 printf("\n");
         else if (!subnet_port_can_enforce(ctx->subnet, p))
@@ -128,12 +91,12 @@ static void print_neighbour(struct context *ctx, uint32_t neighbour)
                        t->enforce_outbound ? "on" : "off", count_used(t), t->capacity);
 }
 
-static void print_head(struct context *ctx, uint32_t port, const char *label)
+static void print_head(struct context *ctx, uint32_t port)
 {
         const struct subnet_port *p = &ctx->subnet->ports[port];
         const struct subnet_node *node = subnet_port_node(ctx->subnet, p);
 
-        printf("%s\n", label);
+        printf("%s\n", output_label(ctx, port));
         printf("  description   %s\n", node->description);
         printf("  port GUID     0x%016" PRIx64 " (%s, node GUID 0x%016" PRIx64 ")\n", p->guid.v,
                node_type_to_string(node->type), node->guid.v);
@@ -166,68 +129,42 @@ static const char *entry_source(struct context *ctx, uint32_t port, struct p_key
         return output_line(ctx, port, p_key_base(key), &membership);
 }
 
-static int add_entry(struct context *ctx, struct table *t, uint32_t port, const char *index, struct p_key key)
+static void add_entry(struct context *ctx, struct table *t, uint32_t port, const char *index, struct p_key key)
 {
-        const char *source = entry_source(ctx, port, key);
-        char p_key[8];
-
-        if (!source)
-                return -ENOMEM;
-        (void) snprintf(p_key, sizeof(p_key), "0x%04x", key.v);
-        return table_row(t, NULL, index, p_key, p_key_is_full(key) ? "full" : "limited",
-                         output_partition(ctx, p_key_base(key)), source);
+        table_row(t, NULL, "%s\t0x%04x\t%s\t%s\t%s", index, key.v, p_key_is_full(key) ? "full" : "limited",
+                  output_partition(ctx, p_key_base(key)), entry_source(ctx, port, key));
 }
 
-static int add_entries(struct context *ctx, struct table *t, uint32_t port)
+static void print_entries(struct context *ctx, uint32_t port)
 {
         const struct observed_table *table = &ctx->observed->tables[port];
         const struct desired_port *wanted = ctx->desired ? &ctx->desired->ports[port] : NULL;
+        struct table t;
         char index[8];
 
+        table_begin(&t, ">INDEX|P_KEY|MEMBERSHIP|PARTITION|POLICY", ctx->policy ? 0 : 3);
         for (uint32_t i = 0; i < table->capacity; i++) {
                 if (!p_key_is_used(table->entries[i]))
                         continue;
                 (void) snprintf(index, sizeof(index), "%u", i);
-                if (add_entry(ctx, t, port, index, table->entries[i]) < 0)
-                        return -ENOMEM;
+                add_entry(ctx, &t, port, index, table->entries[i]);
         }
         for (uint32_t i = 0; wanted && i < wanted->n_wanted; i++)
-                if (!holds(table->entries, table->capacity, wanted->wanted[i]) &&
-                    add_entry(ctx, t, port, "missing", wanted->wanted[i]) < 0)
-                        return -ENOMEM;
-        return 0;
+                if (!holds(table->entries, table->capacity, wanted->wanted[i]))
+                        add_entry(ctx, &t, port, "missing", wanted->wanted[i]);
+        text_table(ctx, &t);
 }
 
-static int print_port(struct context *ctx, uint32_t port)
+void text_show_port(struct context *ctx, const struct ports_result *r)
 {
-        static const struct table_column columns[] = {
-                { "INDEX", TABLE_RIGHT },    { "P_KEY", TABLE_LEFT },  { "MEMBERSHIP", TABLE_LEFT },
-                { "PARTITION", TABLE_LEFT }, { "POLICY", TABLE_LEFT },
-        };
-        const char *label = subnet_port_label(ctx->arena, ctx->subnet, port), *why;
-        _cleanup_table_ struct table *t = NULL;
-
-        if (!label || table_new(columns, ctx->policy ? ELEMENTS(columns) : 3, &t) < 0)
-                return -ENOMEM;
-        print_head(ctx, port, label);
-        if (ctx->observed->tables[port].source != TABLE_READ) {
-                why = output_failure(ctx, port);
-                printf("  not read: %s\n", why ?: "?");
-                return 0;
-        }
-        if (add_entries(ctx, t, port) < 0)
-                return -ENOMEM;
-        return table_print(t);
-}
-
-int text_show_port(struct context *ctx, const struct ports_result *r)
-{
-        int error = text_findings(ctx, true);
-
-        for (uint32_t i = 0; error >= 0 && i < r->n_ports; i++) {
+        text_findings(ctx, true);
+        for (uint32_t i = 0; i < r->n_ports; i++) {
                 if (i > 0)
                         putchar('\n');
-                error = print_port(ctx, r->ports[i]);
+                print_head(ctx, r->ports[i]);
+                if (ctx->observed->tables[r->ports[i]].source == TABLE_READ)
+                        print_entries(ctx, r->ports[i]);
+                else
+                        printf("  not read: %s\n", output_failure(ctx, r->ports[i]));
         }
-        return error;
 }

@@ -2,8 +2,6 @@
 libpkeyd_core_la_SOURCES += \
 	src/policy/hostlist.c \
 	src/policy/hostlist.h \
-	src/policy/nearest.c \
-	src/policy/nearest.h \
 	src/policy/policy.c \
 	src/policy/policy.h \
 	src/policy/policy_check.c \
@@ -25,8 +23,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_hint.h \
 	src/policy/selector_match.c \
 	src/policy/selector_match.h \
-	src/policy/text.c \
-	src/policy/text.h \
 	src/policy/yaml_source.c \
 	src/policy/yaml_source.h \
 	src/policy/yaml_tree.c \

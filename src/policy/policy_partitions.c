@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 #include "policy/policy_keys.h"
 #include "policy/policy_reader.h"
 

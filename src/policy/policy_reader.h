@@ -5,7 +5,7 @@
 
 #include "policy/policy.h"
 #include "policy/selector.h"
-#include "policy/text.h"
+#include "util/text.h"
 #include "policy/yaml_tree.h"
 
 /* Where the parts of a partition stand, for findings that are made after all of them were read. */

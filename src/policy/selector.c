@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 
 #define GUID_DIGITS 16
 

@@ -20,7 +20,7 @@
 #include "policy/hostlist.h"
 #include "policy/policy.h"
 #include "policy/report.h"
-#include "policy/text.h"
+#include "util/text.h"
 
 #define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, 255 means "all" on the wire */
 #define SELECTOR_MAX_ELEMENTS 4096 /* in one line */

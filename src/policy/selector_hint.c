@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 
 #define MAX_LISTED 4
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 #include "util/cleanup.h"
 
 /* An open list or map. */

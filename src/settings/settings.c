@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/nearest.h"
+#include "util/nearest.h"
 #include "policy/yaml_tree.h"
 
 #define MEMBER(name) offsetof(struct settings, name), sizeof(((struct settings *) NULL)->name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/findings.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A line of a file is shown up to here; a caret further right is not drawn. */
@@ -39,16 +40,12 @@ static int findings_grow(struct findings *f)
         return 0;
 }
 
-struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
-                             const struct location *where, const char *format, ...)
+static struct finding *add(struct findings *f, enum finding_severity severity, enum finding_code code,
+                           const struct location *where, const char *format, va_list ap)
 {
+        const char *text = arena_vprintf(f->arena, format, ap);
         struct finding *item;
-        char *text;
-        va_list ap;
 
-        va_start(ap, format);
-        text = arena_vprintf(f->arena, format, ap);
-        va_end(ap);
         if (!text || findings_grow(f) < 0) {
                 f->out_of_memory = true;
                 return NULL;
@@ -61,6 +58,32 @@ struct finding *findings_add(struct findings *f, enum finding_severity severity,
         f->n_errors += severity == FINDING_ERROR;
         f->n_warnings += severity == FINDING_WARNING;
         return item;
+}
+
+struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
+                             const struct location *where, const char *format, ...)
+{
+        struct finding *item;
+        va_list ap;
+
+        va_start(ap, format);
+        item = add(f, severity, code, where, format, ap);
+        va_end(ap);
+        return item;
+}
+
+int findings_error(struct findings *f, enum finding_code code, const char *hint, const char *format, ...)
+{
+        struct finding *item;
+        va_list ap;
+
+        va_start(ap, format);
+        item = add(f, FINDING_ERROR, code, NULL, format, ap);
+        va_end(ap);
+        if (!item)
+                return -ENOMEM;
+        item->hint = hint ? arena_strdup(f->arena, hint) : NULL;
+        return -EBADMSG;
 }
 
 static bool copy_text(struct arena *a, const char **text)

@@ -64,10 +64,14 @@ void findings_done(struct findings *f);
 struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
                              const struct location *where, const char *format, ...)
         __attribute__((format(printf, 5, 6)));
+/* Appends an error that is about no file; hint NULL: none. Returns -EBADMSG, -ENOMEM when memory is out. */
+int findings_error(struct findings *f, enum finding_code code, const char *hint, const char *format, ...)
+                __attribute__((format(printf, 4, 5)));
 /* A copy with all of its texts in the arena; false when memory is out. */
 bool finding_copy(struct arena *a, const struct finding *from, struct finding *ret);
 /* Appends a copy. */
 void findings_append(struct findings *f, const struct finding *item);
+/* Nothing if item is NULL. */
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 

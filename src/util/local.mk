@@ -1,4 +1,4 @@
-# util/: arenas, findings, a hash index
+# util/: arenas, findings, a hash index, texts, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
@@ -7,4 +7,8 @@ libpkeyd_core_la_SOURCES += \
 	src/util/findings.c \
 	src/util/findings.h \
 	src/util/hash_index.c \
-	src/util/hash_index.h
+	src/util/hash_index.h \
+	src/util/nearest.c \
+	src/util/nearest.h \
+	src/util/text.c \
+	src/util/text.h

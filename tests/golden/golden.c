@@ -18,7 +18,7 @@
 
 #include "policy/policy.h"
 #include "policy/policy_keys.h"
-#include "policy/text.h"
+#include "util/text.h"
 #include "settings/settings.h"
 
 enum kind { REJECTED, ACCEPTED, SETTINGS };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "policy/hostlist.h"
-#include "policy/nearest.h"
+#include "util/nearest.h"
 #include "random_names.h"
 
 static struct arena *arena;

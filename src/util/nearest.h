@@ -7,14 +7,14 @@
 
 #define NEAREST_MAX_LENGTH 64
 
-/* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (each place edited once), case ignored.
- * limit + 1 if it is more than limit, or a word is longer than NEAREST_MAX_LENGTH. */
+/* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (each place edited once), case
+ * ignored. limit + 1 if it is more than limit, or a word is longer than NEAREST_MAX_LENGTH. */
 unsigned edit_distance(const char *a, const char *b, unsigned limit);
 
 struct nearest {
         const char *text;
-        const char *best;  /* borrows what was offered; NULL: nothing near */
-        unsigned limit;    /* only what is at most this far is still of interest */
+        const char *best; /* borrows what was offered; NULL: nothing near */
+        unsigned limit;   /* only what is at most this far is still of interest */
 };
 
 /* Borrows text. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "policy/text.h"
+#include "util/text.h"
 
 #include <string.h>
 
 void text_done(struct text *t)
 {
         free(t->bytes);
-        *t = (struct text) {};
+        *t = (struct text){};
 }
 
 static bool reserve(struct text *t, size_t n)
