@@ -11,22 +11,14 @@
 /* The names that the standard, or the kernel, has for them. */
 static const char *counter_name(enum violation_source source)
 {
-        switch (source) {
-        case VIOLATION_P_KEY_VIOLATIONS:
-                return "PortInfo:P_KeyViolations";
-        case VIOLATION_RCV_CONSTRAINT:
-                return "PortRcvConstraintErrors";
-        case VIOLATION_XMIT_CONSTRAINT:
-                return "PortXmitConstraintErrors";
-        case VIOLATION_BAD_PKEY_CNTR:
-                return "bad_pkey_cntr";
-        case VIOLATION_NOTICE_257:
-        case VIOLATION_NOTICE_258:
-        case VIOLATION_NOTICE_259:
-        case VIOLATION_N_SOURCES:
-                break;
-        }
-        return "";
+        static const char *const names[VIOLATION_N_SOURCES] = {
+                        [VIOLATION_P_KEY_VIOLATIONS] = "PortInfo:P_KeyViolations",
+                        [VIOLATION_RCV_CONSTRAINT] = "PortRcvConstraintErrors",
+                        [VIOLATION_XMIT_CONSTRAINT] = "PortXmitConstraintErrors",
+                        [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
+        };
+
+        return source < VIOLATION_N_COUNTERS ? names[source] : "";
 }
 
 /* --- who takes part --------------------------------------------------------------------------------------------- */
@@ -277,43 +269,37 @@ static usec_t elapsed(usec_t from, usec_t to)
 }
 
 /* Each notice is about one packet, but not every packet leads to a notice. */
-static void add_packets(struct scene *s, struct words *w, uint64_t n, bool more)
+static const char *at_least(const struct scene *s, uint64_t n)
 {
-        if (violation_source_is_notice(s->record->source) && n > 1)
-                words_add(w, "at least ");
-        words_add_count(w, n, more ? "more packet" : "packet", more ? "more packets" : "packets");
+        return violation_source_is_notice(s->record->source) && n > 1 ? "at least " : "";
+}
+
+static void add_span(struct words *w, const struct attribution_context *c, usec_t since)
+{
+        if (since != 0 && elapsed(since, c->now) >= USEC_PER_SEC)
+                words_add(w, " in the last %s", words_duration(elapsed(since, c->now)).text);
 }
 
 static void add_first(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
 {
         bool more = report->kind == VIOLATION_MORE;
 
-        words_add(w, "%s %s ", h->subject, h->verb);
-        add_packets(s, w, report->count, more);
-        if (report->since != 0 && elapsed(report->since, s->c->now) >= USEC_PER_SEC) {
-                words_add(w, " in the last ");
-                words_add_duration(w, elapsed(report->since, s->c->now));
-        }
+        words_add(w, "%s %s %s%s", h->subject, h->verb, at_least(s, report->count),
+                  words_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
+        add_span(w, s->c, report->since);
         words_add(w, " %s (%s)", h->tail, h->source);
-        if (more && s->record->episode > report->count) {
-                words_add(w, "; ");
-                words_add_number(w, s->record->episode);
-                words_add(w, " since it began ");
-                words_add_duration(w, elapsed(s->began, s->c->now));
-                words_add(w, " ago");
-        }
+        if (more && s->record->episode > report->count)
+                words_add(w, "; %s since it began %s ago", words_number(s->record->episode).text,
+                          words_duration(elapsed(s->began, s->c->now)).text);
 }
 
 static void add_quiet(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
 {
-        words_add(w, "quiet again after ");
-        words_add_duration(w, elapsed(report->since, s->record->last));
-        words_add(w, ", ");
-        words_add_number(w, report->count);
-        words_add(w, " in all, the last ");
-        words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago%s: packets that %s %s %s (%s)",
-                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)" : "",
+        words_add(w, "quiet again after %s, %s in all, the last %s ago%s: packets that %s %s %s (%s)",
+                  words_duration(elapsed(report->since, s->record->last)).text, words_number(report->count).text,
+                  words_duration(elapsed(s->record->last, s->c->now)).text,
+                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)"
+                                       : "",
                   h->subject, h->verb, h->tail, h->source);
 }
 
@@ -345,24 +331,16 @@ static void add_saturated(struct scene *s, struct words *w, uint64_t count, usec
 
         words_add(w, "%s of %s%s is at its maximum", counter_name(s->record->source),
                   s->is_switch_port ? "switch port " : "", s->counted_label);
-        if (maximum > 0) {
-                words_add(w, ", ");
-                words_add_number(w, maximum);
-        }
+        if (maximum > 0)
+                words_add(w, ", %s", words_number(maximum).text);
         words_add(w, ": there may have been more, and no more are seen until it is cleared");
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 add_clearing(s, w);
         words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
         if (count == 0)
                 return;
-        words_add(w, ", ");
-        words_add_number(w, count);
-        if (s->record->episode > count)
-                words_add(w, " more");
-        if (since != 0 && elapsed(since, s->c->now) >= USEC_PER_SEC) {
-                words_add(w, " in the last ");
-                words_add_duration(w, elapsed(since, s->c->now));
-        }
+        words_add(w, ", %s%s", words_number(count).text, s->record->episode > count ? " more" : "");
+        add_span(w, s->c, since);
 }
 
 static int finish(struct scene *s, const struct words *w)
@@ -475,28 +453,19 @@ static const char *storm_verb(const struct scene *s)
 
 static void add_storm(struct words *w, const struct violation_report *report, const struct attribution_context *c)
 {
-        words_add_count(w, report->n_ports, "port", "ports");
-        words_add(w, " counted ");
-        words_add_count(w, report->count, "violation", "violations");
-        if (report->since != 0 && elapsed(report->since, c->now) >= USEC_PER_SEC) {
-                words_add(w, " in the last ");
-                words_add_duration(w, elapsed(report->since, c->now));
-        }
-        if (report->n_saturated == 0)
-                return;
-        words_add(w, "; ");
-        words_add_count(w, report->n_saturated, "counter is at its maximum", "counters are at their maximum");
-        words_add(w, ": there may have been more");
+        words_add(w, "%s counted %s", words_count(report->n_ports, "port", "ports").text,
+                  words_count(report->count, "violation", "violations").text);
+        add_span(w, c, report->since);
+        if (report->n_saturated > 0)
+                words_add(w, "; %s: there may have been more",
+                          words_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
+                                          .text);
 }
 
 static void add_storm_ends(struct words *w, const struct violation_report *report, const struct attribution_context *c)
 {
-        words_add(w, "quiet again after ");
-        words_add_duration(w, elapsed(report->since, c->now));
-        words_add(w, ", ");
-        words_add_number(w, report->count);
-        words_add(w, " in all at ");
-        words_add_count(w, report->n_ports, "port", "ports");
+        words_add(w, "quiet again after %s, %s in all at %s", words_duration(elapsed(report->since, c->now)).text,
+                  words_number(report->count).text, words_count(report->n_ports, "port", "ports").text);
 }
 
 static int explain_storm(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
@@ -520,8 +489,8 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
                 if (r < 0)
                         return r;
                 guids[i] = one.port_guid;
-                words_add(&w, "%s%s %s ", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene));
-                words_add_number(&w, report->worst[i].untold);
+                words_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
+                          words_number(report->worst[i].untold).text);
         }
         if (!quiet)
                 add_shared(&w, c, guids, n);
@@ -549,15 +518,12 @@ int attribution_explain(struct arena *a, const struct violation_report *report, 
 /* A record as it is now. */
 static void add_all(struct scene *s, struct words *w, const struct headline *h)
 {
-        words_add(w, "%s %s ", h->subject, h->verb);
-        add_packets(s, w, s->record->total, false);
-        words_add(w, " %s (%s); the first ", h->tail, h->source);
-        words_add_duration(w, elapsed(s->record->first, s->c->now));
-        words_add(w, " ago, the last ");
-        words_add_duration(w, elapsed(s->record->last, s->c->now));
-        words_add(w, " ago");
-        if (s->record->saturated)
-                words_add(w, "; the counter is at its maximum: there may have been more");
+        const struct violation_record *r = s->record;
+
+        words_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
+                  at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
+                  words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
+                  r->saturated ? "; the counter is at its maximum: there may have been more" : "");
 }
 
 int attribution_explain_record(struct arena *a, const struct violation_record *record,

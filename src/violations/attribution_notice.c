@@ -142,29 +142,17 @@ int notice_open(struct scene *s)
 /* "notice 257, P_Key mismatch, queue pair 0x48 to 0x1a2" */
 static const char *source_of(struct scene *s)
 {
+        static const char *const what[VIOLATION_N_SOURCES] = {
+                        [VIOLATION_NOTICE_257] = "notice 257, P_Key mismatch",
+                        [VIOLATION_NOTICE_258] = "notice 258, Q_Key mismatch",
+                        [VIOLATION_NOTICE_259] = "notice 259, P_Key mismatch at a switch",
+        };
         const struct notice *n = &s->record->notice;
-        const char *what = "";
 
-        switch (s->record->source) {
-        case VIOLATION_NOTICE_257:
-                what = "notice 257, P_Key mismatch";
-                break;
-        case VIOLATION_NOTICE_258:
-                what = "notice 258, Q_Key mismatch";
-                break;
-        case VIOLATION_NOTICE_259:
-                what = "notice 259, P_Key mismatch at a switch";
-                break;
-        case VIOLATION_P_KEY_VIOLATIONS:
-        case VIOLATION_RCV_CONSTRAINT:
-        case VIOLATION_XMIT_CONSTRAINT:
-        case VIOLATION_BAD_PKEY_CNTR:
-        case VIOLATION_N_SOURCES:
-                break;
-        }
         if (n->qp1 == 0 && n->qp2 == 0)
-                return arena_printf(s->arena, "%s", what);
-        return arena_printf(s->arena, "%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32, what, n->qp1, n->qp2);
+                return what[s->record->source];
+        return arena_printf(s->arena, "%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32, what[s->record->source], n->qp1,
+                            n->qp2);
 }
 
 /* "with P_Key 0x8101 (the full key of tenant-a)"; a Q_Key is a secret of those who use it, and is not said */

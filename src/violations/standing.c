@@ -69,29 +69,47 @@ bool standing_membership(const struct attribution_context *c, const struct party
         return true;
 }
 
+/* "A, B and 3 others" of n names. "and 1 other" would be no shorter than its name. */
+struct names {
+        uint32_t n, shown, i;
+};
+
+static struct names begin_names(uint32_t n)
+{
+        return (struct names){.n = n, .shown = n > MAX_NAMES + 1 ? MAX_NAMES : n};
+}
+
+/* Puts what stands before the next name. False: no more are named. */
+static bool next_name(struct words *w, struct names *l)
+{
+        if (l->i == l->shown)
+                return false;
+        words_add_separator(w, l->i++, l->shown < l->n ? l->shown + 1 : l->shown);
+        return true;
+}
+
+static void end_names(struct words *w, const struct names *l)
+{
+        if (l->shown < l->n)
+                words_add(w, " and %s others", words_number(l->n - l->shown).text);
+}
+
 /* ", a full member of A, B and 3 others" */
 static void add_kind(struct words *w, const struct memberships *m, uint32_t port, enum membership kind, bool *first)
 {
-        uint32_t n = 0, i = 0, shown;
+        struct names names;
+        uint32_t n = 0;
 
         for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
                 n += m->items[j].membership == kind;
         if (n == 0)
                 return;
-        /* "and 1 other" is no shorter than its name */
-        shown = n > MAX_NAMES + 1 ? MAX_NAMES : n;
+        names = begin_names(n);
         words_add(w, "%s %s member of ", *first ? " a" : ", a", standing_membership_word(kind));
-        for (uint32_t j = m->first[port]; j < m->first[port + 1] && i < shown; j++) {
-                if (m->items[j].membership != kind)
-                        continue;
-                words_add_separator(w, i++, shown < n ? shown + 1 : shown);
-                words_add(w, "%s", m->policy->partitions[m->items[j].partition].name);
-        }
-        if (shown < n) {
-                words_add(w, " and ");
-                words_add_number(w, n - shown);
-                words_add(w, " others");
-        }
+        for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
+                if (m->items[j].membership == kind && next_name(w, &names))
+                        words_add(w, "%s", m->policy->partitions[m->items[j].partition].name);
+        end_names(w, &names);
         *first = false;
 }
 
@@ -133,12 +151,11 @@ static usec_t since(usec_t now, usec_t then)
 
 void standing_add_when(struct words *w, const struct attribution_context *c, const struct membership_change *change)
 {
-        words_add_duration(w, since(c->now, change->when));
+        words_add(w, "%s ago", words_duration(since(c->now, change->when)).text);
         if (change->same_policy)
-                words_add(w,
-                          " ago, when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
+                words_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
         else
-                words_add(w, " ago by generation %" PRIu64, change->generation);
+                words_add(w, " by generation %" PRIu64, change->generation);
 }
 
 /* Those that came with `change` and are of its kind. */
@@ -155,22 +172,16 @@ static bool is_like(const struct membership_change *a, const struct membership_c
 static void add_like(struct words *w, const struct membership_change *changes, uint32_t n,
                      const struct membership_change *change)
 {
-        uint32_t n_like = 0, i = 0, shown;
+        struct names names;
+        uint32_t n_like = 0;
 
         for (uint32_t j = 0; j < n; j++)
                 n_like += is_like(&changes[j], change);
-        shown = n_like > MAX_NAMES + 1 ? MAX_NAMES : n_like;
-        for (uint32_t j = 0; j < n && i < shown; j++) {
-                if (!is_like(&changes[j], change))
-                        continue;
-                words_add_separator(w, i++, shown < n_like ? shown + 1 : shown);
-                words_add(w, "%s (0x%04x)", changes[j].partition, (unsigned) changes[j].base);
-        }
-        if (shown < n_like) {
-                words_add(w, " and ");
-                words_add_number(w, n_like - shown);
-                words_add(w, " others");
-        }
+        names = begin_names(n_like);
+        for (uint32_t j = 0; j < n; j++)
+                if (is_like(&changes[j], change) && next_name(w, &names))
+                        words_add(w, "%s (0x%04x)", changes[j].partition, (unsigned) changes[j].base);
+        end_names(w, &names);
 }
 
 /* What a change has to do with violations that began at `began`. */
@@ -241,9 +252,8 @@ bool standing_add_last_change(struct words *w, const struct attribution_context 
         }
         if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING)
                 return false;
-        words_add(w, "; the partitions of %s did not change in the ", p->name);
-        words_add_duration(w, since(c->now, known_since));
-        words_add(w, " that pkeyd remembers");
+        words_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", p->name,
+                  words_duration(since(c->now, known_since)).text);
         return true;
 }
 
@@ -266,11 +276,9 @@ void standing_add_never(struct words *w, const struct attribution_context *c, co
 {
         usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
 
-        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING) {
+        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING)
                 words_add(w, "; %s is no member of %s", p->name, what);
-                return;
-        }
-        words_add(w, "; %s was never a member of %s in the ", p->name, what);
-        words_add_duration(w, since(c->now, known_since));
-        words_add(w, " that pkeyd remembers");
+        else
+                words_add(w, "; %s was never a member of %s in the %s that pkeyd remembers", p->name, what,
+                          words_duration(since(c->now, known_since)).text);
 }

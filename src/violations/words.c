@@ -22,28 +22,31 @@ void words_add(struct words *w, const char *format, ...)
         }
 }
 
-void words_add_number(struct words *w, uint64_t n)
+struct words_piece words_number(uint64_t n)
 {
-        char digits[24], grouped[32];
+        struct words_piece ret;
+        char digits[24];
         int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
         size_t k = 0;
 
         for (int i = 0; i < length; i++) {
                 if (i > 0 && (length - i) % 3 == 0)
-                        grouped[k++] = ',';
-                grouped[k++] = digits[i];
+                        ret.text[k++] = ',';
+                ret.text[k++] = digits[i];
         }
-        grouped[k] = '\0';
-        words_add(w, "%s", grouped);
+        ret.text[k] = '\0';
+        return ret;
 }
 
-void words_add_count(struct words *w, uint64_t n, const char *one, const char *many)
+struct words_piece words_count(uint64_t n, const char *one, const char *many)
 {
-        words_add_number(w, n);
-        words_add(w, " %s", n == 1 ? one : many);
+        struct words_piece ret;
+
+        (void) snprintf(ret.text, sizeof(ret.text), "%.32s %s", words_number(n).text, n == 1 ? one : many);
+        return ret;
 }
 
-void words_add_duration(struct words *w, usec_t duration)
+struct words_piece words_duration(usec_t duration)
 {
         static const struct {
                 usec_t unit;
@@ -58,13 +61,11 @@ void words_add_duration(struct words *w, usec_t duration)
         for (size_t i = 0; i < ELEMENTS(units); i++) {
                 usec_t n = duration / units[i].unit;
 
-                if (n >= 2 || (n == 1 && i == ELEMENTS(units) - 1)) {
-                        n += duration % units[i].unit >= units[i].unit / 2;
-                        words_add_count(w, n, units[i].one, units[i].many);
-                        return;
-                }
+                if (n >= 2 || (n == 1 && i == ELEMENTS(units) - 1))
+                        return words_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one,
+                                           units[i].many);
         }
-        words_add(w, "a moment");
+        return (struct words_piece){"a moment"};
 }
 
 void words_add_separator(struct words *w, uint32_t i, uint32_t n)

@@ -15,12 +15,18 @@ struct words {
 };
 
 void words_add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "1 packet", "12,345 packets" */
-void words_add_count(struct words *w, uint64_t n, const char *one, const char *many);
-/* "12,345" */
-void words_add_number(struct words *w, uint64_t n);
-/* "a moment", "59 seconds", "12 minutes", "3 hours", "400 days": the nearest of the largest unit of which there are
- * two */
-void words_add_duration(struct words *w, usec_t duration);
 /* What goes between the first items, the last two, as in "a, b and c": call before item i of n. */
 void words_add_separator(struct words *w, uint32_t i, uint32_t n);
+
+/* A piece for the arguments of words_add(): words_number(n).text. */
+struct words_piece {
+        char text[64];
+};
+
+/* "12,345" */
+struct words_piece words_number(uint64_t n);
+/* "1 packet", "12,345 packets" */
+struct words_piece words_count(uint64_t n, const char *one, const char *many);
+/* "a moment", "59 seconds", "12 minutes", "3 hours", "400 days": the nearest of the largest unit of which there are
+ * two */
+struct words_piece words_duration(usec_t duration);

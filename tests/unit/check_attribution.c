@@ -843,12 +843,8 @@ START_TEST(test_durations)
                 { USEC_INFINITY, "213,503,982 days" },
         };
 
-        for (size_t i = 0; i < ELEMENTS(rows); i++) {
-                struct words w = {};
-
-                words_add_duration(&w, rows[i].duration);
-                ck_assert_str_eq(w.text, rows[i].text);
-        }
+        for (size_t i = 0; i < ELEMENTS(rows); i++)
+                ck_assert_str_eq(words_duration(rows[i].duration).text, rows[i].text);
 }
 END_TEST
 
@@ -856,12 +852,11 @@ START_TEST(test_counts)
 {
         struct words w = {};
 
-        words_add_count(&w, 0, "port ", "ports ");
-        words_add_count(&w, 1, "port ", "ports ");
-        words_add_count(&w, 999, "port ", "ports ");
-        words_add_count(&w, 1000, "port ", "ports ");
-        words_add_count(&w, UINT64_MAX, "port", "ports");
-        ck_assert_str_eq(w.text, "0 ports 1 port 999 ports 1,000 ports 18,446,744,073,709,551,615 ports");
+        ck_assert_str_eq(words_count(0, "port", "ports").text, "0 ports");
+        ck_assert_str_eq(words_count(1, "port", "ports").text, "1 port");
+        ck_assert_str_eq(words_count(999, "port", "ports").text, "999 ports");
+        ck_assert_str_eq(words_count(1000, "port", "ports").text, "1,000 ports");
+        ck_assert_str_eq(words_count(UINT64_MAX, "port", "ports").text, "18,446,744,073,709,551,615 ports");
         /* what does not fit is left out */
         for (unsigned i = 0; i < WORDS_SIZE; i++)
                 words_add(&w, "%u, ", i);
