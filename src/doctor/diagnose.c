@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "doctor/diagnose.h"
 
-#include <string.h>
-
 const char *diagnosis_plural(uint64_t n)
 {
         return n == 1 ? "" : "s";

@@ -2,7 +2,6 @@
 #include "doctor/diagnose.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define MAX_KEYS_LISTED 6
 #define LIST_SIZE 2048 /* of a list of ports of one switch, or of a few keys */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <infiniband/mad.h>
-#include <string.h>
 
 #include "ib/smp.h"
 

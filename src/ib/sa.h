@@ -10,7 +10,6 @@
 
 #include "ib/mad.h"
 
-#define SA_ATTR_CLASS_PORT_INFO    0x0001
 #define SA_ATTR_NOTICE             0x0002
 #define SA_ATTR_INFORM_INFO        0x0003
 #define SA_ATTR_P_KEY_TABLE_RECORD 0x0033

@@ -43,7 +43,6 @@ typedef uint64_t usec_t;
 #define P_KEY_FULL_BIT       0x8000
 #define P_KEY_DEFAULT_BASE   0x7fff
 #define P_KEY_BLOCK_ENTRIES  32     /* entries of one P_KeyTable block, what one MAD carries */
-#define P_KEY_MAX_BLOCKS     2048   /* PartitionCap has 16 bits */
 
 #define NODE_DESCRIPTION_SIZE 64
 

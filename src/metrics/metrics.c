@@ -2,7 +2,6 @@
 #include "metrics/metrics.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "util/text.h"
 

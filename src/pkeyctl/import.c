@@ -2,7 +2,6 @@
 #include "pkeyctl/import.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "policy/policy.h"
 

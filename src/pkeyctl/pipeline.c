@@ -2,7 +2,6 @@
 #include "pkeyctl/pipeline.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "shell/file.h"
 

@@ -2,7 +2,6 @@
 #include "pkeyctl/session.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "pkeyctl/progress.h"

@@ -21,7 +21,6 @@ struct yaml_source {
 /* Returns 0, -EBADMSG (the report says why), -ENOMEM. */
 int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes, size_t n, struct report *report);
 void yaml_source_done(struct yaml_source *s);
-#define _cleanup_yaml_source_ _cleanup_(yaml_source_done)
 
 /* A line, from 1, as it may be printed: one character for each, so that columns stay. In the arena; NULL: no such line,
  * or memory is out. */

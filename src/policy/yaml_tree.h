@@ -48,7 +48,6 @@ struct yaml_tree {
 int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n,
                     struct report *report);
 void yaml_tree_done(struct yaml_tree *t);
-#define _cleanup_yaml_tree_ _cleanup_(yaml_tree_done)
 
 /* The value of a key, or NULL. map may be NULL. */
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key);
