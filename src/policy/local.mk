@@ -12,7 +12,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_keys.h \
 	src/policy/policy_parse.c \
 	src/policy/policy_partitions.c \
-	src/policy/policy_print.c \
 	src/policy/policy_reader.h \
 	src/policy/policy_resolve.c \
 	src/policy/report.c \

@@ -126,6 +126,3 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
 
 /* The lines `ipoib: ...` of a partition, in normal form, indented by 4 blanks. Allocated from a; NULL: out of memory. */
 const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);
-
-/* The normal form of a policy as YAML: parsing it gives an equal policy. Allocated from a; NULL: out of memory. */
-const char *policy_print(struct arena *a, const struct policy *policy);

@@ -83,8 +83,8 @@ int report_finish(struct report *r)
 
 static const char *escape(struct report *r, const char *text, const char *quote)
 {
-        char buffer[4 * QUOTE_MAX + 1];
         size_t n = strlen(text), used = 0;
+        char buffer[4 * QUOTE_MAX + 1];
         const char *s;
 
         for (size_t i = 0; i < n && i < QUOTE_MAX; i++) {

@@ -34,8 +34,8 @@ void report_hint(struct report *r, struct finding *item, const char *format, ...
 /* Says how many were left out. Returns 0, -EBADMSG if there was an error, -ENOMEM if one was lost. */
 int report_finish(struct report *r);
 
-/* Text as a message may quote it: in '', unprintable bytes escaped, long text cut. Lives in the findings' arena; never
- * NULL. */
+/* A text as a message may quote it: in '', unprintable bytes escaped, a long one cut. Lives in the findings' arena;
+ * never NULL. */
 const char *report_quote(struct report *r, const char *text);
 /* The same without the quotes, for paths. */
 const char *report_escape(struct report *r, const char *text);

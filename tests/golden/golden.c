@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy_print.h"
 #include "policy/policy.h"
 #include "policy/policy_keys.h"
 #include "util/text.h"

@@ -1,6 +1,6 @@
 # tests/golden/: bad and good files with all that is said of them
 check_PROGRAMS += golden
-golden_SOURCES = tests/golden/golden.c
+golden_SOURCES = tests/golden/golden.c tests/golden/policy_print.c tests/golden/policy_print.h
 golden_LDADD = libpkeyd-core.la
 TESTS += tests/golden/check_golden.sh
 EXTRA_DIST += tests/golden/check_golden.sh tests/golden/rejected tests/golden/accepted tests/golden/settings \

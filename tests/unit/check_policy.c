@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy_fixture.h"
 
+#include "../golden/policy_print.h"
 #include "policy/policy_keys.h"
 #include "policy/report.h"
 #include "policy/selector.h"

@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include "policy_print.h"
+
 #include "policy/selector.h"
 
 /* libyaml takes "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
