@@ -24,8 +24,8 @@ void opensm_conf_default(struct opensm_conf *ret)
 
 static void warn(struct reader *r, const char *key, const char *value, const char *what)
 {
-        (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place, "%s: %s %s", key,
-                          report_quote(&r->report, value), what);
+        report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place, "%s: %s %s", key,
+                   report_quote(&r->report, value), what);
 }
 
 static void read_bool(struct reader *r, const char *key, const char *value, bool *ret)
@@ -41,8 +41,8 @@ static void read_m_key(struct reader *r, const char *key, const char *value)
         uint64_t v = strtoull(value, &end, 0);
 
         if (end == value || *end)
-                (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
-                                  "%s: its value is not a number; OpenSM leaves it as it was", key);
+                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
+                           "%s: its value is not a number; OpenSM leaves it as it was", key);
         else if (strcmp(key, "m_key") == 0)
                 r->conf->m_key = v;
         else

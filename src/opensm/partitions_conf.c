@@ -24,16 +24,14 @@ static struct place place_of(const struct reader *r, size_t position)
                                 .source_line = r->origin[position].line == r->line_number ? r->source_line : NULL };
 }
 
-struct finding *partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
+void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
 {
         struct place place = place_of(r, position);
-        char text[512];
         va_list ap;
 
         va_start(ap, format);
-        (void) vsnprintf(text, sizeof(text), format, ap);
+        report_vadd(&r->report, FINDING_WARNING, code, &place, format, ap);
         va_end(ap);
-        return report_add(&r->report, FINDING_WARNING, code, &place, "%s", text);
 }
 
 /* A copy with one printable character for each byte, NULs too. */
@@ -221,15 +219,16 @@ static int discard(struct reader *r, size_t position, const char *why)
 static int discard_member(struct reader *r, const struct token *t)
 {
         const char *colon = r->source_line ? strchr(r->source_line, ':') : NULL;
-        struct finding *item;
 
-        item = partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED, "%s is not a port GUID: OpenSM drops the whole file, "
-                                    "makes every port a full member of the default partition and removes all others",
-                                    report_quote(&r->report, t->name));
+        partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED,
+                             "%s is not a port GUID: OpenSM drops the whole file, "
+                             "makes every port a full member of the default partition and removes all others",
+                             report_quote(&r->report, t->name));
         if (colon && r->open.line < r->line_number)
-                report_hint(&r->report, item, "the definition that begins in line %u has no ';' at its end", r->open.line);
+                report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
         else
-                report_hint(&r->report, item, "OpenSM takes port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
+                report_hint(&r->report,
+                            "OpenSM takes port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
         return -ENOEXEC;
 }
 
@@ -287,8 +286,8 @@ static int read_header(struct reader *r, size_t start, size_t *ret_end)
         if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
                 struct place place = place_of(r, start);
 
-                (void) report_add(&r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &place,
-                                  "more than %u definitions", PARTITIONS_CONF_MAX_DEFINITIONS);
+                report_add(&r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &place, "more than %u definitions",
+                           PARTITIONS_CONF_MAX_DEFINITIONS);
                 return -EBADMSG;
         }
         r->line[colon] = '\0';
@@ -393,9 +392,11 @@ static int give_up(struct reader *r)
 {
         struct place place = place_of(r, 0);
 
-        report_hint(&r->report, report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
-                    "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is no "
-                    "telling what it makes of it"), "take out the ';' that stands alone");
+        report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
+                   "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is "
+                   "no "
+                   "telling what it makes of it");
+        report_hint(&r->report, "take out the ';' that stands alone");
         return -EBADMSG;
 }
 
@@ -537,8 +538,8 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
                 e = read_line(r, bytes + offset, length);
         }
         if (e == 0 && !r->any && !r->discarded) {
-                (void) report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
-                                  "nothing is defined here: OpenSM makes every port a full member of the default partition");
+                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
+                           "nothing is defined here: OpenSM makes every port a full member of the default partition");
                 r->discarded = true;
         }
         return e == 0 && r->discarded ? take_opensm_default(r) : e;

@@ -55,8 +55,8 @@ struct reader {
 };
 
 /* A warning at a position of the buffer. */
-struct finding *partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
-        __attribute__((format(printf, 4, 5)));
+void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
+                __attribute__((format(printf, 4, 5)));
 
 /* Is `word` the beginning of `whole`? The empty word is the beginning of any. */
 bool partitions_conf_begins(const char *word, const char *whole);

@@ -222,8 +222,8 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
         const char *problem;
 
         if (!t->value) {
-                (void) report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_GROUP, &place,
-                                  "mgid without a value: OpenSM crashes here");
+                report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_GROUP, &place,
+                           "mgid without a value: OpenSM crashes here");
                 return -EBADMSG;
         }
         *ret_end = p;

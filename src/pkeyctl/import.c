@@ -23,9 +23,9 @@ static void settle_index0(struct import *im)
                         continue;
                 }
                 p->index0 = false;
-                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &place,
-                                  "indx0 is said of %s already: a policy has one partition at index 0 of its members' tables",
-                                  first->name);
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &place,
+                           "indx0 is said of %s already: a policy has one partition at index 0 of its members' tables",
+                           first->name);
         }
 }
 
@@ -41,9 +41,10 @@ static void tell_default(struct import *im)
         if (p->self != MEMBERSHIP_LIMITED && (p->self != MEMBERSHIP_NONE || p->all != MEMBERSHIP_LIMITED))
                 return;
         if (!im->subnet || (im->subnet->sm == SUBNET_NONE && im->subnet->self == SUBNET_NONE))
-                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
-                                  "OpenSM makes its own port a limited member of the default partition; in a policy that port is "
-                                  "a full one always, for nobody could reach the subnet administrator else");
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
+                           "OpenSM makes its own port a limited member of the default partition; in a policy that port "
+                           "is "
+                           "a full one always, for nobody could reach the subnet administrator else");
 }
 
 /* What a policy has no words for. */
@@ -58,10 +59,10 @@ static void drop_groups(struct import *im, const struct partitions_conf_partitio
                         groups[kept++] = groups[i];
                         continue;
                 }
-                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
-                                  "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
-                                  "broadcast group, which another definition of the partition has made",
-                                  mgid_text(im->arena, &groups[i].mgid) ?: "?");
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                           "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
+                           "broadcast group, which another definition of the partition has made",
+                           mgid_text(im->arena, &groups[i].mgid) ?: "?");
         }
         p->ipoib->n_groups = kept;
 }
@@ -75,9 +76,10 @@ static void tell_losses(struct import *im)
                 if (p->ipoib && p->has_broadcast)
                         drop_groups(im, p);
                 if (p->ipoib && !p->has_broadcast)
-                        (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
-                                          "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
-                                          "this partition has not", im->partitions[i].name);
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                                   "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
+                                   "this partition has not",
+                                   im->partitions[i].name);
         }
 }
 
@@ -100,14 +102,15 @@ static void tell_unknown_guids(struct import *im, const struct import_port **por
                 if (i > 0 && ports[i]->guid.v == ports[i - 1]->guid.v)
                         continue;
                 if (different++ < MAX_UNKNOWN)
-                        (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &place,
-                                          "no port of this fabric has the GUID 0x%016" PRIx64 "; it is kept for when there is one",
-                                          ports[i]->guid.v);
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &place,
+                                   "no port of this fabric has the GUID 0x%016" PRIx64
+                                   "; it is kept for when there is one",
+                                   ports[i]->guid.v);
         }
         if (different > MAX_UNKNOWN)
-                (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
-                                  "%u more GUIDs are those of no port of this fabric; they are kept, too",
-                                  different - MAX_UNKNOWN);
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
+                           "%u more GUIDs are those of no port of this fabric; they are kept, too",
+                           different - MAX_UNKNOWN);
 }
 
 /* Each of them once, and not too many: half a cluster may be switched off. */
@@ -140,9 +143,9 @@ static void tell_both(struct import *im)
 
                         if (m->membership != MEMBERSHIP_BOTH)
                                 continue;
-                        report_hint(&im->report, report_add(&im->report, FINDING_WARNING, FINDING_OPENSM_BOTH, &place,
-                                    "OpenSM takes both for full, unless opensm.conf says allow_both_pkeys TRUE"),
-                                    "if yours does, name it with --opensm-config FILE");
+                        report_add(&im->report, FINDING_WARNING, FINDING_OPENSM_BOTH, &place,
+                                   "OpenSM takes both for full, unless opensm.conf says allow_both_pkeys TRUE");
+                        report_hint(&im->report, "if yours does, name it with --opensm-config FILE");
                         return;
                 }
 }

@@ -25,15 +25,14 @@ static void tell_difference(struct import *im, const struct import_partition *p,
 {
         bool kept = is_kept_full(im->subnet, port, p->source->base, got);
         const char *label = subnet_port_label(im->arena, im->subnet, port);
-        struct place place = { .where = p->source->where };
-        struct finding *item;
+        struct place place = {.where = p->source->where};
 
-        item = report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
-                          place.where.line > 0 ? &place : NULL, "%s: OpenSM makes %s a member: %s; this policy: %s%s", p->name,
-                          label ?: "?", membership_to_string(wanted), membership_to_string(got),
-                          others > 0 ? " (and other ports)" : "");
+        report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
+                   place.where.line > 0 ? &place : NULL, "%s: OpenSM makes %s a member: %s; this policy: %s%s", p->name,
+                   label ?: "?", membership_to_string(wanted), membership_to_string(got),
+                   others > 0 ? " (and other ports)" : "");
         if (kept)
-                report_hint(&im->report, item, "without a full member there nobody could reach the subnet administrator");
+                report_hint(&im->report, "without a full member there nobody could reach the subnet administrator");
 }
 
 static int compare_partition(struct import *im, const struct import_partition *p, const struct memberships *m)
@@ -72,8 +71,8 @@ static int compare(struct import *im, const struct policy *policy)
         r = policy_resolve(im->arena, policy, im->subnet, &findings, &m);
         for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
                 if (findings.items[i].severity == FINDING_ERROR)
-                        (void) report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                          "the policy that was made cannot be used: %s", findings.items[i].text);
+                        report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
+                                   "the policy that was made cannot be used: %s", findings.items[i].text);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
         return r;
@@ -89,9 +88,9 @@ int import_check(struct import *im, const char *yaml)
         r = policy_parse(im->arena, "partitions.yaml", yaml, strlen(yaml), &findings, &policy);
         for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
                 if (findings.items[i].severity == FINDING_ERROR)
-                        (void) report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                          "the policy that was made cannot be read: line %u: %s", findings.items[i].where.line,
-                                          findings.items[i].text);
+                        report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
+                                   "the policy that was made cannot be read: line %u: %s", findings.items[i].where.line,
+                                   findings.items[i].text);
         if (r < 0 || !im->subnet)
                 return r;
         return compare(im, policy);

@@ -54,9 +54,9 @@ int import_name_partitions(struct import *im)
                         return -ENOMEM;
                 p->name = name;
                 if (*p->source->name && strcmp(name, p->source->name) != 0 && strcasecmp(name, "default") != 0)
-                        (void) report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_NAME, &place,
-                                          "partition %s is called '%s' in the policy",
-                                          report_quote(&im->report, p->source->name), name);
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_NAME, &place,
+                                   "partition %s is called '%s' in the policy",
+                                   report_quote(&im->report, p->source->name), name);
         }
         return 0;
 }

@@ -18,7 +18,7 @@ static void warn(struct import *im, const struct location *where, enum finding_c
 {
         struct place place = { .where = *where };
 
-        (void) report_add(&im->report, FINDING_WARNING, code, where->line > 0 ? &place : NULL, "%s", text);
+        report_add(&im->report, FINDING_WARNING, code, where->line > 0 ? &place : NULL, "%s", text);
 }
 
 static const struct cover *later(const struct cover *a, const struct cover *b)

@@ -13,7 +13,6 @@ static int check_bases(struct policy_reader *r)
 {
         _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* index + 1 of who has it */
         const struct policy *p = r->policy;
-        struct finding *item;
         uint32_t first;
 
         if (!seen)
@@ -28,11 +27,10 @@ static int check_bases(struct policy_reader *r)
                         continue;
                 }
                 first = seen[base] - 1;
-                item = yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_P_KEY_DUPLICATE,
-                                       "partitions.%s.pkey: '0x%04x' belongs to partition '%s' already", name_of(r, i),
-                                       base, name_of(r, first));
-                report_hint(&r->report, item, "'%s' has it in line %u", name_of(r, first),
-                            r->nodes[first].p_key->line);
+                yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_P_KEY_DUPLICATE,
+                                "partitions.%s.pkey: '0x%04x' belongs to partition '%s' already", name_of(r, i), base,
+                                name_of(r, first));
+                report_hint(&r->report, "'%s' has it in line %u", name_of(r, first), r->nodes[first].p_key->line);
         }
         return 0;
 }
@@ -41,7 +39,6 @@ static void check_index0(struct policy_reader *r)
 {
         const struct policy *p = r->policy;
         uint32_t first = UINT32_MAX;
-        struct finding *item;
 
         for (uint32_t i = 0; i < p->n_partitions; i++) {
                 if (!p->partitions[i].index0)
@@ -50,58 +47,57 @@ static void check_index0(struct policy_reader *r)
                         first = i;
                         continue;
                 }
-                item = yaml_tree_error(&r->tree, r->nodes[i].index0, FINDING_POLICY_INDEX0,
-                                       "partitions.%s.index0: 'true' is said of partition '%s' already (accepted: one "
-                                       "partition)", name_of(r, i), name_of(r, first));
-                report_hint(&r->report, item, "'%s' says it in line %u", name_of(r, first),
-                            r->nodes[first].index0->line);
+                yaml_tree_error(&r->tree, r->nodes[i].index0, FINDING_POLICY_INDEX0,
+                                "partitions.%s.index0: 'true' is said of partition '%s' already (accepted: one "
+                                "partition)",
+                                name_of(r, i), name_of(r, first));
+                report_hint(&r->report, "'%s' says it in line %u", name_of(r, first), r->nodes[first].index0->line);
         }
 }
 
 static void check_owns(struct policy_reader *r)
 {
         const struct policy *p = r->policy;
-        struct finding *item;
 
         for (uint32_t i = 0; p->n_owns > 0 && i < p->n_partitions; i++) {
                 if (p->partitions[i].base == 0 || policy_owns(p, p->partitions[i].base))
                         continue;
-                item = yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS,
-                                       "partitions.%s.pkey: '0x%04x' is not among what `owns` lists", name_of(r, i),
-                                       p->partitions[i].base);
-                report_hint(&r->report, item, "add it to `owns`, or choose a P_Key from there");
+                yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS,
+                                "partitions.%s.pkey: '0x%04x' is not among what `owns` lists", name_of(r, i),
+                                p->partitions[i].base);
+                report_hint(&r->report, "add it to `owns`, or choose a P_Key from there");
         }
 }
 
 static void check_default_name(struct policy_reader *r, uint32_t i)
 {
         const struct policy_partition *partition = &r->policy->partitions[i];
-        struct finding *item;
 
         if (partition->base == 0 || partition->base == P_KEY_DEFAULT_BASE || strcmp(partition->name, "default") != 0)
                 return;
-        item = yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_DEFAULT, "partitions.default.pkey: '0x%04x' is "
-                               "not the default partition's (accepted: 0x7fff)", partition->base);
-        report_hint(&r->report, item, "give the partition another name, or write pkey: 0x7fff");
+        yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_DEFAULT,
+                        "partitions.default.pkey: '0x%04x' is "
+                        "not the default partition's (accepted: 0x7fff)",
+                        partition->base);
+        report_hint(&r->report, "give the partition another name, or write pkey: 0x7fff");
 }
 
 /* Without the default partition a port cannot reach the SA any more. */
 static void check_default_members(struct policy_reader *r, uint32_t i)
 {
         const struct policy_partition *partition = &r->policy->partitions[i];
-        struct finding *item;
 
         if (partition->base != P_KEY_DEFAULT_BASE)
                 return;
         for (uint32_t k = 0; k < partition->n_rules; k++) {
                 if (partition->rules[k].membership != MEMBERSHIP_NONE)
                         continue;
-                item = yaml_tree_error(&r->tree, r->nodes[i].memberships[k], FINDING_POLICY_DEFAULT,
-                                       "partitions.%s.members: 'none' would cut %s off from the subnet administrator "
-                                       "(accepted in the default partition: limited, full, both)", name_of(r, i),
-                                       report_quote(&r->report, partition->rules[k].text));
-                report_hint(&r->report, item, "limited members of the default partition cannot talk to each other, only "
-                            "to full ones");
+                yaml_tree_error(&r->tree, r->nodes[i].memberships[k], FINDING_POLICY_DEFAULT,
+                                "partitions.%s.members: 'none' would cut %s off from the subnet administrator "
+                                "(accepted in the default partition: limited, full, both)",
+                                name_of(r, i), report_quote(&r->report, partition->rules[k].text));
+                report_hint(&r->report, "limited members of the default partition cannot talk to each other, only "
+                                        "to full ones");
         }
 }
 

@@ -296,15 +296,14 @@ static void report_conflict(struct search *s, const struct conflict *c)
         struct report *report = &s->reader->report;
         const struct policy_rule *rules = s->partition->rules;
         const struct policy_rule *earlier = &rules[c->earlier->rule], *later = &rules[c->later->rule];
-        struct finding *item;
 
-        item = report_add(report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &c->later->selector->place,
-                          "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
-                          "about '%s'", s->partition->name, report_quote(report, later->text),
-                          membership_to_string(later->membership), report_quote(report, earlier->text),
-                          membership_to_string(earlier->membership), earlier->where.file, earlier->where.line,
-                          c->later->key);
-        report_hint(report, item, "take it out of one of the two, or add a more specific line that decides");
+        report_add(report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &c->later->selector->place,
+                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
+                   "about '%s'",
+                   s->partition->name, report_quote(report, later->text), membership_to_string(later->membership),
+                   report_quote(report, earlier->text), membership_to_string(earlier->membership), earlier->where.file,
+                   earlier->where.line, c->later->key);
+        report_hint(report, "take it out of one of the two, or add a more specific line that decides");
 }
 
 static int search_level(struct search *s, enum specificity level)
@@ -372,10 +371,10 @@ static int check_duplicates(struct search *s)
                 if (strcmp(normals[i - 1].text, normals[i].text) != 0)
                         continue;
                 place = (struct place) { normals[i].rule->where, normals[i].rule->source_line };
-                (void) report_add(report, FINDING_ERROR, FINDING_YAML_DUPLICATE_KEY, &place,
-                                  "partitions.%s.members: %s is the same selector as %s in line %u", p->name,
-                                  report_quote(report, normals[i].rule->text),
-                                  report_quote(report, normals[i - 1].rule->text), normals[i - 1].rule->where.line);
+                report_add(report, FINDING_ERROR, FINDING_YAML_DUPLICATE_KEY, &place,
+                           "partitions.%s.members: %s is the same selector as %s in line %u", p->name,
+                           report_quote(report, normals[i].rule->text), report_quote(report, normals[i - 1].rule->text),
+                           normals[i - 1].rule->where.line);
         }
         return 0;
 }

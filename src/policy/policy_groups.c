@@ -38,8 +38,8 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 
                 if (problem) {
                         r->groups_sound = false;
-                        (void) yaml_tree_error(&r->tree, c->key, FINDING_POLICY_NAME, "groups: %s %s",
-                                               report_quote(&r->report, c->key->text), problem);
+                        yaml_tree_error(&r->tree, c->key, FINDING_POLICY_NAME, "groups: %s %s",
+                                        report_quote(&r->report, c->key->text), problem);
                         continue;
                 }
                 place = yaml_tree_place(&r->tree, c->key);
@@ -56,17 +56,17 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 static int read_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
                      struct selector ***ret, uint32_t *ret_n)
 {
-        struct selector_source source = { .text = node->text, .path = path };
-        struct finding *item;
+        struct selector_source source = {.text = node->text, .path = path};
 
         if (node->broken)
                 return -EBADMSG;
         if (node->kind != YAML_TREE_SCALAR || yaml_tree_is_null(node)) {
-                item = yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is %s (accepted: a selector, or a list of "
-                                       "selectors)", path, yaml_tree_is_null(node) ? "empty" :
-                                       yaml_tree_kind_to_string(node->kind));
+                yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
+                                "%s: is %s (accepted: a selector, or a list of "
+                                "selectors)",
+                                path, yaml_tree_is_null(node) ? "empty" : yaml_tree_kind_to_string(node->kind));
                 if (node->kind == YAML_TREE_MAP)
-                        report_hint(&r->report, item, "groups have members only; memberships stand below `partitions`");
+                        report_hint(&r->report, "groups have members only; memberships stand below `partitions`");
                 return -EBADMSG;
         }
         source.place = yaml_tree_place(&r->tree, node);
@@ -136,9 +136,9 @@ static void refuse_circle(struct walk *w, const struct selector *at, unsigned fr
 
         for (unsigned i = from + 1; i < w->depth && chain; i++)
                 chain = arena_printf(r->report.findings->arena, "%s -> %s", chain, groups[w->stack[i]].name);
-        (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
-                          "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
-                          chain ? chain : "...", first);
+        report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
+                   "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
+                   chain ? chain : "...", first);
 }
 
 /* Returns the height of a group; GROUPS_MAX_DEPTH + 1: too high, or a circle, which has been reported. */
@@ -166,9 +166,8 @@ static uint8_t walk_group(struct walk *w, uint32_t group)
                 }
                 below = w->depth < GROUPS_MAX_DEPTH ? walk_group(w, s->group) : GROUPS_MAX_DEPTH;
                 if (below == GROUPS_MAX_DEPTH)
-                        (void) report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &s->place,
-                                          "groups.%s: groups are nested deeper than %d levels", g->name,
-                                          GROUPS_MAX_DEPTH);
+                        report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &s->place,
+                                   "groups.%s: groups are nested deeper than %d levels", g->name, GROUPS_MAX_DEPTH);
                 height = MAX(height, (uint8_t) MIN(below + 1, GROUPS_MAX_DEPTH + 1));
         }
         w->depth--;

@@ -19,8 +19,8 @@ static const char *below(struct policy_reader *r, const char *path, const char *
 
 static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, const char *what)
 {
-        (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s %s", path,
-                               report_quote(&r->report, node->text), what);
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s %s", path, report_quote(&r->report, node->text),
+                        what);
 }
 
 /* Decimal, or hex with 0x. False: not a number, or over max. */
@@ -62,7 +62,6 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                      struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "mtu");
-        struct finding *item;
         uint64_t v;
 
         path = below(r, path, "mtu");
@@ -72,10 +71,12 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                 p->mtu = multicast_mtu_code(v);
                 return;
         }
-        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s is not an MTU in bytes (accepted: 256, 512, "
-                               "1024, 2048, 4096)", path, report_quote(&r->report, node->text));
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
+                        "%s: %s is not an MTU in bytes (accepted: 256, 512, "
+                        "1024, 2048, 4096)",
+                        path, report_quote(&r->report, node->text));
         if (parse_number(node->text, 5, &v) && multicast_mtu_bytes((uint8_t) v))
-                report_hint(&r->report, item, "the code %s of a partitions.conf is %u here", node->text,
+                report_hint(&r->report, "the code %s of a partitions.conf is %u here", node->text,
                             multicast_mtu_bytes((uint8_t) v));
 }
 
@@ -83,7 +84,6 @@ static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map,
                       struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "rate");
-        struct finding *item;
         uint64_t v;
 
         path = below(r, path, "rate");
@@ -93,11 +93,12 @@ static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map,
                 p->rate = multicast_rate_code(node->text);
                 return;
         }
-        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s is not a rate in Gb/s (accepted: 2.5, 5, 10, "
-                               "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)",
-                               path, report_quote(&r->report, node->text));
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
+                        "%s: %s is not a rate in Gb/s (accepted: 2.5, 5, 10, "
+                        "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)",
+                        path, report_quote(&r->report, node->text));
         if (parse_number(node->text, UINT8_MAX, &v) && multicast_rate_text((uint8_t) v))
-                report_hint(&r->report, item, "the code %s of a partitions.conf is %s here", node->text,
+                report_hint(&r->report, "the code %s of a partitions.conf is %s here", node->text,
                             multicast_rate_text((uint8_t) v));
 }
 
@@ -127,8 +128,10 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
         for (const struct yaml_tree_node *c = node->kind == YAML_TREE_LIST ? node->children : NULL; c; c = c->next)
                 read_scope(r, c, path, &scopes);
         if (node->kind == YAML_TREE_LIST && !node->children)
-                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: the list is empty (accepted: one scope or "
-                                       "a list of some)", path);
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
+                                "%s: the list is empty (accepted: one scope or "
+                                "a list of some)",
+                                path);
         if (scopes)
                 p->scopes = scopes;
 }
@@ -172,7 +175,7 @@ static void read_group(struct policy_reader *r, const struct yaml_tree_node *nod
                 yaml_tree_check_keys(&r->tree, node, path, policy_group_keys, policy_n_group_keys, policy_n_group_keys);
                 gid = yaml_tree_get(node, "mgid");
                 if (!gid) {
-                        (void) yaml_tree_error(&r->tree, node, FINDING_KEY_MISSING, "%s: the key 'mgid' is missing", path);
+                        yaml_tree_error(&r->tree, node, FINDING_KEY_MISSING, "%s: the key 'mgid' is missing", path);
                         return;
                 }
         }
@@ -201,8 +204,8 @@ static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map
         for (const struct yaml_tree_node *c = node->children; c; c = c->next)
                 n++;
         if (n > MAX_GROUPS) {
-                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
-                                       n, MAX_GROUPS);
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
+                                n, MAX_GROUPS);
                 return 0;
         }
         groups = arena_new_array(r->arena, struct multicast_group, n);

@@ -7,20 +7,22 @@
 
 static void read_version(struct policy_reader *r, const struct yaml_tree_node *node)
 {
-        struct place top = { .where = { r->policy->file, 1, 1 } };
-        struct finding *item;
+        struct place top = {.where = {r->policy->file, 1, 1}};
 
         if (!node) {
                 top.source_line = yaml_source_line(&r->tree.source, r->arena, 1);
-                item = report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top, "the key 'version' is missing "
-                                  "(accepted: 1)");
-                report_hint(&r->report, item, "begin the file with `version: 1`");
+                report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top,
+                           "the key 'version' is missing "
+                           "(accepted: 1)");
+                report_hint(&r->report, "begin the file with `version: 1`");
                 return;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "version") || strcmp(node->text, "1") == 0)
                 return;
-        (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION, "version: %s is not a version of this format "
-                               "(accepted: 1)", report_quote(&r->report, node->text));
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION,
+                        "version: %s is not a version of this format "
+                        "(accepted: 1)",
+                        report_quote(&r->report, node->text));
 }
 
 /* ---- owns ----------------------------------------------------------------------------------------------------- */
@@ -28,15 +30,13 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, const char *text, uint16_t *ret)
 {
         const char *problem;
-        struct finding *item;
         uint16_t instead;
 
         if (policy_parse_base(text, ret, &problem, &instead) == 0)
                 return 0;
-        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text),
-                               problem);
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text), problem);
         if (instead > 0)
-                report_hint(&r->report, item, "write 0x%04x", instead);
+                report_hint(&r->report, "write 0x%04x", instead);
         return -EBADMSG;
 }
 
@@ -56,10 +56,9 @@ static int read_range(struct policy_reader *r, const struct yaml_tree_node *node
             read_owned_base(r, node, dash ? dash + 1 : first, &range.last) < 0)
                 return -EBADMSG;
         if (range.first > range.last) {
-                report_hint(&r->report,
-                            yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",
-                                            report_quote(&r->report, node->text)),
-                            "write 0x%04x-0x%04x", range.last, range.first);
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",
+                                report_quote(&r->report, node->text));
+                report_hint(&r->report, "write 0x%04x-0x%04x", range.last, range.first);
                 return -EBADMSG;
         }
         *ret = range;
@@ -113,9 +112,10 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
         if (node->broken)
                 return 0;
         if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
-                (void) yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: is %s (accepted: a list of P_Keys and "
-                                       "ranges, as in [0x7fff, 0x0001-0x0fff])", node->kind == YAML_TREE_MAP ?
-                                       "a map" : "empty");
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS,
+                                "owns: is %s (accepted: a list of P_Keys and "
+                                "ranges, as in [0x7fff, 0x0001-0x0fff])",
+                                node->kind == YAML_TREE_MAP ? "a map" : "empty");
                 return 0;
         }
         for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL)
@@ -143,9 +143,8 @@ static int read_policy(struct policy_reader *r)
         int e;
 
         if (!root) {
-                report_hint(&r->report,
-                            report_add(&r->report, FINDING_ERROR, FINDING_YAML_EMPTY, &whole, "the policy is empty"),
-                            "a policy without partitions of its own is `version: 1` and `partitions: {}`");
+                report_add(&r->report, FINDING_ERROR, FINDING_YAML_EMPTY, &whole, "the policy is empty");
+                report_hint(&r->report, "a policy without partitions of its own is `version: 1` and `partitions: {}`");
                 return 0;
         }
         yaml_tree_check_keys(&r->tree, root, "", policy_keys, policy_n_keys, policy_n_keys);
@@ -160,10 +159,8 @@ static int read_policy(struct policy_reader *r)
                 return e;
         node = yaml_tree_get(root, "partitions");
         if (!node) {
-                struct finding *item = yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING,
-                                                       "the key 'partitions' is missing");
-
-                report_hint(&r->report, item, "`partitions: {}` is a policy with the default partition only");
+                yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING, "the key 'partitions' is missing");
+                report_hint(&r->report, "`partitions: {}` is a policy with the default partition only");
         }
         e = policy_read_partitions(r, node);
         if (e == 0)

@@ -55,14 +55,15 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
 {
         const char *path = policy_path(r, "partitions.", partition->name, ".pkey"), *text;
         const struct yaml_tree_node *node = yaml_tree_get(map, "pkey");
-        struct finding *item;
         uint16_t instead;
 
         if (!node) {
-                item = yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING, "partitions.%s: the key 'pkey' is "
-                                       "missing (accepted: 0x0001 to 0x7fff)", report_escape(&r->report, partition->name));
+                yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING,
+                                "partitions.%s: the key 'pkey' is "
+                                "missing (accepted: 0x0001 to 0x7fff)",
+                                report_escape(&r->report, partition->name));
                 if (strcmp(partition->name, "default") == 0)
-                        report_hint(&r->report, item, "write `pkey: 0x7fff`");
+                        report_hint(&r->report, "write `pkey: 0x7fff`");
                 return;
         }
         nodes->p_key = node;
@@ -70,10 +71,10 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
                 return;
         if (policy_parse_base(node->text, &partition->base, &text, &instead) == 0)
                 return;
-        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path,
-                               report_quote(&r->report, node->text), text);
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path, report_quote(&r->report, node->text),
+                        text);
         if (instead > 0)
-                report_hint(&r->report, item, "write 0x%04x%s", instead,
+                report_hint(&r->report, "write 0x%04x%s", instead,
                             strstr(text, "high bit") ? " here, and `full` behind the members" : "");
 }
 
@@ -98,17 +99,15 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
 {
         static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED, MEMBERSHIP_BOTH, MEMBERSHIP_NONE };
         const char *selector = report_quote(&r->report, node->key->text), *near;
-        struct finding *item;
 
         if (node->broken)
                 return -EBADMSG;
         if (node->kind != YAML_TREE_SCALAR || node->text[0] == '\0' || yaml_tree_is_null(node)) {
-                item = yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
-                                       "%s: %s has %s for a membership (accepted: full, limited, both, none)", path,
-                                       selector, node->kind != YAML_TREE_SCALAR ?
-                                                         yaml_tree_kind_to_string(node->kind) : "nothing");
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
+                                "%s: %s has %s for a membership (accepted: full, limited, both, none)", path, selector,
+                                node->kind != YAML_TREE_SCALAR ? yaml_tree_kind_to_string(node->kind) : "nothing");
                 if (node->kind == YAML_TREE_LIST)
-                        report_hint(&r->report, item, "each line is SELECTOR: MEMBERSHIP; make the list a group");
+                        report_hint(&r->report, "each line is SELECTOR: MEMBERSHIP; make the list a group");
                 return -EBADMSG;
         }
         for (size_t i = 0; i < ELEMENTS(memberships); i++) {
@@ -117,11 +116,13 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
                         return 0;
                 }
         }
-        item = yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP, "%s: %s is not a membership (accepted: full, "
-                               "limited, both, none)", path, report_quote(&r->report, node->text));
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
+                        "%s: %s is not a membership (accepted: full, "
+                        "limited, both, none)",
+                        path, report_quote(&r->report, node->text));
         near = near_membership(node->text);
         if (near)
-                report_hint(&r->report, item, "did you mean '%s'?", near);
+                report_hint(&r->report, "did you mean '%s'?", near);
         return -EBADMSG;
 }
 
@@ -147,13 +148,13 @@ static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node,
 /* A list of maps is what one writes who thinks of other tools. */
 static bool expect_members(struct policy_reader *r, const struct yaml_tree_node *node, const char *path)
 {
-        struct finding *item;
-
         if (node->kind != YAML_TREE_LIST || node->broken)
                 return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
-        item = yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is a list (accepted: a map of selectors to "
-                               "memberships)", path);
-        report_hint(&r->report, item, "leave the dashes out and write SELECTOR: MEMBERSHIP in each line");
+        yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
+                        "%s: is a list (accepted: a map of selectors to "
+                        "memberships)",
+                        path);
+        report_hint(&r->report, "leave the dashes out and write SELECTOR: MEMBERSHIP in each line");
         return false;
 }
 
@@ -170,9 +171,9 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
                 /* of the default partition every endport is a member, lines or no lines */
                 place = yaml_tree_place(&r->tree, nodes->name);
                 if (partition->base != P_KEY_DEFAULT_BASE)
-                        (void) report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
-                                          "partitions.%s: has no 'members': nobody is in it",
-                                          report_escape(&r->report, partition->name));
+                        report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
+                                   "partitions.%s: has no 'members': nobody is in it",
+                                   report_escape(&r->report, partition->name));
                 return 0;
         }
         if (!expect_members(r, node, path))
@@ -207,11 +208,13 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         partition->where = yaml_tree_place(&r->tree, node->key).where;
         problem = selector_name_problem(node->key->text);
         if (problem)
-                (void) yaml_tree_error(&r->tree, node->key, FINDING_POLICY_NAME, "partitions: %s %s",
-                                       report_quote(&r->report, node->key->text), problem);
+                yaml_tree_error(&r->tree, node->key, FINDING_POLICY_NAME, "partitions: %s %s",
+                                report_quote(&r->report, node->key->text), problem);
         if (yaml_tree_is_null(node)) {
-                (void) yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: a map with pkey "
-                                       "and members)", path);
+                yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
+                                "%s: nothing follows (accepted: a map with pkey "
+                                "and members)",
+                                path);
                 return 0;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))

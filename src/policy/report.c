@@ -23,50 +23,53 @@ static const char *copy_file(struct report *r, const char *file)
         return r->file_copy;
 }
 
-struct finding *report_add(struct report *r, enum finding_severity severity, enum finding_code code,
-                           const struct place *place, const char *format, ...)
+void report_vadd(struct report *r, enum finding_severity severity, enum finding_code code, const struct place *place,
+                 const char *format, va_list ap)
 {
         struct location where = {};
-        struct finding *item;
         const char *text;
-        va_list ap;
 
+        r->last = NULL;
         r->n++;
         r->n_errors += severity == FINDING_ERROR;
         if (r->n > REPORT_MAX) {
                 r->dropped++;
                 r->dropped_errors += severity == FINDING_ERROR;
-                return NULL;
+                return;
         }
-        va_start(ap, format);
         text = arena_vprintf(r->findings->arena, format, ap);
-        va_end(ap);
         if (place) {
                 where = place->where;
                 where.file = copy_file(r, where.file);
         }
         if (!text) {
                 r->findings->out_of_memory = true;
-                return NULL;
+                return;
         }
-        item = findings_add(r->findings, severity, code, &where, "%s", text);
-        if (item && place && place->source_line)
-                item->source_line = arena_strdup(r->findings->arena, place->source_line);
-        return item;
+        r->last = findings_add(r->findings, severity, code, &where, "%s", text);
+        if (r->last && place && place->source_line)
+                r->last->source_line = arena_strdup(r->findings->arena, place->source_line);
 }
 
-void report_hint(struct report *r, struct finding *item, const char *format, ...)
+void report_add(struct report *r, enum finding_severity severity, enum finding_code code, const struct place *place,
+                const char *format, ...)
 {
-        const char *text;
         va_list ap;
 
-        if (!item)
+        va_start(ap, format);
+        report_vadd(r, severity, code, place, format, ap);
+        va_end(ap);
+}
+
+void report_hint(struct report *r, const char *format, ...)
+{
+        va_list ap;
+
+        if (!r->last)
                 return;
         va_start(ap, format);
-        text = arena_vprintf(r->findings->arena, format, ap);
+        r->last->hint = arena_vprintf(r->findings->arena, format, ap);
         va_end(ap);
-        if (text)
-                finding_set_hint(r->findings, item, "%s", text);
 }
 
 int report_finish(struct report *r)

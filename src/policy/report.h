@@ -20,22 +20,29 @@ struct report {
         struct findings *findings; /* borrows */
         size_t n, n_errors;        /* reported since report_init, those that were dropped included */
         size_t dropped, dropped_errors;
+        struct finding *last; /* what was reported last, until the next; NULL: memory was out, or there were REPORT_MAX
+                               */
         const char *file, *file_copy; /* the last file name, and its copy in the findings' arena */
 };
 
 void report_init(struct report *r, struct findings *findings);
 
-/* Appends a finding; file name and source line are copied, so that it may outlive what it is about. NULL if memory is
- * out or there are REPORT_MAX already. place may be NULL. */
-struct finding *report_add(struct report *r, enum finding_severity severity, enum finding_code code,
-                           const struct place *place, const char *format, ...) __attribute__((format(printf, 5, 6)));
-void report_hint(struct report *r, struct finding *item, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Appends a finding; file name and source line are copied, so that it may outlive what it is about. place may be
+ * NULL. */
+void report_add(struct report *r, enum finding_severity severity, enum finding_code code, const struct place *place,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
+void report_vadd(struct report *r, enum finding_severity severity, enum finding_code code, const struct place *place,
+                 const char *format, va_list ap) __attribute__((format(printf, 5, 0)));
+/* Of what was reported last, if it was not lost. */
+void report_hint(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Says how many were left out. Returns 0, -EBADMSG if there was an error, -ENOMEM if one was lost. */
 int report_finish(struct report *r);
 
-/* A text as a message may quote it: in '', unprintable bytes escaped, a long one cut. Lives in the findings' arena;
- * never NULL. */
+/* Lives in the findings' arena; never NULL. */
+const char *report_text(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Text as a message may quote it: in '', unprintable bytes escaped, long text cut. Lives in the findings' arena; never
+ * NULL. */
 const char *report_quote(struct report *r, const char *text);
 /* The same without the quotes, for paths. */
 const char *report_escape(struct report *r, const char *text);

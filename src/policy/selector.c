@@ -33,27 +33,26 @@ struct element {
         struct selector *selector;
 };
 
-static struct finding *say(const struct element *e, enum finding_severity severity, enum finding_code code,
-                           size_t offset, const char *text)
+static void say(const struct element *e, enum finding_severity severity, enum finding_code code, size_t offset,
+                const char *text)
 {
         struct place place = e->source->place;
         const char *path = e->source->path;
 
         if (e->source->verbatim)
                 place.where.column += (unsigned) (e->offset + offset);
-        return report_add(e->reader->report, severity, code, &place, "%s%s%s%s%s", path ? path : "",
-                          path ? ": " : "", report_quote(e->reader->report, e->text),
-                          strncmp(text, "is ", 3) == 0 ? " " : ": ", text);
+        report_add(e->reader->report, severity, code, &place, "%s%s%s%s%s", path ? path : "", path ? ": " : "",
+                   report_quote(e->reader->report, e->text), strncmp(text, "is ", 3) == 0 ? " " : ": ", text);
 }
 
-static struct finding *refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
+static void refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
 {
-        return say(e, FINDING_ERROR, code, offset, text);
+        say(e, FINDING_ERROR, code, offset, text);
 }
 
-static void hint(const struct element *e, struct finding *item, const char *text)
+static void hint(const struct element *e, const char *text)
 {
-        report_hint(e->reader->report, item, "%s", text);
+        report_hint(e->reader->report, "%s", text);
 }
 
 /* ---- GUIDs ---------------------------------------------------------------------------------------------------- */
@@ -61,22 +60,23 @@ static void hint(const struct element *e, struct finding *item, const char *text
 static int parse_guid(const struct element *e, const char *text, size_t offset, struct guid *ret)
 {
         size_t n = strlen(text), i;
-        struct finding *item;
         uint64_t v = 0;
 
         for (i = 2; i < n && isxdigit((unsigned char) text[i]); i++)
                 v = v << 4 | (uint64_t) (isdigit((unsigned char) text[i]) ? text[i] - '0' :
                                                                             (tolower(text[i]) - 'a') + 10);
         if (text[1] == 'X' || i < n || n == 2 || n > GUID_DIGITS + 2) {
-                item = refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
-                              "is not a GUID (expected 0x and up to 16 hex digits)");
+                refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
+                       "is not a GUID (expected 0x and up to 16 hex digits)");
                 if (n > GUID_DIGITS + 2 && i == n)
-                        report_hint(e->reader->report, item, "it has %zu hex digits; a GID is a subnet prefix and a GUID: "
-                                    "take the last 16", n - 2);
+                        report_hint(e->reader->report,
+                                    "it has %zu hex digits; a GID is a subnet prefix and a GUID: "
+                                    "take the last 16",
+                                    n - 2);
                 return -EBADMSG;
         }
         if (v == 0) {
-                (void) refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port has the GUID 0");
+                refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port has the GUID 0");
                 return -EBADMSG;
         }
         ret->v = v;
@@ -105,9 +105,8 @@ static int check_guid_without_prefix(const struct element *e)
 
         if (!looks_like_guid(e->text, digits))
                 return 0;
-        report_hint(e->reader->report,
-                    refuse(e, FINDING_POLICY_GUID, 0, "is not a host name but a GUID (expected 0x and up to 16 hex digits)"),
-                    "write 0x%s", digits);
+        refuse(e, FINDING_POLICY_GUID, 0, "is not a host name but a GUID (expected 0x and up to 16 hex digits)");
+        report_hint(e->reader->report, "write 0x%s", digits);
         return -EBADMSG;
 }
 
@@ -116,19 +115,18 @@ static int check_guid_without_prefix(const struct element *e)
 static int parse_host(const struct element *e, const char *text, size_t n, size_t offset, struct hostlist **ret)
 {
         struct hostlist_error error = {};
-        struct finding *item;
         int r;
 
         r = hostlist_parse(e->reader->arena, text, n, &error, ret);
         if (r != -EBADMSG)
                 return r;
-        item = refuse(e, FINDING_POLICY_HOSTLIST, offset + error.offset, error.text);
+        refuse(e, FINDING_POLICY_HOSTLIST, offset + error.offset, error.text);
         if (error.hint)
-                hint(e, item, error.hint);
+                hint(e, error.hint);
         else if (strchr(e->text, '='))
-                hint(e, item, "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format");
+                hint(e, "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format");
         else if (strchr(e->text, ' '))
-                hint(e, item, "a comma separates several selectors");
+                hint(e, "a comma separates several selectors");
         return -EBADMSG;
 }
 
@@ -150,8 +148,9 @@ static int parse_device_port(const struct element *e, const char *text, size_t o
         e->selector->port = (uint8_t) read_port(text, &at);
         if (e->selector->port > 0 && text[at] == '\0')
                 return 0;
-        (void) refuse(e, FINDING_POLICY_SELECTOR, offset, "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of "
-                      "1 to 254)");
+        refuse(e, FINDING_POLICY_SELECTOR, offset,
+               "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of "
+               "1 to 254)");
         return -EBADMSG;
 }
 
@@ -166,8 +165,8 @@ static int parse_device(const struct element *e, char *slash)
         if (!host)
                 return -ENOMEM;
         if (selector_find_group(e->reader->policy, host) >= 0) {
-                hint(e, refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group before '/' (accepted there: a host or hostlist)"),
-                     "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
+                refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group before '/' (accepted there: a host or hostlist)");
+                hint(e, "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
                 return -EBADMSG;
         }
         e->selector->specificity = port ? SPECIFICITY_DEVICE_PORT : SPECIFICITY_DEVICE;
@@ -186,23 +185,22 @@ static int parse_port_range(const struct element *e, const char *text, size_t *a
 {
         size_t start = *at;
         unsigned first = read_port(text, at), last = first;
-        struct finding *item;
 
         if (first > 0 && text[*at] == '-') {
                 (*at)++;
                 last = read_port(text, at);
         }
         if (first == 0 || last == 0 || (text[*at] != ',' && text[*at] != '\0')) {
-                item = refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is not a list of ports (accepted: numbers of 1 to "
-                              "254, as in @SWITCH/3 or @SWITCH/1-18,20)");
+                refuse(e, FINDING_POLICY_SELECTOR, offset + start,
+                       "is not a list of ports (accepted: numbers of 1 to "
+                       "254, as in @SWITCH/3 or @SWITCH/1-18,20)");
                 if (text[start] == '0')
-                        hint(e, item, "port 0 is the switch itself: write its name without '@'");
+                        hint(e, "port 0 is the switch itself: write its name without '@'");
                 return -EBADMSG;
         }
         if (first > last) {
-                report_hint(e->reader->report,
-                            refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is a range of ports that runs backwards"),
-                            "write %u-%u", last, first);
+                refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is a range of ports that runs backwards");
+                report_hint(e->reader->report, "write %u-%u", last, first);
                 return -EBADMSG;
         }
         for (; first <= last; first++)
@@ -280,10 +278,9 @@ static int check_near_keyword(const struct element *e)
 
         if (!near)
                 return 0;
-        report_hint(e->reader->report,
-                    refuse(e, FINDING_POLICY_SELECTOR, 0,
-                           "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)"),
-                    "did you mean %s?", near);
+        refuse(e, FINDING_POLICY_SELECTOR, 0,
+               "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)");
+        report_hint(e->reader->report, "did you mean %s?", near);
         return -EBADMSG;
 }
 
@@ -291,8 +288,8 @@ static int check_membership_word(const struct element *e)
 {
         for (size_t i = 0; i < ELEMENTS(membership_words); i++)
                 if (strcasecmp(e->text, membership_words[i]) == 0) {
-                        hint(e, refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected"),
-                             "write the selector first, as in node[1-4]: full");
+                        refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected");
+                        hint(e, "write the selector first, as in node[1-4]: full");
                         return -EBADMSG;
                 }
         return 0;
@@ -317,7 +314,6 @@ static void warn_near_group(const struct element *e)
 {
         const struct policy *p = e->reader->policy;
         struct nearest nearest;
-        struct finding *item;
 
         nearest_init(&nearest, e->text);
         nearest.limit = strlen(e->text) < 4 ? 0 : MIN(nearest.limit, 2u);
@@ -326,8 +322,8 @@ static void warn_near_group(const struct element *e)
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
                 return;
-        item = say(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
-        report_hint(e->reader->report, item, "there is a group '%s'", nearest.best);
+        say(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
+        report_hint(e->reader->report, "there is a group '%s'", nearest.best);
 }
 
 static int parse_word(const struct element *e)
@@ -367,11 +363,11 @@ static int parse_element(const struct element *e)
         char *slash;
 
         if (e->text[0] == '\0') {
-                struct finding *item = refuse(e, FINDING_POLICY_SELECTOR, 0, "is no selector (accepted: a host, a GUID, a "
-                                              "group, @SWITCH/PORTS, ALL ...)");
-
+                refuse(e, FINDING_POLICY_SELECTOR, 0,
+                       "is no selector (accepted: a host, a GUID, a "
+                       "group, @SWITCH/PORTS, ALL ...)");
                 if (strchr(e->source->text, ','))
-                        hint(e, item, "there is a comma too many");
+                        hint(e, "there is a comma too many");
                 return -EBADMSG;
         }
         if (e->text[0] == '0' && tolower(e->text[1]) == 'x') {
@@ -485,15 +481,15 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
         int result = 0, e;
 
         if (n > SELECTOR_MAX_ELEMENTS) {
-                (void) report_add(r->report, FINDING_ERROR, FINDING_POLICY_SELECTOR, &source->place,
-                                  "%s%s%zu selectors in one line (accepted: up to %d)", source->path ? source->path : "",
-                                  source->path ? ": " : "", n, SELECTOR_MAX_ELEMENTS);
+                report_add(r->report, FINDING_ERROR, FINDING_POLICY_SELECTOR, &source->place,
+                           "%s%s%zu selectors in one line (accepted: up to %d)", source->path ? source->path : "",
+                           source->path ? ": " : "", n, SELECTOR_MAX_ELEMENTS);
                 return -EBADMSG;
         }
         r->total += (uint32_t) n;
         if (r->total > SELECTOR_MAX_TOTAL) {
-                (void) report_add(r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &source->place,
-                                  "more than %d selectors in one file", SELECTOR_MAX_TOTAL);
+                report_add(r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &source->place,
+                           "more than %d selectors in one file", SELECTOR_MAX_TOTAL);
                 return -EBADMSG;
         }
         selectors = arena_new_array(r->arena, struct selector *, n);

@@ -106,7 +106,7 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
 }
 
 /* There is something of this name, but not of this kind. Returns true if it was said. */
-static bool hint_wrong_kind(struct matcher *m, const struct selector *s, struct finding *item)
+static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
         const struct subnet_node *node;
@@ -115,7 +115,7 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s, struct 
         if (s->kind != SELECTOR_SWITCH)
                 return false;
         if (selector_find_group(m->policy, s->host->text) >= 0) {
-                report_hint(m->report, item, "'%s' is a group: write it without '@'", s->host->text);
+                report_hint(m->report, "'%s' is a group: write it without '@'", s->host->text);
                 return true;
         }
         i = matcher_next_name(subnet, 0, s->host);
@@ -123,15 +123,15 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s, struct 
                 return false;
         node = &subnet->nodes[subnet->by_name[i]];
         if (node->type != NODE_SWITCH)
-                report_hint(m->report, item, "'%s' is a %s, not a switch: write it without '@'", node->name,
+                report_hint(m->report, "'%s' is a %s, not a switch: write it without '@'", node->name,
                             node_type_to_string(node->type));
         else
-                report_hint(m->report, item, "the switch is there, but no endport is plugged into it%s",
+                report_hint(m->report, "the switch is there, but no endport is plugged into it%s",
                             s->has_ports ? " at these ports" : "");
         return true;
 }
 
-static void hint_nearest(struct matcher *m, const struct selector *s, struct finding *item)
+static void hint_nearest(struct matcher *m, const struct selector *s)
 {
         const char *near;
         char name[HOSTLIST_MAX_NAME];
@@ -140,16 +140,16 @@ static void hint_nearest(struct matcher *m, const struct selector *s, struct fin
                 hostlist_name(s->host, 0, name);
                 near = nearest_name(m, s, name);
                 if (near) {
-                        report_hint(m->report, item, "did you mean '%s'?", near);
+                        report_hint(m->report, "did you mean '%s'?", near);
                         return;
                 }
         }
         near = nearest_shape(m, s);
         if (near)
-                report_hint(m->report, item, "there are names like '%s': look at spelling and zero padding", near);
+                report_hint(m->report, "there are names like '%s': look at spelling and zero padding", near);
 }
 
-static void add_hint(struct matcher *m, const struct selector *s, struct finding *item)
+static void add_hint(struct matcher *m, const struct selector *s)
 {
         const char *devices;
 
@@ -157,27 +157,26 @@ static void add_hint(struct matcher *m, const struct selector *s, struct finding
                 return;
         m->hints--;
         if (s->kind == SELECTOR_GUID) {
-                report_hint(m->report, item, "neither a port nor a node has this GUID; is it a system image GUID, or is the "
-                            "node down?");
+                report_hint(m->report, "neither a port nor a node has this GUID; is it a system image GUID, or is the "
+                                       "node down?");
                 return;
         }
-        if (!s->host || hint_wrong_kind(m, s, item))
+        if (!s->host || hint_wrong_kind(m, s))
                 return;
         devices = s->device ? list_devices(m, s) : NULL;
         if (devices)
-                report_hint(m->report, item, "there is %s", devices);
+                report_hint(m->report, "there is %s", devices);
         else
-                hint_nearest(m, s, item);
+                hint_nearest(m, s);
 }
 
 void selector_report_no_match(struct matcher *m, const struct selector *s)
 {
         bool strict = m->policy && m->policy->strict;
-        struct finding *item;
 
-        item = report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
-                          "%s matches nothing in the fabric%s", report_quote(m->report, s->text),
-                          strict ? " (`strict: true` makes this an error)" : "");
-        if (item)
-                add_hint(m, s, item);
+        report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
+                   "%s matches nothing in the fabric%s", report_quote(m->report, s->text),
+                   strict ? " (`strict: true` makes this an error)" : "");
+        if (m->report->last)
+                add_hint(m, s);
 }

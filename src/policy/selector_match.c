@@ -134,10 +134,10 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
         a = &m->subnet->nodes[m->twin[node]];
         b = &m->subnet->nodes[node];
         m->twin[node] = SUBNET_NONE; /* said once is enough */
+        report_add(m->report, FINDING_WARNING, FINDING_NAME_DUPLICATE, &s->place,
+                   "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
+                   report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v);
         report_hint(m->report,
-                    report_add(m->report, FINDING_WARNING, FINDING_NAME_DUPLICATE, &s->place,
-                               "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
-                               report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v),
                     "a node chooses its name itself; if one of them is an impostor, write GUIDs or @SWITCH/PORT");
 }
 
@@ -164,9 +164,8 @@ static void note_missing(struct matcher *m, const struct selector *s)
                         list = list ? arena_printf(m->arena, "%s, %s", list, name) : arena_strdup(m->arena, name);
         }
         if (missing > 0)
-                (void) report_add(m->report, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, &s->place,
-                                  "%s: not in the fabric: %s%s", report_quote(m->report, s->text), list ? list : "?",
-                                  missing > MAX_LISTED ? ", ..." : "");
+                report_add(m->report, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, &s->place, "%s: not in the fabric: %s%s",
+                           report_quote(m->report, s->text), list ? list : "?", missing > MAX_LISTED ? ", ..." : "");
 }
 
 static int match_host(struct matcher *m, const struct selector *s, struct port_list *ret)
@@ -216,10 +215,9 @@ static void check_port_numbers(struct matcher *m, const struct selector *s, cons
         for (unsigned port = SELECTOR_MAX_PORT; s->has_ports && node->num_ports > 0 && port > node->num_ports; port--) {
                 if (!selector_has_port(s, port))
                         continue;
-                (void) report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_PORT, &s->place,
-                                  "%s: the switch '%s' has no port %u (accepted: 1 to %u)",
-                                  report_quote(m->report, s->text), node->name[0] ? node->name : node->description, port,
-                                  node->num_ports);
+                report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_PORT, &s->place,
+                           "%s: the switch '%s' has no port %u (accepted: 1 to %u)", report_quote(m->report, s->text),
+                           node->name[0] ? node->name : node->description, port, node->num_ports);
                 return;
         }
 }
@@ -247,11 +245,10 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
                 check_port_numbers(m, s, &subnet->nodes[only]);
                 add_neighbours(c, s, only);
         } else if (n > 1) {
-                report_hint(m->report,
-                            report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
-                                       "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n,
-                                       name, guids ? guids : "?", n > 2 * MAX_LISTED ? ", ..." : ""),
-                            "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
+                report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
+                           "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
+                           guids ? guids : "?", n > 2 * MAX_LISTED ? ", ..." : "");
+                report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
         }
         return i;
 }

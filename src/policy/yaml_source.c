@@ -58,30 +58,28 @@ struct scan {
         unsigned last_blank_line; /* where a tab or no-break space was reported */
 };
 
-static struct finding *refuse(struct scan *s, enum finding_code code, const char *text)
+static void refuse(struct scan *s, enum finding_code code, const char *text)
 {
         struct yaml_source *source = s->source;
         struct place place = { .where = { source->file, s->line, s->column } };
 
         place.source_line = yaml_source_line(source, source->report->findings->arena, s->line);
-        return report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
+        report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
 }
 
 /* Tabs and no-break spaces look like blanks and are none. One finding for a line is enough. */
 static void check_blank(struct scan *s, uint32_t c)
 {
-        struct finding *item;
-
         if (s->in_comment || s->last_blank_line == s->line)
                 return;
         s->last_blank_line = s->line;
         if (c == '\t')
-                item = refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: blanks; YAML does not indent with tabs)");
+                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: blanks; YAML does not indent with tabs)");
         else
-                item = refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary blanks)");
-        report_hint(s->source->report, item,
-                    c == '\t' ? "replace it by blanks, as `expand -t 4 FILE` does" :
-                                "text pasted from a web page often has them: type the blanks of this line again");
+                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary blanks)");
+        report_hint(s->source->report,
+                    c == '\t' ? "replace it by blanks, as `expand -t 4 FILE` does"
+                              : "text pasted from a web page often has them: type the blanks of this line again");
 }
 
 /* False: there is no point in looking further. */
@@ -91,19 +89,19 @@ static bool check_char(struct scan *s, uint32_t c, uint32_t next)
         char text[80];
 
         if (c == 0) {
-                (void) refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file");
+                refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file");
                 return false;
         }
         if (is_control(c) || breaks_line(c) || turns_direction(c)) {
                 (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", %s", c,
                                 c < 0xa0 ? "a control character: is this a text file?" :
                                            "a character that cannot be seen, is not accepted");
-                (void) refuse(s, FINDING_YAML_ENCODING, text);
+                refuse(s, FINDING_YAML_ENCODING, text);
                 return false;
         }
         if (c == '\r' && next != '\n') {
-                report_hint(report, refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line"),
-                            "end lines with a line feed, as on Unix");
+                refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line");
+                report_hint(report, "end lines with a line feed, as on Unix");
                 return false;
         }
         if (c == '\t' || c == 0xa0)
@@ -140,7 +138,7 @@ static void scan_characters(struct yaml_source *source)
 
                         (void) snprintf(text, sizeof(text), "byte 0x%02x is not UTF-8: this is not a text file, or "
                                         "of another encoding", p[at]);
-                        (void) refuse(&s, FINDING_YAML_ENCODING, text);
+                        refuse(&s, FINDING_YAML_ENCODING, text);
                         return;
                 }
                 if (!check_char(&s, c, at + 1 < source->n ? p[at + 1] : 0))
@@ -173,9 +171,9 @@ int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes,
 
         *s = (struct yaml_source) { .file = file, .bytes = n > 0 ? bytes : "", .n = n, .report = report };
         if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0)) {
-                report_hint(report, report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole,
-                                               "the file is UTF-16 (accepted: UTF-8)"),
-                            "save it as UTF-8, or run `iconv -f UTF-16 -t UTF-8`");
+                report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole,
+                           "the file is UTF-16 (accepted: UTF-8)");
+                report_hint(report, "save it as UTF-8, or run `iconv -f UTF-16 -t UTF-8`");
                 return -EBADMSG;
         }
         if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {

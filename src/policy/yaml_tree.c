@@ -38,23 +38,18 @@ struct place yaml_tree_place(struct yaml_tree *t, const struct yaml_tree_node *n
         return (struct place) { { t->source.file, node->line, node->column }, t->source_line };
 }
 
-struct finding *yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code,
-                                const char *format, ...)
+void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code, const char *format,
+                     ...)
 {
         struct place place = yaml_tree_place(t, node);
-        const char *text;
         va_list ap;
 
+        t->report->last = NULL;
         if (node->broken)
-                return NULL;
+                return;
         va_start(ap, format);
-        text = arena_vprintf(t->report->findings->arena, format, ap);
+        report_vadd(t->report, FINDING_ERROR, code, &place, format, ap);
         va_end(ap);
-        if (!text) {
-                t->report->findings->out_of_memory = true;
-                return NULL;
-        }
-        return report_add(t->report, FINDING_ERROR, code, &place, "%s", text);
 }
 
 /* ---- what libyaml says of a file that is no YAML ------------------------------------------------------------------ */
@@ -100,10 +95,10 @@ static bool looks_like_opensm(const char *line)
         return line && strchr(line, '=') && (strstr(line, "=0x") || strchr(line, ';'));
 }
 
-static void add_opensm_hint(struct report *r, struct finding *item)
+static void add_opensm_hint(struct report *r)
 {
-        report_hint(r, item, "this looks like OpenSM's partitions.conf; `man partitions.yaml` shows how the same is "
-                             "written here");
+        report_hint(r, "this looks like OpenSM's partitions.conf; `man partitions.yaml` shows how the same is "
+                       "written here");
 }
 
 static const struct complaint *find_complaint(const yaml_parser_t *parser)
@@ -129,7 +124,6 @@ static void report_syntax(struct builder *b)
         const struct complaint *known = find_complaint(&b->parser);
         yaml_mark_t mark = b->parser.problem_mark;
         struct yaml_tree_node at = {};
-        struct finding *item;
         struct place place;
 
         if (b->parser.context && ((known && known->at_context) || is_at_end(&t->source, &mark))) {
@@ -140,13 +134,13 @@ static void report_syntax(struct builder *b)
         at.line = (unsigned) MIN(mark.line + 1, t->source.n_lines);
         at.column = (unsigned) mark.column + 1;
         place = yaml_tree_place(t, &at);
-        item = report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
-                          known ? known->text : problem);
+        report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
+                   known ? known->text : problem);
         if (looks_like_opensm(place.source_line) ||
             looks_like_opensm(yaml_source_line(&t->source, t->arena, at.line - 1)))
-                add_opensm_hint(t->report, item);
+                add_opensm_hint(t->report);
         else if (known && known->hint)
-                report_hint(t->report, item, "%s", known->hint);
+                report_hint(t->report, "%s", known->hint);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
@@ -173,7 +167,7 @@ static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml
                          width == count_characters(e->data.scalar.value, n) + (node->plain ? 0 : 2);
         node->text = "";
         if (memchr(value, '\0', n)) {
-                (void) yaml_tree_error(b->tree, node, FINDING_YAML_ENCODING, "a NUL character in a text");
+                yaml_tree_error(b->tree, node, FINDING_YAML_ENCODING, "a NUL character in a text");
                 node->broken = true;
                 return 0;
         }
@@ -184,20 +178,21 @@ static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml
 static void refuse_extras(struct builder *b, const struct yaml_tree_node *node, const void *anchor, const void *tag)
 {
         if (anchor)
-                (void) yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "anchors (&NAME) are not accepted");
+                yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "anchors (&NAME) are not accepted");
         if (tag)
-                (void) yaml_tree_error(b->tree, node, FINDING_YAML_TYPE, "tags (!NAME) are not accepted");
+                yaml_tree_error(b->tree, node, FINDING_YAML_TYPE, "tags (!NAME) are not accepted");
 }
 
 static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
 {
         const char *name = (const char *) e->data.alias.anchor;
-        struct finding *item;
 
         node->text = "";
-        item = yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
-        report_hint(b->tree->report, item, "write out what it stands for, or use `groups`; a glob must stand in "
-                    "quotes: \"*%s\"", report_escape(b->tree->report, name));
+        yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
+        report_hint(b->tree->report,
+                    "write out what it stands for, or use `groups`; a glob must stand in "
+                    "quotes: \"*%s\"",
+                    report_escape(b->tree->report, name));
         node->broken = true;
 }
 
@@ -211,8 +206,8 @@ static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_n
                 struct yaml_tree_node at = { .line = (unsigned) e->start_mark.line + 1,
                                              .column = (unsigned) e->start_mark.column + 1 };
 
-                (void) yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
-                                       YAML_TREE_MAX_NODES);
+                yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
+                                YAML_TREE_MAX_NODES);
                 return -EBADMSG;
         }
         node = arena_new_object(b->tree->arena, struct yaml_tree_node);
@@ -238,14 +233,12 @@ static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_n
 static void check_key(struct builder *b, struct yaml_tree_node *key)
 {
         if (key->kind != YAML_TREE_SCALAR) {
-                struct finding *item = yaml_tree_error(b->tree, key, FINDING_YAML_TYPE,
-                                                       "a key must be a single word, not %s",
-                                                       yaml_tree_kind_to_string(key->kind));
-
-                report_hint(b->tree->report, item, "a key that begins with '[' or '{' must stand in quotes");
+                yaml_tree_error(b->tree, key, FINDING_YAML_TYPE, "a key must be a single word, not %s",
+                                yaml_tree_kind_to_string(key->kind));
+                report_hint(b->tree->report, "a key that begins with '[' or '{' must stand in quotes");
                 key->broken = true;
         } else if (key->plain && strcmp(key->text, "<<") == 0) {
-                (void) yaml_tree_error(b->tree, key, FINDING_YAML_ALIAS, "merge keys (<<) are not accepted");
+                yaml_tree_error(b->tree, key, FINDING_YAML_ALIAS, "merge keys (<<) are not accepted");
                 key->broken = true;
         }
 }
@@ -277,8 +270,7 @@ static void attach(struct builder *b, struct yaml_tree_node *node)
 static int open_node(struct builder *b, struct yaml_tree_node *node)
 {
         if (b->depth == YAML_TREE_MAX_DEPTH) {
-                (void) yaml_tree_error(b->tree, node, FINDING_YAML_DEPTH, "nested deeper than %d levels",
-                                       YAML_TREE_MAX_DEPTH);
+                yaml_tree_error(b->tree, node, FINDING_YAML_DEPTH, "nested deeper than %d levels", YAML_TREE_MAX_DEPTH);
                 return -EBADMSG;
         }
         b->frames[b->depth++] = (struct frame) { .node = node, .tail = &node->children };
@@ -297,11 +289,10 @@ static int compare_keys(const void *left, const void *right)
 static void report_duplicate(struct builder *b, const struct yaml_tree_node *first, struct yaml_tree_node *again)
 {
         struct report *r = b->tree->report;
-        struct finding *item;
 
-        item = yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "%s stands here twice",
-                               report_quote(r, again->key->text));
-        report_hint(r, item, "the first one is in line %u", first->key->line);
+        yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "%s stands here twice",
+                        report_quote(r, again->key->text));
+        report_hint(r, "the first one is in line %u", first->key->line);
         again->key->broken = again->broken = true;
 }
 
@@ -351,7 +342,7 @@ static int start_document(struct builder *b, const yaml_event_t *e)
 
         if (++b->n_documents == 1)
                 return 0;
-        (void) yaml_tree_error(b->tree, &at, FINDING_YAML_DOCUMENTS, "a second YAML document (accepted: one in a file)");
+        yaml_tree_error(b->tree, &at, FINDING_YAML_DOCUMENTS, "a second YAML document (accepted: one in a file)");
         return -EBADMSG;
 }
 
@@ -398,7 +389,6 @@ static int build(struct builder *b)
 static int check_root(struct yaml_tree *t)
 {
         struct yaml_tree_node *root = t->root;
-        struct finding *item;
 
         if (!root || root->kind == YAML_TREE_MAP)
                 return 0;
@@ -406,10 +396,10 @@ static int check_root(struct yaml_tree *t)
                 t->root = NULL;
                 return 0;
         }
-        item = yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s, not a map of keys and values",
-                               yaml_tree_kind_to_string(root->kind));
+        yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s, not a map of keys and values",
+                        yaml_tree_kind_to_string(root->kind));
         if (root->kind == YAML_TREE_SCALAR && looks_like_opensm(root->text))
-                add_opensm_hint(t->report, item);
+                add_opensm_hint(t->report);
         return -EBADMSG;
 }
 
@@ -422,8 +412,8 @@ int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, cons
 
         *t = (struct yaml_tree) { .arena = a, .report = report };
         if (n > YAML_TREE_MAX_SIZE) {
-                (void) report_add(report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &whole,
-                                  "the file has %zu bytes (accepted: up to %u MiB)", n, YAML_TREE_MAX_SIZE >> 20);
+                report_add(report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &whole,
+                           "the file has %zu bytes (accepted: up to %u MiB)", n, YAML_TREE_MAX_SIZE >> 20);
                 return -EBADMSG;
         }
         r = yaml_source_init(&t->source, file, bytes, n, report);
@@ -483,21 +473,19 @@ const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind)
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
                       const char *path)
 {
-        struct finding *item;
-
         if (node->broken)
                 return false;
         if (kind != YAML_TREE_SCALAR && yaml_tree_is_null(node)) {
-                item = yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: %s)", path,
-                                       yaml_tree_kind_to_string(kind));
-                report_hint(t->report, item, "if nothing is what you mean, write %s: %s", node->key ? node->key->text : "",
+                yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: %s)", path,
+                                yaml_tree_kind_to_string(kind));
+                report_hint(t->report, "if nothing is what you mean, write %s: %s", node->key ? node->key->text : "",
                             kind == YAML_TREE_MAP ? "{}" : "[]");
                 return false;
         }
         if (node->kind == kind)
                 return true;
-        (void) yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: is %s (accepted: %s)", path,
-                               yaml_tree_kind_to_string(node->kind), yaml_tree_kind_to_string(kind));
+        yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: is %s (accepted: %s)", path,
+                        yaml_tree_kind_to_string(node->kind), yaml_tree_kind_to_string(kind));
         return false;
 }
 
@@ -518,7 +506,6 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
 
         for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
                 const char *text = c->key->text, *near;
-                struct finding *item;
 
                 for (i = 0; i < n_keys && strcmp(text, keys[i]) != 0; i++)
                         ;
@@ -526,20 +513,20 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                         continue;
                 if (!accepted)
                         accepted = join(t->report, keys, n_accepted);
-                item = yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
-                                       *path ? ": " : "", report_quote(t->report, text), accepted);
+                yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
+                                *path ? ": " : "", report_quote(t->report, text), accepted);
                 near = nearest_word(text, keys, n_accepted);
                 if (near)
-                        report_hint(t->report, item, "did you mean '%s'?", near);
+                        report_hint(t->report, "did you mean '%s'?", near);
                 else if (looks_like_opensm(text))
-                        add_opensm_hint(t->report, item);
+                        add_opensm_hint(t->report);
         }
 }
 
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret)
 {
-        static const char *const yes[] = { "yes", "on", "y", "1", "true" }, *const no[] = { "no", "off", "n", "0", "false" };
-        struct finding *item;
+        static const char *const yes[] = {"yes", "on", "y", "1", "true"}, *const no[] = {"no", "off", "n", "0",
+                                                                                         "false"};
 
         if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
                 return -EBADMSG;
@@ -547,13 +534,13 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
                 *ret = node->text[0] == 't';
                 return 0;
         }
-        item = yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a truth value (accepted: true, false)", path,
-                               report_quote(t->report, node->text));
+        yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a truth value (accepted: true, false)", path,
+                        report_quote(t->report, node->text));
         for (size_t i = 0; i < ELEMENTS(yes); i++) {
                 if (strcasecmp(node->text, yes[i]) == 0)
-                        report_hint(t->report, item, "write true");
+                        report_hint(t->report, "write true");
                 if (strcasecmp(node->text, no[i]) == 0)
-                        report_hint(t->report, item, "write false");
+                        report_hint(t->report, "write false");
         }
         return -EBADMSG;
 }

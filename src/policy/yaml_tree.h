@@ -58,9 +58,9 @@ const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind);
 
 /* Where a node stands; the line's text lives in the tree's arena. */
 struct place yaml_tree_place(struct yaml_tree *t, const struct yaml_tree_node *node);
-/* A finding of severity error at this node. NULL if there is none, and nothing for broken nodes. */
-struct finding *yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code,
-                                const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Reports an error at this node; nothing for broken nodes. */
+void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
 
 /* Is this node of that kind? If not, says so: "PATH: is a list, not a map". */
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,

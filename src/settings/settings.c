@@ -66,11 +66,11 @@ struct reader {
         struct settings *settings;
 };
 
-static struct finding *refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key,
-                              const char *problem)
+static void refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key,
+                   const char *problem)
 {
-        return yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %s %s (accepted: %s)", key->name,
-                               report_quote(&r->report, node->text), problem, key->accepted);
+        yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %s %s (accepted: %s)", key->name,
+                        report_quote(&r->report, node->text), problem, key->accepted);
 }
 
 static void *member(struct reader *r, const struct settings_key *key)
@@ -85,7 +85,7 @@ static void read_name(struct reader *r, const struct settings_key *key, const st
         const char *name = node->text;
 
         if (n == 0 || n > NAME_MAX_LENGTH || strspn(name, accepted) != n)
-                (void) refuse(r, node, key, "is not a device name");
+                refuse(r, node, key, "is not a device name");
         else
                 memcpy(member(r, key), &name, sizeof(name));
 }
@@ -109,11 +109,11 @@ static void read_number(struct reader *r, const struct settings_key *key, const 
         uint64_t v;
 
         if (!parse_number(node->text, &v, &end) || *end) {
-                (void) refuse(r, node, key, "is not a number");
+                refuse(r, node, key, "is not a number");
                 return;
         }
         if (v < key->min || v > key->max) {
-                (void) refuse(r, node, key, "is out of range");
+                refuse(r, node, key, "is out of range");
                 return;
         }
         value = (unsigned) v;
@@ -133,27 +133,26 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
         size_t i;
 
         if (!parse_number(node->text, &v, &unit)) {
-                report_hint(&r->report, refuse(r, node, key, "is not a duration"),
-                            "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
+                refuse(r, node, key, "is not a duration");
+                report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
                 return;
         }
         for (i = 0; i < ELEMENTS(units) && strcmp(unit, units[i].name) != 0; i++)
                 ;
         if (i == ELEMENTS(units)) {
-                report_hint(&r->report, refuse(r, node, key, *unit ? "has an unknown unit" : "has no unit"),
-                            "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
+                refuse(r, node, key, *unit ? "has an unknown unit" : "has no unit");
+                report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
                 return;
         }
         v = v > key->max / units[i].usec ? UINT64_MAX : v * units[i].usec;
         if (v < key->min || v > key->max)
-                (void) refuse(r, node, key, "is out of range");
+                refuse(r, node, key, "is out of range");
         else
                 memcpy(member(r, key), &v, sizeof(v));
 }
 
 static void read_word(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        struct finding *item;
         const char *near;
         unsigned i;
 
@@ -161,11 +160,11 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
                 ;
         if (!key->words[i]) {
                 near = nearest_word(node->text, key->words, key->n_supported);
-                item = refuse(r, node, key, "is not known");
+                refuse(r, node, key, "is not known");
                 if (near)
-                        report_hint(&r->report, item, "did you mean '%s'?", near);
+                        report_hint(&r->report, "did you mean '%s'?", near);
         } else if (i >= key->n_supported) {
-                (void) refuse(r, node, key, "is not supported by this version");
+                refuse(r, node, key, "is not supported by this version");
         } else if (key->size > 0) {
                 memcpy(member(r, key), &i, key->size);
         }
@@ -191,17 +190,18 @@ static bool is_path(const char *text)
 static void read_secret(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         const char *path = node->text;
-        struct finding *item;
 
         if (node->kind == YAML_TREE_SCALAR && is_path(path)) {
                 memcpy(member(r, key), &path, sizeof(path));
                 return;
         }
-        item = yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: what stands here is not shown, and is not the "
-                               "name of a file (accepted: %s)", key->name, key->accepted);
-        if (item)
-                item->source_line = NULL;
-        report_hint(&r->report, item, "the key stands in a file of its own, which only root may read");
+        yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID,
+                        "%s: what stands here is not shown, and is not the "
+                        "name of a file (accepted: %s)",
+                        key->name, key->accepted);
+        if (r->report.last)
+                r->report.last->source_line = NULL;
+        report_hint(&r->report, "the key stands in a file of its own, which only root may read");
 }
 
 static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
@@ -209,7 +209,7 @@ static void read_path(struct reader *r, const struct settings_key *key, const st
         const char *path = node->text;
 
         if (!is_path(path) || path[strlen(path) - 1] == '/')
-                (void) refuse(r, node, key, "is not the absolute path of a file");
+                refuse(r, node, key, "is not the absolute path of a file");
         else
                 memcpy(member(r, key), &path, sizeof(path));
 }
@@ -246,10 +246,11 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
                 s->opensm_reload = RELOAD_PID;
                 s->opensm_pid = (unsigned) pid;
         } else {
-                (void) refuse(r, node, key, unit     ? "does not name a service"
-                                            : path   ? "does not name a file by an absolute path"
-                                            : number ? "does not name a process"
-                                                     : "is not understood");
+                refuse(r, node, key,
+                       unit     ? "does not name a service"
+                       : path   ? "does not name a file by an absolute path"
+                       : number ? "does not name a process"
+                                : "is not understood");
         }
 }
 
@@ -264,8 +265,8 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
                 return;
         if (yaml_tree_is_null(node)) {
-                (void) yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: nothing follows (accepted: %s)",
-                                       key->name, key->accepted);
+                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: nothing follows (accepted: %s)", key->name,
+                                key->accepted);
                 return;
         }
         switch (key->type) {
@@ -355,10 +356,8 @@ static void read_settings(struct reader *r)
 
 static void want(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
 {
-        struct finding *item;
-
-        item = yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "%s is missing, which writer: opensm needs", key);
-        report_hint(&r->report, item, "%s", example);
+        yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "%s is missing, which writer: opensm needs", key);
+        report_hint(&r->report, "%s", example);
 }
 
 /* Keys that need or exclude each other. A key that stands there and was refused is not also missing. */
@@ -377,9 +376,9 @@ static void check_writer(struct reader *r)
         if (!opensm || !yaml_tree_get(opensm, "reload"))
                 want(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
         if (opensm && yaml_tree_get(opensm, "mirror"))
-                (void) yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
-                                       "opensm.mirror: is for writer: direct; with writer: opensm pkeyd writes "
-                                       "opensm.partitions_conf");
+                yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
+                                "opensm.mirror: is for writer: direct; with writer: opensm pkeyd writes "
+                                "opensm.partitions_conf");
 }
 
 void settings_default(struct settings *ret)
