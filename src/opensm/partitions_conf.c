@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "opensm/partitions_conf_reader.h"
+#include "util/vector.h"
 
 #define MAX_SOURCE_LINE 160
 
@@ -168,15 +169,8 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
 
         if (r->by_base[base])
                 return &c->partitions[r->by_base[base] - 1];
-        if (c->n_partitions == r->allocated) {
-                uint32_t more = MAX(r->allocated * 2, 64u);
-
-                p = reallocarray(c->partitions, more, sizeof(*p));
-                if (!p)
-                        return NULL;
-                c->partitions = p;
-                r->allocated = more;
-        }
+        if (VECTOR_GROW(r->arena, c->partitions, c->n_partitions, r->allocated) < 0)
+                return NULL;
         p = &c->partitions[c->n_partitions];
         *p = (struct partitions_conf_partition) { .base = base };
         p->where = at == NOWHERE ? (struct location) { .file = c->file } : place_of(r, at).where;
@@ -545,22 +539,6 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         return e == 0 && r->discarded ? take_opensm_default(r) : e;
 }
 
-/* The list was grown with malloc; what is handed out lives in the arena. */
-static int settle(struct reader *r)
-{
-        struct partitions_conf *c = r->conf;
-        struct partitions_conf_partition *p = arena_new_array(r->arena, struct partitions_conf_partition, c->n_partitions);
-
-        if (!p) {
-                free(c->partitions);
-                return -ENOMEM;
-        }
-        memcpy(p, c->partitions, c->n_partitions * sizeof(*p));
-        free(c->partitions);
-        c->partitions = p;
-        return 0;
-}
-
 int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                           struct partitions_conf **ret)
 {
@@ -580,10 +558,6 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         r->next_comment = &c->comments;
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
-        if (e == 0)
-                e = settle(r);
-        else
-                free(c->partitions);
         finish = report_finish(&r->report);
         if (e == 0)
                 e = finish;

@@ -38,7 +38,7 @@ struct token {
 struct reader {
         struct arena *arena;
         struct report report;
-        struct partitions_conf *conf; /* its partitions are malloc'ed until the end */
+        struct partitions_conf *conf;
         uint32_t allocated;
         uint32_t *by_base;            /* index + 1 */
         uint32_t n_definitions;

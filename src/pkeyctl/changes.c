@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "util/vector.h"
 #include "verify/explain.h"
 
 /* One endport's change in one base. */
@@ -24,15 +25,8 @@ static void item_list_done(struct item_list *list)
 
 static int append(struct item_list *list, struct item item)
 {
-        if (list->n == list->allocated) {
-                size_t allocated = MAX(list->allocated * 2, 256);
-                struct item *items = reallocarray(list->items, allocated, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                list->items = items;
-                list->allocated = allocated;
-        }
+        if (VECTOR_GROW(NULL, list->items, list->n, list->allocated) < 0)
+                return -ENOMEM;
         list->items[list->n++] = item;
         return 0;
 }

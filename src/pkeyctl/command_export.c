@@ -9,6 +9,7 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 #include "policy/selector.h"
+#include "util/vector.h"
 
 #define MAX_DEPTH 32 /* of groups in groups, as the policy has it */
 
@@ -31,23 +32,6 @@ static bool is_known(const struct absent *b, struct guid guid)
         return false;
 }
 
-static int grow(struct absent *b)
-{
-        uint32_t more = MAX(b->allocated * 2, 64u);
-        struct partitions_file_port *ports;
-
-        if (b->n < b->allocated)
-                return 0;
-        ports = arena_new_array(b->ctx->arena, struct partitions_file_port, more);
-        if (!ports)
-                return -ENOMEM;
-        if (b->n > 0)
-                memcpy(ports, b->ports, b->n * sizeof(*ports));
-        b->ports = ports;
-        b->allocated = more;
-        return 0;
-}
-
 static int add_guid(struct absent *b, struct guid guid)
 {
         struct p_key *keys;
@@ -57,7 +41,7 @@ static int add_guid(struct absent *b, struct guid guid)
         if (is_known(b, guid) || subnet_find_node(b->ctx->subnet, guid) != SUBNET_NONE)
                 return 0;
         keys = arena_new_array(b->ctx->arena, struct p_key, 2);
-        if (!keys || grow(b) < 0)
+        if (!keys || VECTOR_GROW(b->ctx->arena, b->ports, b->n, b->allocated) < 0)
                 return -ENOMEM;
         keys[0] = p_key_make(b->base, false);
         if (membership_has_limited(b->membership))

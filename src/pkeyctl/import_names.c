@@ -6,6 +6,7 @@
 #include "pkeyctl/fold.h"
 #include "pkeyctl/import.h"
 #include "policy/selector.h"
+#include "util/vector.h"
 
 #define MAX_ITEM   96  /* characters of one hostlist */
 #define MAX_LINES  4   /* sets of more selectors become groups */
@@ -79,19 +80,8 @@ struct namer {
 
 static int add_item(struct namer *n, const char *item)
 {
-        if (!item)
+        if (!item || VECTOR_GROW(n->im->arena, n->items, n->n_items, n->allocated) < 0)
                 return -ENOMEM;
-        if (n->n_items == n->allocated) {
-                uint32_t more = MAX(n->allocated * 2, 16u);
-                const char **items = arena_new_array(n->im->arena, const char *, more);
-
-                if (!items)
-                        return -ENOMEM;
-                if (n->n_items > 0)
-                        memcpy(items, n->items, n->n_items * sizeof(*items));
-                n->items = items;
-                n->allocated = more;
-        }
         n->items[n->n_items++] = item;
         return 0;
 }

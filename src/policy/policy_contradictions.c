@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "policy/policy_reader.h"
+#include "util/vector.h"
 
 #define NAMES_PER_SELECTOR 4096
 #define NAMES_PER_FILE     1000000
@@ -46,17 +47,8 @@ struct search {
 static int add_entry(struct search *s, const char *key, const char *host, const struct selector *selector,
                      uint32_t rule)
 {
-        if (!key)
+        if (!key || VECTOR_GROW(NULL, s->entries, s->n, s->allocated) < 0)
                 return -ENOMEM;
-        if (s->n == s->allocated) {
-                size_t allocated = MAX(s->allocated * 2, (size_t) 64);
-                struct entry *entries = reallocarray(s->entries, allocated, sizeof(*entries));
-
-                if (!entries)
-                        return -ENOMEM;
-                s->entries = entries;
-                s->allocated = allocated;
-        }
         s->entries[s->n++] = (struct entry) { .key = key, .host = host, .selector = selector, .rule = rule };
         return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policy/selector_match.h"
+#include "util/vector.h"
 
 #define NOBODY UINT32_MAX
 
@@ -48,21 +49,6 @@ static void resolver_done(struct resolver *r)
         free(r->grants);
 }
 
-static int grow(void *items, size_t size, size_t n, size_t *allocated)
-{
-        size_t more = MAX(*allocated * 2, (size_t) 64);
-        void *p;
-
-        if (n < *allocated)
-                return 0;
-        p = reallocarray(*(void **) items, more, size);
-        if (!p)
-                return -ENOMEM;
-        memcpy(items, &p, sizeof(p));
-        *allocated = more;
-        return 0;
-}
-
 /* ---- who decides ---------------------------------------------------------------------------------------------- */
 
 static int compare_candidates(const void *left, const void *right)
@@ -105,7 +91,7 @@ static int add_dispute(struct resolver *r, const struct candidate *c, uint32_t p
         }
         if (r->n_disputes >= REPORT_MAX)
                 return 0;
-        if (grow(&r->disputes, sizeof(*r->disputes), r->n_disputes, &r->disputes_allocated) < 0)
+        if (VECTOR_GROW(NULL, r->disputes, r->n_disputes, r->disputes_allocated) < 0)
                 return -ENOMEM;
         r->disputes[r->n_disputes++] = (struct dispute) { r->decided[port], c->rule, c->selector, port, 1 };
         return 0;
@@ -175,7 +161,7 @@ static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum
 {
         if (membership == MEMBERSHIP_NONE)
                 return 0;
-        if (grow(&r->grants, sizeof(*r->grants), r->n_grants, &r->grants_allocated) < 0)
+        if (VECTOR_GROW(NULL, r->grants, r->n_grants, r->grants_allocated) < 0)
                 return -ENOMEM;
         r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule } };
         return 0;

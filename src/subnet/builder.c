@@ -5,6 +5,7 @@
 
 #include "subnet/subnet.h"
 #include "util/hash_index.h"
+#include "util/vector.h"
 
 /*
  * Until finish, ports name their node by the order in which nodes were added. An index of node GUIDs answers who is
@@ -33,33 +34,6 @@ struct subnet_builder {
         struct hash_index by_guid; /* of nodes */
 };
 
-/* Outgrown arrays stay in the arena. */
-static int set_size(struct arena *a, void **items, uint32_t n, uint32_t *size, uint32_t wanted, size_t item_size)
-{
-        void *larger;
-
-        if (wanted <= *size)
-                return 0;
-        larger = arena_alloc_array(a, wanted, item_size);
-        if (!larger)
-                return -ENOMEM;
-        if (n > 0)
-                memcpy(larger, *items, n * item_size);
-        *items = larger;
-        *size = wanted;
-        return 0;
-}
-
-/* Room for one more element: sizes double, so that all outgrown arrays together are as large as the last one. */
-static int make_room(struct arena *a, void **items, uint32_t n, uint32_t *size, size_t item_size)
-{
-        if (n < *size)
-                return 0;
-        if (*size > UINT32_MAX / 4)
-                return -ENOMEM;
-        return set_size(a, items, n, size, MAX(*size * 2, 64U), item_size);
-}
-
 /* The node with this GUID, or SUBNET_NONE. */
 static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
 {
@@ -74,11 +48,11 @@ int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t 
 {
         int r;
 
-        r = set_size(b->arena, (void **) &b->nodes, b->n_nodes, &b->size_nodes, n_nodes, sizeof(*b->nodes));
+        r = VECTOR_RESERVE(b->arena, b->nodes, b->n_nodes, b->size_nodes, n_nodes);
         if (r == 0)
-                r = set_size(b->arena, (void **) &b->ports, b->n_ports, &b->size_ports, n_ports, sizeof(*b->ports));
+                r = VECTOR_RESERVE(b->arena, b->ports, b->n_ports, b->size_ports, n_ports);
         if (r == 0)
-                r = set_size(b->arena, (void **) &b->links, b->n_links, &b->size_links, n_links, sizeof(*b->links));
+                r = VECTOR_RESERVE(b->arena, b->links, b->n_links, b->size_links, n_links);
         return r < 0 ? r : hash_index_reserve(&b->by_guid, n_nodes);
 }
 
@@ -117,7 +91,7 @@ int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *
         if (node->type == NODE_SWITCH)
                 new.node.device = ""; /* the second word of a switch's is its maker's name */
 
-        r = make_room(b->arena, (void **) &b->nodes, b->n_nodes, &b->size_nodes, sizeof(*b->nodes));
+        r = VECTOR_GROW(b->arena, b->nodes, b->n_nodes, b->size_nodes);
         if (r < 0)
                 return r;
         r = hash_index_reserve(&b->by_guid, b->n_nodes + 1);
@@ -142,7 +116,7 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
                 return -EINVAL;
         if (n->has_port[port->number / 64] & bit)
                 return -EEXIST;
-        r = make_room(b->arena, (void **) &b->ports, b->n_ports, &b->size_ports, sizeof(*b->ports));
+        r = VECTOR_GROW(b->arena, b->ports, b->n_ports, b->size_ports);
         if (r < 0)
                 return r;
 
@@ -161,7 +135,7 @@ int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_
 {
         int r;
 
-        r = make_room(b->arena, (void **) &b->links, b->n_links, &b->size_links, sizeof(*b->links));
+        r = VECTOR_GROW(b->arena, b->links, b->n_links, b->size_links);
         if (r < 0)
                 return r;
         b->links[b->n_links++] = (struct builder_link) { { node_a, node_b }, { number_a, number_b } };

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 #define DAY 86400u
 
 void known_done(struct known *k)
@@ -19,21 +21,6 @@ static uint32_t place_of(const struct known *k, struct guid guid)
         return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
-static int grow(struct known *k)
-{
-        uint32_t n = MAX(2 * k->allocated, 64u);
-        struct known_port *larger;
-
-        if (k->n < k->allocated)
-                return 0;
-        larger = realloc(k->ports, n * sizeof(*larger));
-        if (!larger)
-                return -ENOMEM;
-        k->ports = larger;
-        k->allocated = n;
-        return 0;
-}
-
 int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = place_of(k, port->port_guid);
@@ -41,7 +28,7 @@ int known_add(struct known *k, const struct known_port *port)
         if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v) {
                 if (k->n == KNOWN_MAX)
                         return -ENOSPC;
-                if (grow(k) < 0)
+                if (VECTOR_GROW(NULL, k->ports, k->n, k->allocated) < 0)
                         return -ENOMEM;
                 memmove(&k->ports[at + 1], &k->ports[at], (k->n - at) * sizeof(*port));
                 k->n++;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "subnet/subnet.h"
+#include "util/vector.h"
 
 /*
  * The format, line by line:
@@ -267,24 +268,6 @@ static bool find_description(struct text *rest, struct text name, struct text *r
         return true;
 }
 
-/* Room for one more. */
-static bool make_room(struct parser *ps, void **items, size_t n, size_t *size, size_t item_size)
-{
-        size_t wanted = MAX(*size * 2, (size_t) 256);
-        void *larger;
-
-        if (n < *size)
-                return true;
-        larger = reallocarray(*items, wanted, item_size);
-        if (!larger) {
-                ps->out_of_memory = true;
-                return false;
-        }
-        *items = larger;
-        *size = wanted;
-        return true;
-}
-
 static void check_builder(struct parser *ps, int r, const char *at, const char *exists)
 {
         if (r == -ENOMEM)
@@ -301,8 +284,12 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
         r = subnet_builder_add_node(ps->builder, &ps->current, description.p,
                                     (size_t) (description.end - description.p));
         check_builder(ps, r, name.p, "a node with this GUID was there before");
-        if (r < 0 || !make_room(ps, (void **) &ps->nodes, ps->n_nodes, &ps->size_nodes, sizeof(*ps->nodes)))
+        if (r < 0)
                 return;
+        if (VECTOR_GROW(NULL, ps->nodes, ps->n_nodes, ps->size_nodes) < 0) {
+                ps->out_of_memory = true;
+                return;
+        }
         ps->nodes[ps->n_nodes++] = (struct topology_node) { name, ps->current.guid, ps->current.num_ports,
                                                             ps->line_number };
         ps->where = IN_NODE;
@@ -392,8 +379,10 @@ static void parse_port(struct parser *ps, struct text t)
                 complain(ps, FINDING_ERROR, t.p, "expected a port GUID in parentheses");
                 return;
         }
-        if (!make_room(ps, (void **) &ps->links, ps->n_links, &ps->size_links, sizeof(*ps->links)))
+        if (VECTOR_GROW(NULL, ps->links, ps->n_links, ps->size_links) < 0) {
+                ps->out_of_memory = true;
                 return;
+        }
         ps->links[ps->n_links++] = link;
         add_port(ps, link.number, guid, t);
 }

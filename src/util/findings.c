@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 /* A line of a file is shown up to here; a caret further right is not drawn. */
 #define SOURCE_WIDTH_MAX 160
 
@@ -25,28 +27,13 @@ void findings_done(struct findings *f)
         f->n = f->allocated = 0;
 }
 
-static int findings_grow(struct findings *f)
-{
-        size_t allocated = f->allocated ? f->allocated * 2 : 16;
-        struct finding *items;
-
-        if (f->n < f->allocated)
-                return 0;
-        items = reallocarray(f->items, allocated, sizeof(*items));
-        if (!items)
-                return -1;
-        f->items = items;
-        f->allocated = allocated;
-        return 0;
-}
-
 static struct finding *add(struct findings *f, enum finding_severity severity, enum finding_code code,
                            const struct location *where, const char *format, va_list ap)
 {
         const char *text = arena_vprintf(f->arena, format, ap);
         struct finding *item;
 
-        if (!text || findings_grow(f) < 0) {
+        if (!text || VECTOR_GROW(NULL, f->items, f->n, f->allocated) < 0) {
                 f->out_of_memory = true;
                 return NULL;
         }
@@ -102,7 +89,7 @@ bool finding_copy(struct arena *a, const struct finding *from, struct finding *r
 
 void findings_append(struct findings *f, const struct finding *item)
 {
-        if (findings_grow(f) < 0 || !finding_copy(f->arena, item, &f->items[f->n])) {
+        if (VECTOR_GROW(NULL, f->items, f->n, f->allocated) < 0 || !finding_copy(f->arena, item, &f->items[f->n])) {
                 f->out_of_memory = true;
                 return;
         }

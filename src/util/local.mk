@@ -11,4 +11,6 @@ libpkeyd_core_la_SOURCES += \
 	src/util/nearest.c \
 	src/util/nearest.h \
 	src/util/text.c \
-	src/util/text.h
+	src/util/text.h \
+	src/util/vector.c \
+	src/util/vector.h

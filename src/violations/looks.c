@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "util/vector.h"
+
 #define AT_START 64
 
 static uint64_t hash_of(struct violation_port port)
@@ -42,18 +44,11 @@ struct violation_port_looks *violation_looks_find(const struct violation_looks *
 static int grow(struct violation_looks *l)
 {
         uint32_t n = l->allocated ? l->allocated * 2 : AT_START;
-        struct violation_port_looks *ports;
-        struct violation_link *links;
+        size_t n_ports = l->allocated, n_links = l->allocated;
 
-        ports = reallocarray(l->ports, n, sizeof(*ports));
-        if (!ports)
-                return -ENOMEM;
-        l->ports = ports;
-        links = reallocarray(l->links, n, sizeof(*links));
-        if (!links)
-                return -ENOMEM;
-        l->links = links;
-        if (hash_index_reserve(&l->index, n) < 0)
+        if (vector_reserve(NULL, &l->ports, sizeof(*l->ports), l->n, &n_ports, n) < 0 ||
+            vector_reserve(NULL, &l->links, sizeof(*l->links), l->n, &n_links, n) < 0 ||
+            hash_index_reserve(&l->index, n) < 0)
                 return -ENOMEM;
         l->allocated = n;
         return 0;

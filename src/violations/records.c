@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
+#include "util/vector.h"
 #include "violations/book.h"
 
 #define AT_START 64
@@ -117,13 +118,9 @@ void book_set_tell(struct violations *v, uint32_t entry, enum tell tell)
 /* One array of the entries' kind, with room for n. */
 static int grow_array(void *array, size_t size, uint32_t n)
 {
-        void **p = array;
-        void *larger = reallocarray(*p, n, size);
+        size_t allocated = 0;
 
-        if (!larger)
-                return -ENOMEM;
-        *p = larger;
-        return 0;
+        return vector_reserve(NULL, array, size, 0, &allocated, n);
 }
 
 static int grow(struct violations *v)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 enum judgement {
         JUDGED_NOT,
         JUDGED_RIGHT,
@@ -60,18 +62,9 @@ static struct watch_event *emit(struct look *k, enum watch_kind kind, const stru
 {
         struct watch_event *event;
 
-        if (k->report.n_events == k->allocated) {
-                uint32_t allocated = k->allocated ? k->allocated * 2 : 64;
-                struct watch_event *events = arena_new_array(k->a, struct watch_event, allocated);
-
-                if (!events) {
-                        k->out_of_memory = true;
-                        return NULL;
-                }
-                if (k->report.n_events > 0)
-                        memcpy(events, k->report.events, k->report.n_events * sizeof(*events));
-                k->report.events = events;
-                k->allocated = allocated;
+        if (VECTOR_GROW(k->a, k->report.events, k->report.n_events, k->allocated) < 0) {
+                k->out_of_memory = true;
+                return NULL;
         }
         event = &k->report.events[k->report.n_events];
         *event = (struct watch_event) {

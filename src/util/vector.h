@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Arrays that grow. The items are in an arena, where outgrown arrays stay, or malloc'ed (arena NULL) and freed by their
+ * owner. Sizes double, so that all outgrown arrays together are as large as the last one. */
+
+#include <stdint.h>
+
+#include "util/arena.h"
+
+/* Makes room for `wanted` items where n of *allocated are used; items: the address of the pointer to them. At most
+ * 2^31. Returns 0 or -ENOMEM (then nothing changed). */
+int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, size_t *allocated, size_t wanted);
+
+/* Room for `wanted` items; for one more behind the first n. Both evaluate to 0 or -ENOMEM. */
+#define VECTOR_RESERVE(arena, items, n, allocated, wanted)                                                             \
+        ({                                                                                                             \
+                size_t _size = (allocated);                                                                            \
+                int _r = vector_reserve((arena), &(items), sizeof(*(items)), (n), &_size, (wanted));                   \
+                (allocated) = (__typeof__(allocated)) _size;                                                           \
+                _r;                                                                                                    \
+        })
+#define VECTOR_GROW(arena, items, n, allocated) VECTOR_RESERVE(arena, items, n, allocated, VECTOR_NEXT(n, allocated))
+#define VECTOR_NEXT(n, allocated) ((n) < (allocated) ? (n) : MAX((size_t) (allocated) *2, (size_t) 64))
