@@ -6,6 +6,8 @@
 #include <infiniband/mad.h>
 #include <string.h>
 
+#include "util/cleanup.h"
+
 #define MAD_BASE_VERSION      1
 #define MAD_STATUS_CODE_MASK  0x1c
 #define MAD_STATUS_REDIRECT   0x02
@@ -164,17 +166,10 @@ const char *mad_status_to_string(uint16_t status)
 
 const char *mad_outcome_to_string(enum mad_outcome o)
 {
-        switch (o) {
-        case MAD_ANSWERED:
-                return "answered";
-        case MAD_TIMED_OUT:
-                return "timeout";
-        case MAD_REFUSED:
-                return "status";
-        case MAD_BUSY:
-                return "busy";
-        case MAD_UNSENT:
-                return "unsent";
-        }
-        return "unknown";
+        static const char *const words[] = {
+                        [MAD_ANSWERED] = "answered", [MAD_TIMED_OUT] = "timeout", [MAD_REFUSED] = "status",
+                        [MAD_BUSY] = "busy",         [MAD_UNSENT] = "unsent",
+        };
+
+        return WORD(words, o, "unknown");
 }

@@ -6,6 +6,8 @@
 #include <infiniband/mad.h>
 #include <string.h>
 
+#include "util/cleanup.h"
+
 #define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
 #define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */
 
@@ -108,17 +110,14 @@ void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret)
 
 const char *sm_state_to_string(enum sm_state s)
 {
-        switch (s) {
-        case SM_NOT_ACTIVE:
-                return "not active";
-        case SM_DISCOVERING:
-                return "discovering";
-        case SM_STANDBY:
-                return "standby";
-        case SM_MASTER:
-                return "master";
-        }
-        return "?";
+        static const char *const words[] = {
+                        [SM_NOT_ACTIVE] = "not active",
+                        [SM_DISCOVERING] = "discovering",
+                        [SM_STANDBY] = "standby",
+                        [SM_MASTER] = "master",
+        };
+
+        return WORD(words, s, "?");
 }
 
 void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool outbound)
@@ -134,7 +133,7 @@ void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool o
                 IB_PORT_CLIENT_REREG_F,
         };
 
-        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        for (size_t i = 0; i < ELEMENTS(commands); i++)
                 mad_set_field(data, 0, commands[i], 0);
         mad_set_field(data, 0, IB_PORT_PART_EN_INB_F, inbound);
         mad_set_field(data, 0, IB_PORT_PART_EN_OUTB_F, outbound);

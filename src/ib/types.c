@@ -12,45 +12,29 @@ int p_key_compare(const void *a, const void *b)
 
 const char *membership_to_string(enum membership m)
 {
-        switch (m) {
-        case MEMBERSHIP_NONE:
-                return "none";
-        case MEMBERSHIP_LIMITED:
-                return "limited";
-        case MEMBERSHIP_FULL:
-                return "full";
-        case MEMBERSHIP_BOTH:
-                return "both";
-        }
-        return "unknown";
+        static const char *const words[] = {
+                        [MEMBERSHIP_NONE] = "none",
+                        [MEMBERSHIP_LIMITED] = "limited",
+                        [MEMBERSHIP_FULL] = "full",
+                        [MEMBERSHIP_BOTH] = "both",
+        };
+
+        return WORD(words, m, "unknown");
 }
 
 const char *node_type_to_string(enum node_type t)
 {
-        switch (t) {
-        case NODE_CA:
-                return "CA";
-        case NODE_SWITCH:
-                return "switch";
-        case NODE_ROUTER:
-                return "router";
-        }
-        return "unknown";
+        static const char *const words[] = {[NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router"};
+
+        return WORD(words, t, "unknown");
 }
 
 const char *port_state_to_string(enum port_state s)
 {
-        switch (s) {
-        case PORT_STATE_NONE:
-                return "unknown";
-        case PORT_STATE_DOWN:
-                return "DOWN";
-        case PORT_STATE_INIT:
-                return "INIT";
-        case PORT_STATE_ARMED:
-                return "ARMED";
-        case PORT_STATE_ACTIVE:
-                return "ACTIVE";
-        }
-        return "unknown";
+        static const char *const words[] = {
+                        [PORT_STATE_NONE] = "unknown", [PORT_STATE_DOWN] = "DOWN",     [PORT_STATE_INIT] = "INIT",
+                        [PORT_STATE_ARMED] = "ARMED",  [PORT_STATE_ACTIVE] = "ACTIVE",
+        };
+
+        return WORD(words, s, "unknown");
 }

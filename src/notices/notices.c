@@ -72,21 +72,15 @@ struct notices {
 
 const char *notices_state_to_string(enum notices_state s)
 {
-        switch (s) {
-        case NOTICES_OFF:
-                return "off";
-        case NOTICES_SUBSCRIBING:
-                return "subscribing";
-        case NOTICES_SUBSCRIBED:
-                return "subscribed";
-        case NOTICES_REFUSED:
-                return "refused";
-        case NOTICES_UNANSWERED:
-                return "unanswered";
-        case NOTICES_N_STATES:
-                break;
-        }
-        return NULL;
+        static const char *const words[] = {
+                        [NOTICES_OFF] = "off",
+                        [NOTICES_SUBSCRIBING] = "subscribing",
+                        [NOTICES_SUBSCRIBED] = "subscribed",
+                        [NOTICES_REFUSED] = "refused",
+                        [NOTICES_UNANSWERED] = "unanswered",
+        };
+
+        return WORD(words, s, NULL);
 }
 
 struct notices *notices_new(void)

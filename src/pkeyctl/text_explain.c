@@ -3,18 +3,16 @@
 
 static const char *say(enum explain_verdict v)
 {
-        switch (v) {
-        case EXPLAIN_TALK:
-                return "may talk";
-        case EXPLAIN_UNKNOWN:
-                return "unknown";
-        case EXPLAIN_BLOCKED_A:
-        case EXPLAIN_BLOCKED_B:
-        case EXPLAIN_BOTH_LIMITED:
-        case EXPLAIN_NOTHING_COMMON:
-                return "may not talk";
-        }
-        return "?";
+        static const char *const words[] = {
+                        [EXPLAIN_TALK] = "may talk",
+                        [EXPLAIN_UNKNOWN] = "unknown",
+                        [EXPLAIN_BLOCKED_A] = "may not talk",
+                        [EXPLAIN_BLOCKED_B] = "may not talk",
+                        [EXPLAIN_BOTH_LIMITED] = "may not talk",
+                        [EXPLAIN_NOTHING_COMMON] = "may not talk",
+        };
+
+        return WORD(words, v, "?");
 }
 
 static void print_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,

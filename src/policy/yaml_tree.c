@@ -459,15 +459,13 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
 
 const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind)
 {
-        switch (kind) {
-        case YAML_TREE_SCALAR:
-                return "a single value";
-        case YAML_TREE_LIST:
-                return "a list";
-        case YAML_TREE_MAP:
-                return "a map";
-        }
-        return "something else";
+        static const char *const words[] = {
+                        [YAML_TREE_SCALAR] = "a single value",
+                        [YAML_TREE_LIST] = "a list",
+                        [YAML_TREE_MAP] = "a map",
+        };
+
+        return WORD(words, kind, "something else");
 }
 
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,

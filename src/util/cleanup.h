@@ -34,6 +34,9 @@ static inline void free_p(void *p) {
 #define MIN(a, b)   ((a) < (b) ? (a) : (b))
 #define MAX(a, b)   ((a) > (b) ? (a) : (b))
 
+/* The word for an enum's value, in an array of them by value; other: where there is none. */
+#define WORD(words, value, other) ((size_t) (value) < ELEMENTS(words) && (words)[value] ? (words)[value] : (other))
+
 /* -1, 0 or 1: a comes before b, is equal, comes after it. Several criteria: ORDER(...) ?: ORDER(...). */
 #define ORDER(a, b)                                                                                                    \
         ({                                                                                                             \

@@ -134,15 +134,13 @@ const char *finding_code_to_string(enum finding_code code)
 
 const char *finding_severity_to_string(enum finding_severity severity)
 {
-        switch (severity) {
-        case FINDING_NOTE:
-                return "note";
-        case FINDING_WARNING:
-                return "warning";
-        case FINDING_ERROR:
-                return "error";
-        }
-        return "error";
+        static const char *const words[] = {
+                        [FINDING_NOTE] = "note",
+                        [FINDING_WARNING] = "warning",
+                        [FINDING_ERROR] = "error",
+        };
+
+        return WORD(words, severity, "error");
 }
 
 static const char *format_place(struct arena *a, const struct location *where)

@@ -128,19 +128,14 @@ enum explain_verdict explain_pair(const struct explain_end *a, const struct expl
 
 const char *explain_verdict_to_string(enum explain_verdict v)
 {
-        switch (v) {
-        case EXPLAIN_TALK:
-                return "talk";
-        case EXPLAIN_UNKNOWN:
-                return "unknown";
-        case EXPLAIN_BLOCKED_A:
-                return "blocked-a";
-        case EXPLAIN_BLOCKED_B:
-                return "blocked-b";
-        case EXPLAIN_BOTH_LIMITED:
-                return "both-limited";
-        case EXPLAIN_NOTHING_COMMON:
-                return "no-common-partition";
-        }
-        return "?";
+        static const char *const words[] = {
+                        [EXPLAIN_TALK] = "talk",
+                        [EXPLAIN_UNKNOWN] = "unknown",
+                        [EXPLAIN_BLOCKED_A] = "blocked-a",
+                        [EXPLAIN_BLOCKED_B] = "blocked-b",
+                        [EXPLAIN_BOTH_LIMITED] = "both-limited",
+                        [EXPLAIN_NOTHING_COMMON] = "no-common-partition",
+        };
+
+        return WORD(words, v, "?");
 }

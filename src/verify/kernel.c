@@ -226,13 +226,11 @@ int verify_local(struct arena *a, const struct possibilities *possible, const st
 
 const char *kernel_difference_kind_to_string(enum kernel_difference_kind k)
 {
-        switch (k) {
-        case KERNEL_LACKS:
-                return "lacks";
-        case KERNEL_ONLY:
-                return "only";
-        case KERNEL_MOVED:
-                return "moved";
-        }
-        return "unknown";
+        static const char *const words[] = {
+                        [KERNEL_LACKS] = "lacks",
+                        [KERNEL_ONLY] = "only",
+                        [KERNEL_MOVED] = "moved",
+        };
+
+        return WORD(words, k, "unknown");
 }

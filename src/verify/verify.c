@@ -167,11 +167,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
 
 const char *discrepancy_source_to_string(enum discrepancy_source s)
 {
-        switch (s) {
-        case SOURCE_SMP:
-                return "smp";
-        case SOURCE_KERNEL:
-                return "kernel";
-        }
-        return "unknown";
+        static const char *const words[] = {[SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel"};
+
+        return WORD(words, s, "unknown");
 }
