@@ -1,5 +1,6 @@
 # ib/
 libpkeyd_core_la_SOURCES += \
+	src/ib/field.h \
 	src/ib/m_keys.c \
 	src/ib/m_keys.h \
 	src/ib/mad.c \

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <infiniband/mad.h>
 #include <string.h>
 
+#include "ib/field.h"
 #include "util/cleanup.h"
 
 #define MAD_BASE_VERSION      1
@@ -26,12 +26,6 @@ static const struct {
         [MAD_CLASS_PMA] = { IB_PERFORMANCE_CLASS, 1, IB_PC_DATA_OFFS, IB_PC_DATA_SZ },
         [MAD_CLASS_SA] = { IB_SA_CLASS, 2, IB_SA_DATA_OFFS, IB_SA_DATA_SIZE },
 };
-
-/* libibmad reads through pointers that are not const. */
-static uint32_t field(const uint8_t *bytes, enum MAD_FIELDS f)
-{
-        return mad_get_field((void *) bytes, 0, f);
-}
 
 static uint32_t method(const uint8_t *mad)
 {
@@ -83,7 +77,7 @@ void mad_request_encode(const struct mad_request *request, uint32_t tid, struct 
 
 uint32_t mad_frame_tid(const struct mad_frame *frame)
 {
-        return (uint32_t) mad_get_field64((void *) frame->mad, 0, IB_MAD_TRID_F);
+        return (uint32_t) field64(frame->mad, IB_MAD_TRID_F);
 }
 
 static bool is_of_class(const uint8_t *mad, enum mad_class c, bool directed)

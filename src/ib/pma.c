@@ -2,8 +2,9 @@
 #include "ib/pma.h"
 
 #include <assert.h>
-#include <infiniband/mad.h>
 #include <string.h>
+
+#include "ib/field.h"
 
 static_assert(IB_PC_DATA_SZ == PMA_DATA_SIZE, "libibmad and we speak of the same MAD");
 static_assert((int) CLASS_PORT_INFO == PMA_ATTR_CLASS_PORT_INFO && (int) IB_GSI_PORT_COUNTERS == PMA_ATTR_PORT_COUNTERS &&
@@ -24,12 +25,6 @@ static const struct {
         [PMA_XMIT_CONSTRAINT_ERRORS] = { IB_PC_ERR_XMTCONSTR_F, IB_PC_EXT_ERR_XMTCONSTR_F, 1U << 7, 1U << 7 },
 };
 
-/* libibmad reads through pointers that are not const. */
-static uint32_t field(const uint8_t *bytes, enum MAD_FIELDS f)
-{
-        return mad_get_field((void *) bytes, 0, f);
-}
-
 void pma_class_port_info_decode(const uint8_t data[PMA_DATA_SIZE], struct pma_class_port_info *ret)
 {
         *ret = (struct pma_class_port_info) {
@@ -48,8 +43,7 @@ void pma_counters_encode(uint8_t port, uint8_t ret[PMA_DATA_SIZE])
 void pma_counters_decode(const uint8_t data[PMA_DATA_SIZE], bool extended, uint64_t ret[PMA_N_COUNTERS])
 {
         for (size_t i = 0; i < PMA_N_COUNTERS; i++)
-                ret[i] = extended ? mad_get_field64((void *) data, 0, counters[i].extended_field)
-                                  : field(data, counters[i].field);
+                ret[i] = extended ? field64(data, counters[i].extended_field) : field(data, counters[i].field);
 }
 
 void pma_clear_encode(uint8_t port, bool extended, enum pma_counter counter, uint8_t ret[PMA_DATA_SIZE])

@@ -2,8 +2,8 @@
 #include "ib/sa.h"
 
 #include <errno.h>
-#include <infiniband/mad.h>
 
+#include "ib/field.h"
 #include "ib/smp.h"
 
 /* InformInfo, 36 bytes (IBA 1.5, 13.4.8.3). GID, LIDRangeEnd and what is reserved are 0. */
@@ -90,12 +90,6 @@ static void put24(uint8_t *bytes, uint32_t value)
 {
         bytes[0] = (uint8_t) (value >> 16);
         put16(bytes + 1, (uint16_t) value);
-}
-
-/* libibmad reads through pointers that are not const. */
-static uint32_t field(const uint8_t *bytes, enum MAD_FIELDS f)
-{
-        return mad_get_field((void *) bytes, 0, f);
 }
 
 /* --- Notice ---------------------------------------------------------------------------------------------------------- */

@@ -3,26 +3,15 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <infiniband/mad.h>
 #include <string.h>
 
+#include "ib/field.h"
 #include "util/cleanup.h"
 
 #define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
 #define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */
 
 static_assert(IB_SMP_DATA_SIZE == SMP_DATA_SIZE, "libibmad and we speak of the same SMP");
-
-/* libibmad reads through pointers that are not const. */
-static uint32_t field(const uint8_t *bytes, enum MAD_FIELDS f)
-{
-        return mad_get_field((void *) bytes, 0, f);
-}
-
-static uint64_t field64(const uint8_t *bytes, enum MAD_FIELDS f)
-{
-        return mad_get_field64((void *) bytes, 0, f);
-}
 
 uint32_t p_key_table_modifier(uint8_t switch_port, uint16_t block)
 {
