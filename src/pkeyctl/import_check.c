@@ -8,10 +8,9 @@
 /* What the policy makes of a port in this partition. */
 static enum membership membership_of(const struct memberships *m, uint32_t port, uint16_t base)
 {
-        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
-                if (m->policy->partitions[m->items[i].partition].base == base)
-                        return m->items[i].membership;
-        return MEMBERSHIP_NONE;
+        const struct port_membership *found = memberships_find(m, port, base);
+
+        return found ? found->membership : MEMBERSHIP_NONE;
 }
 
 /* pkeyd keeps its own port and the SM's full members of the default partition, whatever was said. */

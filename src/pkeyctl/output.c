@@ -137,23 +137,14 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
 
 const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret)
 {
-        const struct memberships *m = ctx->memberships;
-        int partition = ctx->policy ? policy_find_base(ctx->policy, base) : -1;
+        const struct port_membership *item = ctx->memberships ? memberships_find(ctx->memberships, port, base) : NULL;
 
-        *ret = NULL;
-        if (!m || partition < 0)
+        *ret = item;
+        if (!item)
                 return "";
-        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++) {
-                const struct port_membership *item = &m->items[i];
-
-                if (item->partition != (uint32_t) partition)
-                        continue;
-                *ret = item;
-                if (!item->rule)
-                        return "the default partition's own rules";
-                return output_format(ctx, "%s:%u", item->rule->where.file, item->rule->where.line);
-        }
-        return "";
+        if (!item->rule)
+                return "the default partition's own rules";
+        return output_format(ctx, "%s:%u", item->rule->where.file, item->rule->where.line);
 }
 
 /* --- verdicts -------------------------------------------------------------------------------------------------------- */

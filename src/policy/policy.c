@@ -24,3 +24,11 @@ uint32_t policy_index0_partition(const struct policy *p)
                         return i;
         return 0;
 }
+
+const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base)
+{
+        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
+                if (m->policy->partitions[m->items[i].partition].base == base)
+                        return &m->items[i];
+        return NULL;
+}

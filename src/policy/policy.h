@@ -124,5 +124,8 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
                   struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
 
+/* What the policy makes of a port in the partition of this base; NULL: nothing. */
+const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base);
+
 /* The lines `ipoib: ...` of a partition, in normal form, indented by 4 blanks. Allocated from a; NULL: out of memory. */
 const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);

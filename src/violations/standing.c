@@ -57,15 +57,13 @@ static uint32_t endport_of(const struct attribution_context *c, const struct par
 bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
                          enum membership *ret)
 {
-        const struct memberships *m = c->memberships;
         uint32_t port = endport_of(c, p);
+        const struct port_membership *found;
 
         if (port == SUBNET_NONE)
                 return false;
-        *ret = MEMBERSHIP_NONE;
-        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
-                if (m->policy->partitions[m->items[i].partition].base == base)
-                        *ret = m->items[i].membership;
+        found = memberships_find(c->memberships, port, base);
+        *ret = found ? found->membership : MEMBERSHIP_NONE;
         return true;
 }
 
