@@ -49,17 +49,6 @@ static struct finding *complain(struct reader *r, unsigned line, unsigned column
         return findings_add(r->findings, FINDING_ERROR, FINDING_SECRET_SYNTAX, &where, "%s", text);
 }
 
-static int hex_digit(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
 static bool parse_hex(struct reader *r, unsigned line, const struct word *w, uint64_t *ret)
 {
         uint64_t value = 0;
@@ -69,13 +58,13 @@ static bool parse_hex(struct reader *r, unsigned line, const struct word *w, uin
                 return false;
         }
         for (size_t i = 2; i < w->n; i++) {
-                int digit = hex_digit(w->text[i]);
+                unsigned digit = digit_value(w->text[i]);
 
-                if (digit < 0) {
+                if (digit > 15) {
                         (void) complain(r, line, w->column, "not a hexadecimal number: has another character in it");
                         return false;
                 }
-                value = value << 4 | (unsigned) digit;
+                value = value << 4 | digit;
         }
         if (w->n - 2 > MAX_DIGITS) {
                 (void) complain(r, line, w->column, "more than 64 bits (16 hexadecimal digits)");

@@ -35,23 +35,13 @@ void partitions_conf_warn(struct reader *r, size_t position, enum finding_code c
         va_end(ap);
 }
 
-/* A copy with one printable character for each byte, NULs too. */
-static char *printable(struct arena *a, const char *bytes, size_t n)
-{
-        char *text = arena_alloc_array(a, n + 1, 1);
-
-        for (size_t i = 0; text && i < n; i++)
-                text[i] = isprint((unsigned char) bytes[i]) ? bytes[i] : bytes[i] == '\t' ? ' ' : '?';
-        return text;
-}
-
 /* The line as it may be printed below a finding; none if it is too long to be of help. */
 static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 {
         r->source_line = NULL;
         if (n > MAX_SOURCE_LINE)
                 return 0;
-        r->source_line = printable(r->arena, bytes, n);
+        r->source_line = arena_printable(r->arena, bytes, n);
         return r->source_line ? 0 : -ENOMEM;
 }
 
@@ -456,7 +446,7 @@ static int add_comment(struct reader *r, const char *line, size_t n)
                 hash++;
         while (end > hash && isspace((unsigned char) end[-1]))
                 end--;
-        c->text = printable(r->arena, hash, (size_t) (end - hash));
+        c->text = arena_printable(r->arena, hash, (size_t) (end - hash));
         if (!c->text)
                 return -ENOMEM;
         *r->next_comment = c;

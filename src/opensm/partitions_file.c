@@ -313,15 +313,8 @@ static uint64_t read_number(const char *bytes, const char *end, unsigned base, c
 {
         uint64_t v = 0;
 
-        while (bytes < end && isxdigit((unsigned char) *bytes)) {
-                unsigned digit = isdigit((unsigned char) *bytes) ? (unsigned) (*bytes - '0')
-                                                                  : (unsigned) (tolower(*bytes) - 'a') + 10;
-
-                if (digit >= base)
-                        break;
-                v = v * base + digit;
-                bytes++;
-        }
+        for (; bytes < end && digit_value(*bytes) < base; bytes++)
+                v = v * base + digit_value(*bytes);
         *ret_end = bytes;
         return v;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The `ipoib` of a partition: what a subnet manager is to make of it beside the P_Keys. */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -27,17 +26,16 @@ static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, c
 static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 {
         bool hex = text[0] == '0' && text[1] == 'x';
+        unsigned base = hex ? 16 : 10;
         const char *digits = hex ? text + 2 : text;
         uint64_t v = 0;
 
         if (!*digits || strlen(digits) > 18)
                 return false;
         for (; *digits; digits++) {
-                unsigned char c = (unsigned char) *digits;
-
-                if (hex ? !isxdigit(c) : !isdigit(c))
+                if (digit_value(*digits) >= base)
                         return false;
-                v = v * (hex ? 16 : 10) + (isdigit(c) ? (unsigned) c - '0' : (unsigned) tolower(c) - 'a' + 10);
+                v = v * base + digit_value(*digits);
         }
         *ret = v;
         return v <= max;

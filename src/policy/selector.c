@@ -62,9 +62,8 @@ static int parse_guid(const struct element *e, const char *text, size_t offset, 
         size_t n = strlen(text), i;
         uint64_t v = 0;
 
-        for (i = 2; i < n && isxdigit((unsigned char) text[i]); i++)
-                v = v << 4 | (uint64_t) (isdigit((unsigned char) text[i]) ? text[i] - '0' :
-                                                                            (tolower(text[i]) - 'a') + 10);
+        for (i = 2; i < n && digit_value(text[i]) < 16; i++)
+                v = v << 4 | digit_value(text[i]);
         if (text[1] == 'X' || i < n || n == 2 || n > GUID_DIGITS + 2) {
                 refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
                        "is not a GUID (expected 0x and up to 16 hex digits)");

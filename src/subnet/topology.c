@@ -72,22 +72,6 @@ static void parser_done(struct parser *ps)
 
 /* --- findings ----------------------------------------------------------------------------------------------------- */
 
-/* One character for each byte, so that the caret stands below its column. */
-static const char *printable_line(struct arena *a, struct text line)
-{
-        size_t n = MIN((size_t) (line.end - line.p), (size_t) MAX_SOURCE_LINE);
-        char *copy = arena_strndup(a, "", 0);
-
-        if (n > 0)
-                copy = arena_new_array(a, char, n + 1);
-        for (size_t i = 0; copy && i < n; i++) {
-                unsigned char c = (unsigned char) line.p[i];
-
-                copy[i] = c == '\t' ? ' ' : c < 0x20 || c > 0x7e ? '?' : (char) c;
-        }
-        return copy;
-}
-
 /* `what` has nothing of the file in it but what was found to be printable. */
 static void complain(struct parser *ps, enum finding_severity severity, const char *at, const char *what)
 {
@@ -102,7 +86,9 @@ static void complain(struct parser *ps, enum finding_severity severity, const ch
         where.column = (unsigned) (at - ps->line.p) + 1;
         item = findings_add(ps->findings, severity, FINDING_TOPOLOGY_SYNTAX, &where, "%s", what);
         if (item)
-                item->source_line = printable_line(ps->arena, ps->line);
+                item->source_line =
+                                arena_printable(ps->arena, ps->line.p,
+                                                MIN((size_t) (ps->line.end - ps->line.p), (size_t) MAX_SOURCE_LINE));
 }
 
 static void complain_rest(struct parser *ps)
@@ -141,25 +127,14 @@ static bool take_word(struct text *t, const char *word)
         return true;
 }
 
-static int digit_value(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return 16;
-}
-
 /* Digits of this base, at least one; false, with t where the trouble is, if there is none or the value exceeds max. */
 static bool take_number(struct text *t, unsigned base, uint64_t max, uint64_t *ret)
 {
         struct text rest = *t;
         uint64_t v = 0;
 
-        for (; rest.p < rest.end && digit_value(*rest.p) < (int) base; rest.p++) {
-                uint64_t d = (uint64_t) digit_value(*rest.p);
+        for (; rest.p < rest.end && digit_value(*rest.p) < base; rest.p++) {
+                uint64_t d = digit_value(*rest.p);
 
                 if (v > (max - d) / base)
                         return false;

@@ -104,6 +104,15 @@ char *arena_strdup(struct arena *a, const char *s)
         return arena_strndup(a, s, strlen(s));
 }
 
+char *arena_printable(struct arena *a, const char *bytes, size_t n)
+{
+        char *text = arena_alloc_array(a, n + 1, 1);
+
+        for (size_t i = 0; text && i < n; i++)
+                text[i] = bytes[i] == '\t' ? ' ' : bytes[i] < 0x20 || bytes[i] > 0x7e ? '?' : bytes[i];
+        return text;
+}
+
 char *arena_vprintf(struct arena *a, const char *format, va_list ap)
 {
         va_list again;

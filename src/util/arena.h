@@ -35,6 +35,8 @@ void *arena_alloc_array(struct arena *a, size_t n, size_t size);
 /* A copy of the first n bytes of s with a NUL behind; NULL when memory is out. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_strdup(struct arena *a, const char *s);
+/* With one printable character for each byte, NULs too, so that columns stay. */
+char *arena_printable(struct arena *a, const char *bytes, size_t n);
 char *arena_vprintf(struct arena *a, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -60,3 +60,12 @@ static inline void free_p(void *p) {
                 }                                                                                                      \
                 _low;                                                                                                  \
         })
+
+/* The value of a hexadecimal digit, of either case; 16: it is none. */
+static inline unsigned digit_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return (unsigned) (c - '0');
+        c |= 0x20;
+        return c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 16;
+}
