@@ -287,14 +287,9 @@ static void report_conflict(struct search *s, const struct conflict *c)
 {
         struct report *report = &s->reader->report;
         const struct policy_rule *rules = s->partition->rules;
-        const struct policy_rule *earlier = &rules[c->earlier->rule], *later = &rules[c->later->rule];
 
-        report_add(report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &c->later->selector->place,
-                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
-                   "about '%s'",
-                   s->partition->name, report_quote(report, later->text), membership_to_string(later->membership),
-                   report_quote(report, earlier->text), membership_to_string(earlier->membership), earlier->where.file,
-                   earlier->where.line, c->later->key);
+        selector_report_ambiguous(report, &c->later->selector->place, s->partition->name, &rules[c->later->rule],
+                                  &rules[c->earlier->rule], report_text(report, "'%s'", c->later->key));
         report_hint(report, "take it out of one of the two, or add a more specific line that decides");
 }
 

@@ -8,10 +8,7 @@
 
 const char *policy_path(struct policy_reader *r, const char *prefix, const char *name, const char *suffix)
 {
-        const char *path = arena_printf(r->report.findings->arena, "%s%s%s", prefix, report_escape(&r->report, name),
-                                        suffix);
-
-        return path ? path : "?";
+        return report_text(&r->report, "%s%s%s", prefix, report_escape(&r->report, name), suffix);
 }
 
 static int compare_groups(const void *left, const void *right)

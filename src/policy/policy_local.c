@@ -77,15 +77,10 @@ static void settle(struct local_resolver *r, uint32_t port, enum membership m)
 static void complain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
                      uint32_t port)
 {
-        const struct policy_rule *earlier = r->decided[port];
-        struct place place = { rule->where, rule->source_line };
-        const char *label = subnet_port_label(r->report.findings->arena, r->host, port);
+        struct place place = {rule->where, rule->source_line};
 
-        report_add(&r->report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &place,
-                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s",
-                   p->name, report_quote(&r->report, rule->text), membership_to_string(rule->membership),
-                   report_quote(&r->report, earlier->text), membership_to_string(earlier->membership),
-                   earlier->where.file, earlier->where.line, label ? label : "?");
+        selector_report_ambiguous(&r->report, &place, p->name, rule, r->decided[port],
+                                  subnet_port_label(r->report.findings->arena, r->host, port) ?: "?");
 }
 
 static bool is_exempt(const struct local_resolver *r, const struct policy_partition *p, uint32_t port)

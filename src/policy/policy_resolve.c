@@ -138,17 +138,13 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
 
         for (size_t i = 0; i < r->n_disputes; i++) {
                 const struct dispute *d = &r->disputes[i];
-                const struct policy_rule *earlier = &p->rules[d->earlier], *later = &p->rules[d->later];
                 const char *port = subnet_port_label(a, r->subnet, d->port), *others = "";
 
                 if (d->n_ports > 1)
                         others = arena_printf(a, " (and %u other port%s)", d->n_ports - 1, d->n_ports > 2 ? "s" : "");
-                report_add(&r->report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, &d->selector->place,
-                           "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree "
-                           "about %s%s",
-                           p->name, report_quote(&r->report, later->text), membership_to_string(later->membership),
-                           report_quote(&r->report, earlier->text), membership_to_string(earlier->membership),
-                           earlier->where.file, earlier->where.line, port ? port : "?", others ? others : "");
+                selector_report_ambiguous(&r->report, &d->selector->place, p->name, &p->rules[d->later],
+                                          &p->rules[d->earlier],
+                                          report_text(&r->report, "%s%s", port ?: "?", others ?: ""));
                 report_hint(&r->report, "take it out of one of the two, or add a more specific line that decides");
         }
         r->n_disputes = 0;

@@ -84,11 +84,21 @@ int report_finish(struct report *r)
         return r->n_errors > 0 ? -EBADMSG : 0;
 }
 
+const char *report_text(struct report *r, const char *format, ...)
+{
+        const char *text;
+        va_list ap;
+
+        va_start(ap, format);
+        text = arena_vprintf(r->findings->arena, format, ap);
+        va_end(ap);
+        return text ?: "?";
+}
+
 static const char *escape(struct report *r, const char *text, const char *quote)
 {
         size_t n = strlen(text), used = 0;
         char buffer[4 * QUOTE_MAX + 1];
-        const char *s;
 
         for (size_t i = 0; i < n && i < QUOTE_MAX; i++) {
                 unsigned char c = (unsigned char) text[i];
@@ -99,8 +109,7 @@ static const char *escape(struct report *r, const char *text, const char *quote)
                         used += (size_t) snprintf(buffer + used, 5, "\\x%02x", c);
         }
         buffer[used] = '\0';
-        s = arena_printf(r->findings->arena, "%s%s%s%s", quote, buffer, n > QUOTE_MAX ? "..." : "", quote);
-        return s ? s : "?";
+        return report_text(r, "%s%s%s%s", quote, buffer, n > QUOTE_MAX ? "..." : "", quote);
 }
 
 const char *report_quote(struct report *r, const char *text)

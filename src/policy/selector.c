@@ -556,3 +556,13 @@ void selector_print(struct text *t, const struct selector *s)
                 return;
         }
 }
+
+void selector_report_ambiguous(struct report *r, const struct place *place, const char *partition,
+                               const struct policy_rule *later, const struct policy_rule *earlier, const char *about)
+{
+        report_add(r, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, place,
+                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s",
+                   partition, report_quote(r, later->text), membership_to_string(later->membership),
+                   report_quote(r, earlier->text), membership_to_string(earlier->membership), earlier->where.file,
+                   earlier->where.line, about);
+}

@@ -83,5 +83,9 @@ const char *selector_name_problem(const char *name);
 /* Index of the group of this name, or -1. policy may be NULL. */
 int selector_find_group(const struct policy *p, const char *name);
 
+/* Two lines of a partition that are equally specific and disagree about something. */
+void selector_report_ambiguous(struct report *r, const struct place *place, const char *partition,
+                               const struct policy_rule *later, const struct policy_rule *earlier, const char *about);
+
 /* The normal form of one, appended. */
 void selector_print(struct text *t, const struct selector *s);
