@@ -597,12 +597,6 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
         return false;
 }
 
-static void once_result(void *state, usec_t now, const struct mad_result *result)
-{
-        (void) now;
-        take_result(state, result);
-}
-
 static bool once_done(const void *state)
 {
         const struct violation_poll *p = state;
@@ -623,12 +617,12 @@ static void once_progress(const void *state, uint64_t *ret_done, uint64_t *ret_t
 struct mad_stage violation_poll_once(struct violation_poll *p)
 {
         p->once_position = 0;
-        return (struct mad_stage) {
-                .state = p,
-                .next = once_next,
-                .result = once_result,
-                .done = once_done,
-                .progress = once_progress,
+        return (struct mad_stage){
+                        .state = p,
+                        .next = once_next,
+                        .result = poll_result,
+                        .done = once_done,
+                        .progress = once_progress,
         };
 }
 
