@@ -100,10 +100,10 @@ void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret)
 const char *sm_state_to_string(enum sm_state s)
 {
         static const char *const words[] = {
-                        [SM_NOT_ACTIVE] = "not active",
-                        [SM_DISCOVERING] = "discovering",
-                        [SM_STANDBY] = "standby",
-                        [SM_MASTER] = "master",
+                [SM_NOT_ACTIVE] = "not active",
+                [SM_DISCOVERING] = "discovering",
+                [SM_STANDBY] = "standby",
+                [SM_MASTER] = "master",
         };
 
         return WORD(words, s, "?");

@@ -13,10 +13,10 @@ int p_key_compare(const void *a, const void *b)
 const char *membership_to_string(enum membership m)
 {
         static const char *const words[] = {
-                        [MEMBERSHIP_NONE] = "none",
-                        [MEMBERSHIP_LIMITED] = "limited",
-                        [MEMBERSHIP_FULL] = "full",
-                        [MEMBERSHIP_BOTH] = "both",
+                [MEMBERSHIP_NONE] = "none",
+                [MEMBERSHIP_LIMITED] = "limited",
+                [MEMBERSHIP_FULL] = "full",
+                [MEMBERSHIP_BOTH] = "both",
         };
 
         return WORD(words, m, "unknown");
@@ -24,7 +24,7 @@ const char *membership_to_string(enum membership m)
 
 const char *node_type_to_string(enum node_type t)
 {
-        static const char *const words[] = {[NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router"};
+        static const char *const words[] = { [NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router" };
 
         return WORD(words, t, "unknown");
 }
@@ -32,8 +32,8 @@ const char *node_type_to_string(enum node_type t)
 const char *port_state_to_string(enum port_state s)
 {
         static const char *const words[] = {
-                        [PORT_STATE_NONE] = "unknown", [PORT_STATE_DOWN] = "DOWN",     [PORT_STATE_INIT] = "INIT",
-                        [PORT_STATE_ARMED] = "ARMED",  [PORT_STATE_ACTIVE] = "ACTIVE",
+                [PORT_STATE_NONE] = "unknown", [PORT_STATE_DOWN] = "DOWN",     [PORT_STATE_INIT] = "INIT",
+                [PORT_STATE_ARMED] = "ARMED",  [PORT_STATE_ACTIVE] = "ACTIVE",
         };
 
         return WORD(words, s, "unknown");

@@ -73,11 +73,11 @@ struct notices {
 const char *notices_state_to_string(enum notices_state s)
 {
         static const char *const words[] = {
-                        [NOTICES_OFF] = "off",
-                        [NOTICES_SUBSCRIBING] = "subscribing",
-                        [NOTICES_SUBSCRIBED] = "subscribed",
-                        [NOTICES_REFUSED] = "refused",
-                        [NOTICES_UNANSWERED] = "unanswered",
+                [NOTICES_OFF] = "off",
+                [NOTICES_SUBSCRIBING] = "subscribing",
+                [NOTICES_SUBSCRIBED] = "subscribed",
+                [NOTICES_REFUSED] = "refused",
+                [NOTICES_UNANSWERED] = "unanswered",
         };
 
         return WORD(words, s, NULL);

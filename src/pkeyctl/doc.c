@@ -131,7 +131,7 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok)
 {
         json_t *findings = json_array();
 
-        *d = (struct doc){.ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *))};
+        *d = (struct doc) { .ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *)) };
         d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
         for (size_t i = 0; i < ctx->findings.n; i++)

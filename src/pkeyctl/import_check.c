@@ -24,7 +24,7 @@ static void tell_difference(struct import *im, const struct import_partition *p,
 {
         bool kept = is_kept_full(im->subnet, port, p->source->base, got);
         const char *label = subnet_port_label(im->arena, im->subnet, port);
-        struct place place = {.where = p->source->where};
+        struct place place = { .where = p->source->where };
 
         report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
                    place.where.line > 0 ? &place : NULL, "%s: OpenSM makes %s a member: %s; this policy: %s%s", p->name,

@@ -111,10 +111,10 @@ void as_json_violations(struct context *ctx, const struct violations_result *r, 
 void as_json_watch(struct context *ctx, const struct watched *r)
 {
         static const char *const names[] = {
-                        [WATCHED_STATUS] = "status",       [WATCHED_CHANGE] = "change", [WATCHED_RELOAD] = "reload",
-                        [WATCHED_VIOLATION] = "violation", [WATCHED_GONE] = "gone",
+                [WATCHED_STATUS] = "status",       [WATCHED_CHANGE] = "change", [WATCHED_RELOAD] = "reload",
+                [WATCHED_VIOLATION] = "violation", [WATCHED_GONE] = "gone",
         };
-        _cleanup_doc_ struct doc d = {.ctx = ctx};
+        _cleanup_doc_ struct doc d = { .ctx = ctx };
 
         d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", time_value(r->when));
         if (r->status)

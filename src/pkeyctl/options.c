@@ -134,26 +134,26 @@ static const struct known_option {
 #define TEXT(member) OPTION_TEXT, offsetof(struct options, member), NULL
 #define FLAG(member) OPTION_FLAG, offsetof(struct options, member), NULL
 #define READ(function) OPTION_READ, 0, function
-                {"Ca", 'C', TEXT(ca)},
-                {"Port", 'P', READ(read_port)},
-                {"timeout", 't', READ(read_timeout)},
-                {"config", 0, TEXT(config)},
-                {"state-dir", 0, TEXT(state_dir)},
-                {"policy", 0, TEXT(policy)},
-                {"topology", 0, TEXT(topology)},
-                {"opensm-config", 0, TEXT(opensm_config)},
-                {"output", 0, TEXT(output)},
-                {"json", 0, FLAG(json)},
-                {"yes", 0, FLAG(yes)},
-                {"local", 0, FLAG(local)},
-                {"since", 0, READ(read_since)},
-                {"node", 0, TEXT(node)},
-                {"once", 0, FLAG(once)},
-                {"interval", 0, READ(read_interval)},
-                {"quiet", 'q', FLAG(quiet)},
-                {"verbose", 'v', FLAG(verbose)},
-                {"help", 'h', FLAG(help)},
-                {"version", 'V', FLAG(version)},
+        { "Ca", 'C', TEXT(ca) },
+        { "Port", 'P', READ(read_port) },
+        { "timeout", 't', READ(read_timeout) },
+        { "config", 0, TEXT(config) },
+        { "state-dir", 0, TEXT(state_dir) },
+        { "policy", 0, TEXT(policy) },
+        { "topology", 0, TEXT(topology) },
+        { "opensm-config", 0, TEXT(opensm_config) },
+        { "output", 0, TEXT(output) },
+        { "json", 0, FLAG(json) },
+        { "yes", 0, FLAG(yes) },
+        { "local", 0, FLAG(local) },
+        { "since", 0, READ(read_since) },
+        { "node", 0, TEXT(node) },
+        { "once", 0, FLAG(once) },
+        { "interval", 0, READ(read_interval) },
+        { "quiet", 'q', FLAG(quiet) },
+        { "verbose", 'v', FLAG(verbose) },
+        { "help", 'h', FLAG(help) },
+        { "version", 'V', FLAG(version) },
 #undef TEXT
 #undef FLAG
 #undef READ
@@ -235,7 +235,7 @@ int options_parse(int argc, char **argv, struct findings *findings, struct optio
         for (size_t i = 0; i < ELEMENTS(known_options); i++) {
                 const struct known_option *k = &known_options[i];
 
-                long_options[i] = (struct option){
+                long_options[i] = (struct option) {
                                 k->name,
                                 k->kind == OPTION_FLAG ? no_argument : required_argument,
                                 NULL,

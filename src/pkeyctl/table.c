@@ -35,7 +35,7 @@ void table_begin(struct table *t, const char *columns, size_t n_shown)
         _cleanup_free_ char *copy = strdup(columns);
         char *rest = copy, *name;
 
-        *t = (struct table){.scols = scols_new_table(), .list_width = list_width()};
+        *t = (struct table) { .scols = scols_new_table(), .list_width = list_width() };
         t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, report_wants_colour(stdout)) != 0;
         while (!t->failed && (name = strsep(&rest, "|"))) {
                 bool is_list = *name == '*', is_right = *name == '>';

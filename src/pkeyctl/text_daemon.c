@@ -70,10 +70,10 @@ void text_reload(struct context *ctx, const struct reload_result *r, enum exit_s
         static const struct {
                 const char *outcome, *sentence;
         } sentences[] = {
-                        {"carried-out", "carried out: "},
-                        {"unchanged", "both files are as they were: "},
-                        {"partial", "carried out in part, pkeyd goes on: "},
-                        {"waits", "not carried out yet, pkeyd goes on trying: "},
+                { "carried-out", "carried out: " },
+                { "unchanged", "both files are as they were: " },
+                { "partial", "carried out in part, pkeyd goes on: " },
+                { "waits", "not carried out yet, pkeyd goes on trying: " },
         };
         const char *sentence = "";
 

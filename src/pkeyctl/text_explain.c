@@ -4,12 +4,12 @@
 static const char *say(enum explain_verdict v)
 {
         static const char *const words[] = {
-                        [EXPLAIN_TALK] = "may talk",
-                        [EXPLAIN_UNKNOWN] = "unknown",
-                        [EXPLAIN_BLOCKED_A] = "may not talk",
-                        [EXPLAIN_BLOCKED_B] = "may not talk",
-                        [EXPLAIN_BOTH_LIMITED] = "may not talk",
-                        [EXPLAIN_NOTHING_COMMON] = "may not talk",
+                [EXPLAIN_TALK] = "may talk",
+                [EXPLAIN_UNKNOWN] = "unknown",
+                [EXPLAIN_BLOCKED_A] = "may not talk",
+                [EXPLAIN_BLOCKED_B] = "may not talk",
+                [EXPLAIN_BOTH_LIMITED] = "may not talk",
+                [EXPLAIN_NOTHING_COMMON] = "may not talk",
         };
 
         return WORD(words, v, "?");

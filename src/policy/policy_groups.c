@@ -53,7 +53,7 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 static int read_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
                      struct selector ***ret, uint32_t *ret_n)
 {
-        struct selector_source source = {.text = node->text, .path = path};
+        struct selector_source source = { .text = node->text, .path = path };
 
         if (node->broken)
                 return -EBADMSG;

@@ -77,7 +77,7 @@ static void settle(struct local_resolver *r, uint32_t port, enum membership m)
 static void complain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
                      uint32_t port)
 {
-        struct place place = {rule->where, rule->source_line};
+        struct place place = { rule->where, rule->source_line };
 
         selector_report_ambiguous(&r->report, &place, p->name, rule, r->decided[port],
                                   subnet_port_label(r->report.findings->arena, r->host, port) ?: "?");

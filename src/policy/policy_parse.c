@@ -7,7 +7,7 @@
 
 static void read_version(struct policy_reader *r, const struct yaml_tree_node *node)
 {
-        struct place top = {.where = {r->policy->file, 1, 1}};
+        struct place top = { .where = { r->policy->file, 1, 1 } };
 
         if (!node) {
                 top.source_line = yaml_source_line(&r->tree.source, r->arena, 1);

@@ -460,9 +460,9 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
 const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind)
 {
         static const char *const words[] = {
-                        [YAML_TREE_SCALAR] = "a single value",
-                        [YAML_TREE_LIST] = "a list",
-                        [YAML_TREE_MAP] = "a map",
+                [YAML_TREE_SCALAR] = "a single value",
+                [YAML_TREE_LIST] = "a list",
+                [YAML_TREE_MAP] = "a map",
         };
 
         return WORD(words, kind, "something else");
@@ -523,8 +523,8 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
 
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret)
 {
-        static const char *const yes[] = {"yes", "on", "y", "1", "true"}, *const no[] = {"no", "off", "n", "0",
-                                                                                         "false"};
+        static const char *const yes[] = { "yes", "on", "y", "1", "true" };
+        static const char *const no[] = { "no", "off", "n", "0", "false" };
 
         if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
                 return -EBADMSG;

@@ -135,9 +135,9 @@ const char *finding_code_to_string(enum finding_code code)
 const char *finding_severity_to_string(enum finding_severity severity)
 {
         static const char *const words[] = {
-                        [FINDING_NOTE] = "note",
-                        [FINDING_WARNING] = "warning",
-                        [FINDING_ERROR] = "error",
+                [FINDING_NOTE] = "note",
+                [FINDING_WARNING] = "warning",
+                [FINDING_ERROR] = "error",
         };
 
         return WORD(words, severity, "error");

@@ -52,7 +52,7 @@ void nearest_init(struct nearest *n, const char *text)
 {
         size_t length = strlen(text);
 
-        *n = (struct nearest){.text = text, .limit = (unsigned) MIN(MAX(length / 3, (size_t) 1), (size_t) 3)};
+        *n = (struct nearest) { .text = text, .limit = (unsigned) MIN(MAX(length / 3, (size_t) 1), (size_t) 3) };
 }
 
 void nearest_offer(struct nearest *n, const char *candidate)

@@ -6,7 +6,7 @@
 void text_done(struct text *t)
 {
         free(t->bytes);
-        *t = (struct text){};
+        *t = (struct text) {};
 }
 
 static bool reserve(struct text *t, size_t n)

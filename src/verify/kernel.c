@@ -227,9 +227,9 @@ int verify_local(struct arena *a, const struct possibilities *possible, const st
 const char *kernel_difference_kind_to_string(enum kernel_difference_kind k)
 {
         static const char *const words[] = {
-                        [KERNEL_LACKS] = "lacks",
-                        [KERNEL_ONLY] = "only",
-                        [KERNEL_MOVED] = "moved",
+                [KERNEL_LACKS] = "lacks",
+                [KERNEL_ONLY] = "only",
+                [KERNEL_MOVED] = "moved",
         };
 
         return WORD(words, k, "unknown");

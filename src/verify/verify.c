@@ -167,7 +167,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
 
 const char *discrepancy_source_to_string(enum discrepancy_source s)
 {
-        static const char *const words[] = {[SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel"};
+        static const char *const words[] = { [SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel" };
 
         return WORD(words, s, "unknown");
 }

@@ -12,10 +12,10 @@
 static const char *counter_name(enum violation_source source)
 {
         static const char *const names[VIOLATION_N_SOURCES] = {
-                        [VIOLATION_P_KEY_VIOLATIONS] = "PortInfo:P_KeyViolations",
-                        [VIOLATION_RCV_CONSTRAINT] = "PortRcvConstraintErrors",
-                        [VIOLATION_XMIT_CONSTRAINT] = "PortXmitConstraintErrors",
-                        [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
+                [VIOLATION_P_KEY_VIOLATIONS] = "PortInfo:P_KeyViolations",
+                [VIOLATION_RCV_CONSTRAINT] = "PortRcvConstraintErrors",
+                [VIOLATION_XMIT_CONSTRAINT] = "PortXmitConstraintErrors",
+                [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
         };
 
         return source < VIOLATION_N_COUNTERS ? names[source] : "";

@@ -143,9 +143,9 @@ int notice_open(struct scene *s)
 static const char *source_of(struct scene *s)
 {
         static const char *const what[VIOLATION_N_SOURCES] = {
-                        [VIOLATION_NOTICE_257] = "notice 257, P_Key mismatch",
-                        [VIOLATION_NOTICE_258] = "notice 258, Q_Key mismatch",
-                        [VIOLATION_NOTICE_259] = "notice 259, P_Key mismatch at a switch",
+                [VIOLATION_NOTICE_257] = "notice 257, P_Key mismatch",
+                [VIOLATION_NOTICE_258] = "notice 258, Q_Key mismatch",
+                [VIOLATION_NOTICE_259] = "notice 259, P_Key mismatch at a switch",
         };
         const struct notice *n = &s->record->notice;
 

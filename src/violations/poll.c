@@ -617,12 +617,12 @@ static void once_progress(const void *state, uint64_t *ret_done, uint64_t *ret_t
 struct mad_stage violation_poll_once(struct violation_poll *p)
 {
         p->once_position = 0;
-        return (struct mad_stage){
-                        .state = p,
-                        .next = once_next,
-                        .result = poll_result,
-                        .done = once_done,
-                        .progress = once_progress,
+        return (struct mad_stage) {
+                .state = p,
+                .next = once_next,
+                .result = poll_result,
+                .done = once_done,
+                .progress = once_progress,
         };
 }
 

@@ -74,7 +74,7 @@ struct names {
 
 static struct names begin_names(uint32_t n)
 {
-        return (struct names){.n = n, .shown = n > MAX_NAMES + 1 ? MAX_NAMES : n};
+        return (struct names) { .n = n, .shown = n > MAX_NAMES + 1 ? MAX_NAMES : n };
 }
 
 /* Puts what stands before the next name. False: no more are named. */

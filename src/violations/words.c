@@ -65,7 +65,7 @@ struct words_piece words_duration(usec_t duration)
                         return words_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one,
                                            units[i].many);
         }
-        return (struct words_piece){"a moment"};
+        return (struct words_piece) { "a moment" };
 }
 
 void words_add_separator(struct words *w, uint32_t i, uint32_t n)
