@@ -23,17 +23,9 @@ static struct table table_of(const struct doctor_facts *f, uint32_t port)
         return (struct table){};
 }
 
-static bool has_key(const struct p_key *keys, uint32_t n, struct p_key key)
-{
-        for (uint32_t i = 0; i < n; i++)
-                if (keys[i].v == key.v)
-                        return true;
-        return false;
-}
-
 static bool is_full_member(struct table t)
 {
-        return has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, true));
+        return p_keys_hold(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, true));
 }
 
 /* --- the default partition --------------------------------------------------------------------------------------- */
@@ -48,7 +40,7 @@ static bool is_wanted_full(const struct doctor_facts *f, uint32_t port)
 {
         const struct desired_port *d = f->desired ? &f->desired->ports[port] : NULL;
 
-        return d && has_key(d->wanted, d->n_wanted, p_key_make(P_KEY_DEFAULT_BASE, true));
+        return d && p_keys_hold(d->wanted, d->n_wanted, p_key_make(P_KEY_DEFAULT_BASE, true));
 }
 
 static void diagnose_default(struct diagnosis_list *l)
@@ -95,7 +87,7 @@ static void diagnose_self(struct diagnosis_list *l)
         places_begin(l, &self);
         places_add_port(l, &self, f->subnet->self, NULL);
         diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
-                      has_key(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
+                      p_keys_hold(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
                                                                                      : "not in");
 }
 

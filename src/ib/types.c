@@ -10,6 +10,14 @@ int p_key_compare(const void *a, const void *b)
         return ORDER(p_key_base(x), p_key_base(y)) ?: ORDER(x.v, y.v);
 }
 
+bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (keys[i].v == key.v)
+                        return true;
+        return false;
+}
+
 const char *membership_to_string(enum membership m)
 {
         static const char *const words[] = {

@@ -114,6 +114,9 @@ static inline bool membership_has_limited(enum membership m)
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 
+/* Whether this very entry is among these, in whatever order they are. */
+bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key);
+
 /* "none", "limited", "full", "both"; a static string. */
 const char *membership_to_string(enum membership m);
 /* "CA", "switch", "router"; a static string. */

@@ -220,14 +220,6 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
-static bool is_among(const struct p_key *keys, uint32_t n, struct p_key key)
-{
-        for (uint32_t i = 0; i < n; i++)
-                if (keys[i].v == key.v)
-                        return true;
-        return false;
-}
-
 /* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
  * open the switch port to it. */
 static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
@@ -246,7 +238,8 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
                 return -ENOMEM;
         way->n_after = 0;
         for (uint16_t i = 0; i < observed->tables[port].capacity; i++)
-                if (is_among(wanted->wanted, wanted->n_wanted, final[i]) || is_among(way->before, way->n_before, final[i]))
+                if (p_keys_hold(wanted->wanted, wanted->n_wanted, final[i]) ||
+                    p_keys_hold(way->before, way->n_before, final[i]))
                         keys[way->n_after++] = final[i];
         way->after = keys;
         return 0;

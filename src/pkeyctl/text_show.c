@@ -107,14 +107,6 @@ static void print_head(struct context *ctx, uint32_t port)
                        ctx->observed->tables[port].capacity);
 }
 
-static bool holds(const struct p_key *keys, uint32_t n, struct p_key key)
-{
-        for (uint32_t i = 0; i < n; i++)
-                if (keys[i].v == key.v)
-                        return true;
-        return false;
-}
-
 /* What the policy says of one entry: the line that wants it, or that nothing does. */
 static const char *entry_source(struct context *ctx, uint32_t port, struct p_key key)
 {
@@ -124,7 +116,7 @@ static const char *entry_source(struct context *ctx, uint32_t port, struct p_key
         if (!ctx->desired)
                 return "";
         wanted = &ctx->desired->ports[port];
-        if (!holds(wanted->wanted, wanted->n_wanted, key))
+        if (!p_keys_hold(wanted->wanted, wanted->n_wanted, key))
                 return "not in the policy";
         return output_line(ctx, port, p_key_base(key), &membership);
 }
@@ -150,7 +142,7 @@ static void print_entries(struct context *ctx, uint32_t port)
                 add_entry(ctx, &t, port, index, table->entries[i]);
         }
         for (uint32_t i = 0; wanted && i < wanted->n_wanted; i++)
-                if (!holds(table->entries, table->capacity, wanted->wanted[i]))
+                if (!p_keys_hold(table->entries, table->capacity, wanted->wanted[i]))
                         add_entry(ctx, &t, port, "missing", wanted->wanted[i]);
         text_table(ctx, &t);
 }

@@ -577,8 +577,8 @@ WRONGS += [
     Wrong("dispatcher-report-to-all", DISPATCHER, "                        mad_frame_make_report_response(report, &d->responses[d->n_responses++]);\n                return;\n", "                        mad_frame_make_report_response(report, &d->responses[d->n_responses++]);\n"),
     Wrong("dispatcher-unlimited-tasks", DISPATCHER, "d->n_in_tasks < TASKS_IN_FLIGHT && d->tasks[i].next", "d->tasks[i].next"),
     # OpenSM's file and phases
-    Wrong("opensm-foreign-opens-the-switch", PHASES, " || is_among(way->before, way->n_before, final[i]))", " || p_key_is_used(final[i]))"),
-    Wrong("opensm-foreign-is-dropped", PHASES, "if (is_among(wanted->wanted, wanted->n_wanted, final[i]) || is_among(way->before, way->n_before, final[i]))", "if (is_among(wanted->wanted, wanted->n_wanted, final[i]))"),
+    Wrong("opensm-foreign-opens-the-switch", PHASES, "                    p_keys_hold(way->before, way->n_before, final[i]))", "                    p_key_is_used(final[i]))"),
+    Wrong("opensm-foreign-is-dropped", PHASES, " ||\n                    p_keys_hold(way->before, way->n_before, final[i]))", ")"),
     Wrong("opensm-limited-passes-full", PHASES, "keys[way->n_before++] = passes & FULL ? t->entries[i] : p_key_make", "keys[way->n_before++] = true ? t->entries[i] : p_key_make"),
     Wrong("opensm-any-switch-port-filters", PHASES, "        if (beside && !beside->enforce_inbound && !beside->enforce_outbound)\n                beside = NULL;\n", ""),
     Wrong("opensm-filters-both-ways-only", PHASES, "if (beside && !beside->enforce_inbound && !beside->enforce_outbound)", "if (beside && (!beside->enforce_inbound || !beside->enforce_outbound))"),
