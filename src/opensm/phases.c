@@ -468,13 +468,6 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
         return findings->n_errors > n_errors ? -EBADMSG : 0;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-        uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
-
-        return ORDER(a, b);
-}
-
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
                           const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n)
 {
@@ -495,7 +488,7 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
                         ports[n++] = beside;
         }
         if (n > 0)
-                qsort(ports, n, sizeof(*ports), compare_numbers);
+                qsort(ports, n, sizeof(*ports), uint32_compare);
         *ret = ports;
         *ret_n = n;
         return 0;

@@ -83,20 +83,13 @@ static void add_node(struct collection *c, uint32_t node, uint8_t number)
                         add_port(c, i);
 }
 
-static int compare_ports(const void *left, const void *right)
-{
-        uint32_t a = *(const uint32_t *) left, b = *(const uint32_t *) right;
-
-        return ORDER(a, b);
-}
-
 static int finish(struct collection *c, struct port_list *ret)
 {
         uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), used = 0;
 
         if (!ports)
                 return -ENOMEM;
-        qsort(c->matcher->scratch, c->n, sizeof(uint32_t), compare_ports);
+        qsort(c->matcher->scratch, c->n, sizeof(uint32_t), uint32_compare);
         for (uint32_t i = 0; i < c->n; i++)
                 if (i == 0 || c->matcher->scratch[i] != c->matcher->scratch[i - 1])
                         ports[used++] = c->matcher->scratch[i];

@@ -61,13 +61,6 @@ static void give_up(struct survey *s, uint32_t port, enum mad_outcome failure, u
         s->n_unreachable++;
 }
 
-static int compare_u32(const void *a, const void *b)
-{
-        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-
-        return ORDER(x, y);
-}
-
 /* Takes a port in, forgetting what was known of it. */
 static void take_port(struct survey *s, uint32_t port)
 {
@@ -111,7 +104,7 @@ static int take_ports(struct arena *a, struct survey *s)
         if (!chosen)
                 return -ENOMEM;
         memcpy(chosen, o->ports, o->n_ports * sizeof(*chosen));
-        qsort(chosen, o->n_ports, sizeof(*chosen), compare_u32);
+        qsort(chosen, o->n_ports, sizeof(*chosen), uint32_compare);
         for (uint32_t i = 0; i < o->n_ports; i++)
                 if (chosen[i] < n_subnet && (i == 0 || chosen[i] != chosen[i - 1]))
                         take_port(s, chosen[i]);

@@ -4,6 +4,7 @@
 /* Scope-bound ownership: what a variable owns is given back when it goes out of scope, unless it was stolen. And the
  * macros that every folder needs. */
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -44,6 +45,12 @@ static inline void free_p(void *p) {
                 __typeof__(b) _b = (b);                                                                                \
                 (_a > _b) - (_a < _b);                                                                                 \
         })
+
+/* For qsort() and bsearch(). */
+static inline int uint32_compare(const void *a, const void *b)
+{
+        return ORDER(*(const uint32_t *) a, *(const uint32_t *) b);
+}
 
 /* The index of the first of n sorted items that does not come before what is searched; n: there is none. is_before is
  * an expression about `item`, a pointer to an item. */
