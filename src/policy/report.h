@@ -41,8 +41,8 @@ int report_finish(struct report *r);
 
 /* Lives in the findings' arena; never NULL. */
 const char *report_text(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A text as a message may quote it: in '', unprintable bytes escaped, a long one cut. Lives in the findings' arena;
- * never NULL. */
+/* Text as a message may quote it: in '', unprintable bytes escaped, long text cut. Lives in the findings' arena; never
+ * NULL. */
 const char *report_quote(struct report *r, const char *text);
 /* The same without the quotes, for paths. */
 const char *report_escape(struct report *r, const char *text);
