@@ -278,6 +278,15 @@ static void next_query(struct discovery_agent *a)
         }
 }
 
+/* The other end of a link between switches has named this port, so the link is up, and whether the port enforces partitions
+ * is of no interest. */
+static bool is_known(const struct discovery *d, const struct discovery_agent *a)
+{
+        const struct discovery_port *p = &d->ports[a->first_port + a->number - 1u];
+
+        return a->has_active_port && p->peer != DISCOVERY_NONE && d->agents[p->peer].info.type == NODE_SWITCH;
+}
+
 static uint64_t count_queries_left(const struct discovery_agent *a)
 {
         struct discovery_agent copy = *a;
@@ -320,6 +329,10 @@ void discovery_query_ended(struct discovery *d, uint32_t agent, const struct mad
         else
                 query_failed(d, agent, result);
         next_query(a);
+        while (a->query == QUERY_EXTERNAL_PORT && is_known(d, a)) {
+                d->n_ended++;
+                next_query(a);
+        }
         if (a->timeouts >= MAX_TIMEOUTS) {
                 d->n_ended += count_queries_left(a);
                 a->query = QUERY_NONE;

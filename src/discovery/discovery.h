@@ -6,7 +6,7 @@
  *
  * The walk is a stage (mad_engine/stage.h). It starts at the local port and uses directed routes only. NodeInfo sent
  * over a link names the node at its other end. A node that is not known yet is queried: NodeDescription, SwitchInfo
- * (switches), PortInfo of the port that answers, PortInfo of every port of a switch, and NodeInfo a second time. Every
+ * (switches), PortInfo of the port that answers, PortInfo of the other ports of a switch, and NodeInfo a second time. Every
  * switch port whose link is up leads to the next NodeInfo. Channel adapters and routers forward no directed route; a
  * CA with several ports is reached over each of its links. Hundreds of agents are queried at once, each with one
  * request at a time, because an SMA buffers few requests.
@@ -33,7 +33,7 @@
  *   *conflict*, and so is a switch port that two links lead to. An agent with a conflict is reached by its directed
  *   route only, because the other device may have the same LID.
  * - A switch is queried once, however many links lead to it. A link between two switches is followed from one end: the
- *   answer names the port at the other.
+ *   answer names the port at the other, whose PortInfo is then needed only to see whether the switch has an active port.
  *
  * Invariants of the snapshot: every switch port in it (and the local port) whose link is up, or was not read, leads to
  * a node in the snapshot or is silent. A CA or router port other than the local one is in it only together with its
