@@ -342,6 +342,129 @@ START_TEST(two_switches_with_one_node_guid)
 }
 END_TEST
 
+/* --- links between switches ------------------------------------------------------------------------------------------ */
+
+/* Is this NodeInfo over the link of leaf 1's port `number`, or of leaf 2's, which was found over leaf 1's port 5? */
+static bool is_over_leaf1(const struct mad_request *request, uint8_t number)
+{
+        const struct mad_route *route = &request->route;
+
+        return request->attribute == SMP_ATTR_NODE_INFO && route->hops == 2 && route->path[2] == number;
+}
+
+static bool is_over_leaf2(const struct mad_request *request, uint8_t number)
+{
+        const struct mad_route *route = &request->route;
+
+        return request->attribute == SMP_ATTR_NODE_INFO && route->hops == 3 && route->path[2] == 5 &&
+               route->path[3] == number;
+}
+
+static unsigned n_over_second_cable;
+static bool count_second_cable(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) at;
+        n_over_second_cable += is_over_leaf1(request, 6) || is_over_leaf2(request, 4);
+        return false;
+}
+
+static unsigned leaf1_names(const struct mad_request *request)
+{
+        return is_over_leaf2(request, 4);
+}
+
+static unsigned leaf2_names(const struct mad_request *request)
+{
+        return request->attribute == SMP_ATTR_PORT_INFO && request->route.hops == 1 && request->modifier == 6;
+}
+
+static unsigned both_name(const struct mad_request *request)
+{
+        return is_over_leaf1(request, 6) || is_over_leaf2(request, 4);
+}
+
+static const struct {
+        unsigned (*rank)(const struct mad_request *request);
+        unsigned n_over_second_cable;
+} second_cable[] = { { leaf1_names, 1 }, { leaf2_names, 1 }, { both_name, 2 } };
+
+/* The second cable between the leaves is followed from the end that is known first, and names both ends. If it is
+ * followed from both ends at once, the answers agree. */
+START_TEST(second_cable_is_followed_from_one_end)
+{
+        rules.rank = second_cable[_i].rank;
+        rules.lose = count_second_cable;
+        n_over_second_cable = 0;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(n_over_second_cable, second_cable[_i].n_over_second_cable);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 0);
+        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf1), 6).v, guid_of(leaf2).v);
+        ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf2), 4).v, guid_of(leaf1).v);
+}
+END_TEST
+
+/* Over leaf 1's port 6, leaf 2 answers that this is its port 1. */
+static void leads_to_port_1(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret)
+{
+        (void) at;
+        if (is_over_leaf1(request, 6))
+                mad_set_field(ret->data, 0, IB_NODE_LOCAL_PORT_F, 1);
+}
+
+static unsigned port_6_last(const struct mad_request *request)
+{
+        return is_over_leaf1(request, 6);
+}
+
+/* Host B is there: it keeps its place, and its link is the one that is learned. */
+START_TEST(two_links_lead_to_one_port)
+{
+        rules.change = leads_to_port_1;
+        rules.rank = port_6_last;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 2);
+        assert_conflict(0, guid_of(leaf1), place(leaf2, 4), place(leaf2, 1));
+        assert_conflict(1, guid_of(leaf2), place(host_b, 1), place(leaf1, 6));
+        ck_assert_ptr_eq(peer(port(host_b, 1)), port(leaf2, 1));
+        ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf2), 1).v, f.nodes[host_b].ports[1].guid.v);
+        ck_assert_uint_eq(count_silent() + count_incomplete(), 0);
+        ck_assert(mad_route_is_directed(&port(leaf1, 0)->route));
+        ck_assert(mad_route_is_directed(&port(leaf2, 0)->route));
+        ck_assert(!mad_route_is_directed(&port(host_b, 1)->route));
+}
+END_TEST
+
+/* A third cable leads from leaf 1's port 3 to port 2 of leaf 2, which answers there that this is its port 4. */
+static void claims_port_4(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret)
+{
+        (void) at;
+        if (is_over_leaf1(request, 3))
+                mad_set_field(ret->data, 0, IB_NODE_LOCAL_PORT_F, 4);
+}
+
+static unsigned claim_first(const struct mad_request *request)
+{
+        if (is_over_leaf1(request, 6))
+                return 3;
+        return is_over_leaf2(request, 4) ? 2 : is_over_leaf1(request, 3);
+}
+
+/* Port 4 is named as the end of the third cable while its own NodeInfo is in flight. Its own answer counts: the answer
+ * from the other end of its cable agrees with it. */
+START_TEST(own_answer_counts_more_than_a_claim)
+{
+        fabsim_connect(&f, leaf1, 3, leaf2, 2);
+        rules.change = claims_port_4;
+        rules.rank = claim_first;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 2);
+        assert_conflict(0, guid_of(leaf1), place(leaf2, 2), place(leaf2, 4));
+        assert_conflict(1, guid_of(leaf2), place(leaf1, 3), place(leaf1, 6));
+        ck_assert_uint_eq(count_silent() + count_incomplete(), 0);
+}
+END_TEST
+
 /* --- loops ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(switch_connected_to_itself)
@@ -553,6 +676,9 @@ int main(void)
         tcase_add_test(t, duplicate_of_the_local_port);
         tcase_add_test(t, two_switches_with_one_guid);
         tcase_add_test(t, two_switches_with_one_node_guid);
+        tcase_add_loop_test(t, second_cable_is_followed_from_one_end, 0, (int) ELEMENTS(second_cable));
+        tcase_add_test(t, two_links_lead_to_one_port);
+        tcase_add_test(t, own_answer_counts_more_than_a_claim);
         tcase_add_test(t, switch_connected_to_itself);
         tcase_add_test(t, loopback_at_the_local_port);
         tcase_add_test(t, wrong_local_port_number);

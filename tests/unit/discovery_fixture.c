@@ -130,25 +130,41 @@ static struct mad_request *waiting_at(unsigned i)
         return &waiting.items[(waiting.first + i) % MAX_REQUESTS];
 }
 
+static struct mad_request *find_lowest_rank(void)
+{
+        struct mad_request *lowest = waiting_at(0);
+
+        for (unsigned i = 1; i < waiting.n; i++)
+                if (rules.rank(waiting_at(i)) < rules.rank(lowest))
+                        lowest = waiting_at(i);
+        return lowest;
+}
+
+/* The last one takes the place of the one that is taken. */
+static struct mad_request take_any(struct mad_request *any)
+{
+        struct mad_request taken = *any;
+
+        *any = *waiting_at(--waiting.n);
+        return taken;
+}
+
 /* Takes the request that is answered next. */
 static struct mad_request take_waiting(void)
 {
-        struct mad_request taken, *last = waiting_at(waiting.n - 1), *any;
-
-        waiting.n--;
+        if (rules.rank)
+                return take_any(find_lowest_rank());
         switch (order) {
         case FIRST_COME:
+                waiting.n--;
                 waiting.first = (waiting.first + 1) % MAX_REQUESTS;
                 return *waiting_at(MAX_REQUESTS - 1);
         case LAST_COME:
-                return *last;
+                return *waiting_at(--waiting.n);
         case ANY_ORDER:
                 break;
         }
-        any = waiting_at(prng_below(&prng, waiting.n + 1));
-        taken = *any;
-        *any = *last;
-        return taken;
+        return take_any(waiting_at(prng_below(&prng, waiting.n)));
 }
 
 static void take_requests(const struct mad_stage *stage)

@@ -41,6 +41,7 @@ struct fabric_rules {
         bool (*lose)(const struct mad_request *request, struct fabsim_place at);
         void (*change)(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret);
         void (*before)(unsigned nth); /* called before the nth request, from 1 on, is answered */
+        unsigned (*rank)(const struct mad_request *request); /* replaces the order: the lowest is answered first */
 };
 extern struct fabric_rules rules;
 
