@@ -2,6 +2,7 @@
 /* What a sweep does: what it reads, decides and reports, for each goal and each problem. */
 
 #include "control_fixture.h"
+#include "discovery/links.h"
 #include "verify/verify.h"
 
 #define S USEC_PER_SEC
@@ -129,6 +130,141 @@ START_TEST(another_guid)
         give(&event);
         ck_assert_int_eq(state(), CONTROL_QUERYING_PORT);
         ck_assert_ptr_null(status()->snapshot);
+}
+END_TEST
+
+/* --- OpenSM's file of links --- */
+
+static uint64_t key_of(unsigned node)
+{
+        return 0x100 + node;
+}
+
+/* Each port has an M_Key of its own, without which it does not answer. */
+static void protect_ports(void)
+{
+        for (unsigned n = 0; n < f.n_nodes; n++) {
+                struct fabsim_port *p = n == leaf ? &f.nodes[n].ports[0] : port_of(n);
+
+                p->m_key = key_of(n);
+                p->m_key_protection = 2;
+        }
+}
+
+/* A generation that knows the M_Keys, and has such a file. */
+static struct generation *make_generation_with(const char *policy, const char *neighbors)
+{
+        struct generation *g = make_generation(ENFORCE, policy);
+        const char *text = "";
+
+        for (unsigned n = 0; n < f.n_nodes; n++)
+                text = arena_printf(g->arena, "%s0x%" PRIx64 " 0x%" PRIx64 "\n", text,
+                                    n == leaf ? f.nodes[n].guid.v : port_of(n)->guid.v, key_of(n));
+        ck_assert_int_eq(m_keys_parse("guid2mkey", text, strlen(text), &findings, &g->m_keys), 0);
+        g->neighbors = neighbors;
+        g->n_neighbors = strlen(neighbors);
+        return g;
+}
+
+/* As OpenSM writes the link of a leaf's port, from the leaf's end. */
+static char *line_of(unsigned number, unsigned node)
+{
+        return arena_printf(arena, "0x%" PRIx64 ":%u 0x%" PRIx64 ":1\n\n", f.nodes[leaf].guid.v, number,
+                            port_of(node)->guid.v);
+}
+
+static char *lines_of_all(void)
+{
+        return arena_printf(arena, "0x%" PRIx64 ":1 0x%" PRIx64 ":1\n%s%s%s", port_of(head)->guid.v,
+                            f.nodes[leaf].guid.v, line_of(2, hosts[0]), line_of(3, hosts[1]), line_of(4, hosts[2]));
+}
+
+static unsigned n_wrong_keys(void)
+{
+        unsigned sum = 0;
+
+        for (unsigned n = 0; n < f.n_nodes; n++)
+                for (unsigned p = 0; p <= f.nodes[n].num_ports; p++)
+                        sum += f.nodes[n].ports[p].m_key_violations;
+        return sum;
+}
+
+/* The first NodeInfo over each link carries the M_Key of the port that the file names: nothing counts a wrong one. */
+START_TEST(first_discovery_expects_the_ports_of_the_file)
+{
+        protect_ports();
+        start_generation(CONTROL_SERVE, make_generation_with(POLICY_3, lines_of_all()), NULL);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(status()->snapshot->subnet->n_nodes, 5);
+        ck_assert_uint_eq(n_wrong_keys(), 0);
+        ck_assert(holds(hosts[2], 0x8010));
+        ck_assert_ptr_null(status()->in_force->neighbors);
+}
+END_TEST
+
+/* Without the file they are sent another port's key. */
+START_TEST(first_discovery_without_the_file)
+{
+        protect_ports();
+        start_generation(CONTROL_SERVE, make_generation_with(POLICY_0, ""), NULL);
+        sweep();
+        ck_assert_uint_gt(n_wrong_keys(), 0);
+}
+END_TEST
+
+/* Once for each generation: what the file says later is of no interest, but to the next generation. */
+START_TEST(file_is_taken_once)
+{
+        char *text = lines_of_all(), *later = strstr(text, line_of(4, hosts[2]));
+
+        ck_assert_ptr_nonnull(later);
+        protect_ports();
+        fabsim_disconnect(&f, hosts[2], 1);
+        memset(later, '\n', strlen(later));
+        start_generation(CONTROL_SERVE, make_generation_with(POLICY_0, text), NULL);
+        sweep();
+        ck_assert_uint_eq(n_wrong_keys(), 0);
+        ck_assert_uint_eq(status()->snapshot->subnet->n_nodes, 4);
+        memcpy(later, line_of(4, hosts[2]), strlen(later));
+        fabsim_connect(&f, hosts[2], 1, leaf, 4);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_uint_eq(status()->snapshot->subnet->n_nodes, 4);
+        ck_assert_uint_eq(n_wrong_keys(), 1);
+        give_generation(make_generation_with(POLICY_1, lines_of_all()), 1);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_uint_eq(status()->snapshot->subnet->n_nodes, 5);
+        ck_assert_uint_eq(n_wrong_keys(), 1);
+}
+END_TEST
+
+/* What is wrong with the file makes the M_Keys worse guesses, and nothing else. */
+START_TEST(file_that_is_broken)
+{
+        static const struct {
+                const char *text;
+                size_t n;
+        } cases[] = {
+                        {"0x1:1", 5},
+                        {"garbage\n\xff\xff 0x:0\n0x1:1 0x", 26},
+                        {"", (size_t) DISCOVERY_MAX_NEIGHBORS_SIZE + 1}, /* none of it is read */
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct generation *g = make_generation_with(POLICY_3, cases[i].text);
+
+                g->n_neighbors = cases[i].n;
+                start_generation(CONTROL_SERVE, g, NULL);
+                sweep();
+                ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                ck_assert_uint_eq(status()->snapshot->subnet->n_nodes, 5);
+                ck_assert(holds(hosts[2], 0x8010));
+                ck_assert_ptr_null(status()->in_force->neighbors);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -834,6 +970,10 @@ int main(void)
                         reload_with_another_port,
                         candidate_for_another_port,
                         another_guid,
+                        first_discovery_expects_the_ports_of_the_file,
+                        first_discovery_without_the_file,
+                        file_is_taken_once,
+                        file_that_is_broken,
                         port_that_does_not_answer,
                         unread_port_is_assumed,
                         unread_port_is_not_written,

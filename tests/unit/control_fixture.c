@@ -375,23 +375,26 @@ struct generation *make_generation(const char *settings, const char *policy)
         return g;
 }
 
-int give_candidate(const char *settings, const char *policy, uint64_t request)
+int give_generation(struct generation *candidate, uint64_t request)
 {
         _cleanup_findings_ struct findings loaded = {};
         struct control_event event = {
                         .kind = CONTROL_EVENT_CANDIDATE,
-                        .candidate = {.generation = policy ? make_generation(settings, policy) : NULL,
-                                      .findings = &loaded,
-                                      .request = request},
+                        .candidate = {.generation = candidate, .findings = &loaded, .request = request},
         };
 
         findings_init(&loaded, arena);
-        if (!policy)
+        if (!candidate)
                 refuse_files(&loaded);
         return give(&event);
 }
 
-void start_with(enum control_goal goal, const char *settings, const char *policy, struct generation *in_force)
+int give_candidate(const char *settings, const char *policy, uint64_t request)
+{
+        return give_generation(policy ? make_generation(settings, policy) : NULL, request);
+}
+
+void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force)
 {
         const struct control_config config = {
                         .goal = goal,
@@ -403,18 +406,22 @@ void start_with(enum control_goal goal, const char *settings, const char *policy
                         .kind = CONTROL_EVENT_START,
                         .start = {.indexes = index_memory_new(),
                                   .in_force = in_force,
+                                  .candidate = candidate,
                                   .findings = &loaded,
                                   .last_number = in_force ? in_force->number : 0},
         };
 
         findings_init(&loaded, arena);
-        if (settings)
-                event.start.candidate = make_generation(settings, policy);
-        else
+        if (!candidate)
                 refuse_files(&loaded);
         if (!c)
                 c = control_new(&config);
         ck_assert_int_eq(give(&event), 0);
+}
+
+void start_with(enum control_goal goal, const char *settings, const char *policy, struct generation *in_force)
+{
+        start_generation(goal, settings ? make_generation(settings, policy) : NULL, in_force);
 }
 
 void start(const char *settings, const char *policy)

@@ -105,6 +105,8 @@ struct generation *make_generation(const char *settings, const char *policy);
 /* settings NULL: both files are refused with one error. in_force NULL: nothing was in force before. */
 void start_with(enum control_goal goal, const char *settings, const char *policy, struct generation *in_force);
 void start(const char *settings, const char *policy);
+/* NULL: the files were refused. The generation is control's from then on. */
+void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force);
 
 /* Gives an event at `now`. Returns what control_event does. */
 int give(struct control_event *event);
@@ -118,6 +120,7 @@ int give_file_written(int r);
 int give_signalled(int r);
 /* policy NULL: the files were refused, with one error. */
 int give_candidate(const char *settings, const char *policy, uint64_t request);
+int give_generation(struct generation *candidate, uint64_t request);
 /* At the due time of control, which must be finite. */
 void wait_until_due(void);
 
