@@ -333,6 +333,53 @@ START_TEST(phase_of_one_of_two)
 }
 END_TEST
 
+static bool leaf_covers(struct p_key key)
+{
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                if (p_key_same_partition(f.tables[leaf][i], key) &&
+                    (p_key_is_full(f.tables[leaf][i]) || !p_key_is_full(key)))
+                        return true;
+        return false;
+}
+
+/* Carries this step of the plan out. */
+static void carry_out(const struct plan_step *step)
+{
+        for (uint32_t i = 0; i < step->n_writes; i++) {
+                const struct plan_write *w = &step->writes[i];
+
+                if (w->kind == WRITE_BLOCK)
+                        memcpy(&f.tables[w->port][w->block * P_KEY_BLOCK_ENTRIES], w->after, sizeof(w->after));
+        }
+}
+
+/* A host whose switch port lets its packets pass before and after a policy is never cut off by it on the way: the
+ * switch port holds what the host does, after each phase. */
+START_TEST(switch_port_covers_its_host)
+{
+        static const uint16_t values[] = {0, 0x0011, 0x8011};
+
+        for (size_t i = 0; i < ELEMENTS(values) * ELEMENTS(values); i++) {
+                uint16_t before = values[i / ELEMENTS(values)], after = values[i % ELEMENTS(values)];
+
+                at_rest();
+                f.tables[host][1].v = f.tables[leaf][1].v = before;
+                if (after) {
+                        want(host, KEYS(after, 0xffff));
+                        want(leaf, KEYS(after, 0xffff));
+                }
+                must_plan();
+                for (enum plan_phase p = 0; p < PLAN_N_PHASES; p++) {
+                        carry_out(&plan->steps[p]);
+                        for (unsigned k = 0; k < FAKE_CAPACITY; k++)
+                                ck_assert_msg(!p_key_is_used(f.tables[host][k]) || leaf_covers(f.tables[host][k]),
+                                              "0x%04x to 0x%04x, after %s", before, after, plan_phase_to_string(p));
+                }
+                ck_assert_uint_eq(f.tables[host][1].v, after);
+        }
+}
+END_TEST
+
 /* The host has the base already, and only the switch port keeps it from having any effect: opening is a grant, if it
  * filters. */
 START_TEST(grant_by_the_switch)
@@ -615,6 +662,7 @@ int main(void)
         tcase_add_test(t, phase_of_each_change);
         tcase_add_test(t, phases_have_names);
         tcase_add_test(t, phase_of_one_of_two);
+        tcase_add_test(t, switch_port_covers_its_host);
         tcase_add_test(t, grant_by_the_switch);
         tcase_add_test(t, writes_follow_each_other);
         tcase_add_test(t, index0_of_a_switch_port);
