@@ -704,6 +704,24 @@ START_TEST(local_table_changed_by_the_sweep)
 }
 END_TEST
 
+/* Another policy is in force, and its sweep failed before the tables were compared with it: the kernel's tables are not
+ * compared with what the policy before it wanted. */
+START_TEST(local_table_after_an_apply_that_failed)
+{
+        settle();
+        give_candidate(ENFORCE, POLICY_2, 1);
+        until(CONTROL_APPLYING);
+        take(CONTROL_RUN_STAGE);
+        give_stage_end(-ENODEV);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        give_verbs(VERBS_P_KEY_CHANGE);
+        ck_assert_uint_gt(control_due(c), now);
+        wait_until_due();
+        take(CONTROL_OPEN_PORT);
+}
+END_TEST
+
 /* --- what it says of itself --- */
 
 START_TEST(described_in_each_state)
@@ -805,6 +823,7 @@ int main(void)
                         local_tables,
                         local_table_changed,
                         local_table_changed_by_the_sweep,
+                        local_table_after_an_apply_that_failed,
                         described_in_each_state,
                         progress_of_a_survey,
                         time_that_goes_back,

@@ -32,6 +32,7 @@ START_TEST(set_and_get)
 {
         assert_peer(0x10, 1, 0);
         ck_assert_uint_eq(discovery_links_get(NULL, G(0x10), 1).v, 0);
+        ck_assert_ptr_null(discovery_links_free(NULL));
         ck_assert_int_eq(discovery_links_set(links, G(0x10), 1, G(0x20)), 0);
         ck_assert_int_eq(discovery_links_set(links, G(0x10), 2, G(0x30)), 0);
         ck_assert_int_eq(discovery_links_set(links, G(0x11), 1, G(0x40)), 0);
