@@ -46,12 +46,13 @@ struct run {
         unsigned burst;               /* answers that come together; 0: one */
         uint16_t capacity;            /* of host 0's table; 0: as it is */
         enum settings_enforcement enforcement;
+        bool repair_index0;
 };
 
 static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
 {
         _cleanup_findings_ struct findings findings;
-        struct plan_options options = { .enforcement = r->enforcement };
+        struct plan_options options = { .enforcement = r->enforcement, .repair_index0 = r->repair_index0 };
 
         findings_init(&findings, r->a);
         fake_fabric_desire(&r->f, r->a, to, n_partitions, &r->d);
@@ -848,6 +849,24 @@ START_TEST(test_bits_in_doubt)
 }
 END_TEST
 
+/* They are set, and then the switch does not answer any more: they are in doubt until they are read again. */
+START_TEST(test_unconfirmed_bits_are_doubted)
+{
+        const struct observed_table *t;
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = do_and_die;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 1);
+        t = &r.o->tables[r.f.leaf[0]];
+        ck_assert(t->enforcement_doubted);
+        ck_assert_int_eq(t->source, TABLE_READ); /* the table is what it was */
+        ck_assert_uint_eq(t->n_doubted, 0);
+        run_done(&r);
+}
+END_TEST
+
 static bool bits_change_back(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) ret;
@@ -957,6 +976,46 @@ START_TEST(test_second_block)
         ck_assert_uint_eq(r.f.tables[r.f.host[0]][40].v, 0);
         ck_assert_uint_eq(r.f.tables[r.f.host[0]][8].v, 0x0012);
         ck_assert_uint_eq(r.f.tables[r.f.host[0]][0].v, 0xffff);
+        run_done(&r);
+}
+END_TEST
+
+static bool lose_sets_of_block_1(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        (void) r;
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return request->method == MAD_SET && (request->modifier & 0xffff) == 1;
+}
+
+/* What stands at index 0 got no other place, so index 0 stays as it is. The old place of the default partition in the
+ * same block must stay, too, though its base is not held back. */
+START_TEST(test_repair_all_or_nothing)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct p_key *table;
+        struct run r;
+
+        run_init(&r, 1, false);
+        default_members(to);
+        to[0][1] = to[0][2] = MEMBERSHIP_FULL;
+        table = r.f.tables[r.f.host[0]];
+        table[0].v = 0x8011;
+        table[5].v = 0xffff;
+        table[40].v = 0x8012;
+        r.repair_index0 = true;
+        run_plan(&r, to, 3);
+        ck_assert_uint_eq(r.plan->steps[PHASE_REPAIR_ADD].writes[0].block, 1);
+        ck_assert_uint_eq(r.plan->steps[PHASE_REPAIR_SWAP].writes[0].block, 0);
+        r.fault = lose_sets_of_block_1;
+        run_apply(&r);
+        expect(&r, 0, 1, 1, 3);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
+        ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[41].v == 0);
+        r.fault = NULL;
+        run_plan(&r, to, 3);
+        run_apply(&r);
+        expect(&r, 2, 0, 0, 2);
+        ck_assert(table[0].v == 0xffff && table[5].v == 0 && table[41].v == 0x8011);
         run_done(&r);
 }
 END_TEST
@@ -1282,11 +1341,13 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_changed);
         tcase_add_test(t, test_bits_present);
         tcase_add_test(t, test_bits_in_doubt);
+        tcase_add_test(t, test_unconfirmed_bits_are_doubted);
         tcase_add_test(t, test_bits_reverted);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
         tcase_add_test(t, test_bits_wait_for_a_held_table);
         tcase_add_test(t, test_every_base_is_doubted);
         tcase_add_test(t, test_second_block);
+        tcase_add_test(t, test_repair_all_or_nothing);
         tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);
