@@ -1033,6 +1033,41 @@ START_TEST(test_read_back_once)
 }
 END_TEST
 
+static bool lie_about_the_second(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        return on_fault_port(r, request, MAD_SET) && r->n_faults++ > 0 && lie(r, request, ret);
+}
+
+/* So is that of each of several ports; if it is not as it was written, the last of the two writes failed. */
+START_TEST(test_last_write_is_read_back)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 3, false);
+        default_members(to);
+        for (unsigned h = 0; h < 3; h++) {
+                fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(1), MEMBERSHIP_FULL);
+                to[h][2] = MEMBERSHIP_FULL;
+        }
+        run_plan(&r, to, 3);
+        r.fault_port = r.f.host[1];
+        r.fault = lie_about_the_second;
+        run_apply(&r);
+        expect(&r, 5, 1, 0, 6);
+        ck_assert_uint_eq(r.f.gets, 9);
+        for (uint32_t i = 0; i < 3; i++) {
+                const struct apply_outcome *granted = apply_outcome(r.apply, PHASE_GRANT, i);
+                bool lied = r.plan->steps[PHASE_GRANT].writes[i].port == r.f.host[1];
+
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, i)->state, APPLY_WRITTEN);
+                ck_assert_int_eq(granted->state, lied ? APPLY_FAILED : APPLY_WRITTEN);
+                ck_assert_int_eq(granted->reason, lied ? APPLY_REVERTED : APPLY_OK);
+        }
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_assumed_table_is_not_tried)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -1349,6 +1384,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_second_block);
         tcase_add_test(t, test_repair_all_or_nothing);
         tcase_add_test(t, test_read_back_once);
+        tcase_add_test(t, test_last_write_is_read_back);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);
         tcase_add_test(t, test_abort_awaits_what_is_in_flight);
