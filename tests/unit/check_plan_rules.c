@@ -607,6 +607,113 @@ START_TEST(rest_of_a_kind)
 }
 END_TEST
 
+/* n hosts on one switch, whose port tables hold two entries. */
+static struct subnet *many_links(unsigned n)
+{
+        struct subnet_node parent = {
+                        .guid = {0x1000}, .type = NODE_SWITCH, .num_ports = (uint8_t) n, .partition_cap = 8,
+                        .partition_enforcement_cap = 2, .inbound_enforcement_cap = true,
+        };
+        struct subnet_builder *b;
+        struct subnet *subnet;
+
+        ck_assert_int_eq(subnet_builder_new(a, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &parent, "leaf", 4), 0);
+        for (unsigned i = 1; i <= n; i++) {
+                struct subnet_node node = {
+                                .guid = {0x2000 + 0x10 * i}, .type = NODE_CA, .num_ports = 1, .partition_cap = 32};
+                struct subnet_port port = {.number = 1, .state = PORT_STATE_ACTIVE, .guid = {node.guid.v + 1}};
+
+                ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+                port = (struct subnet_port){.number = (uint8_t) i, .role = PORT_SWITCH_EXTERNAL, .guid = parent.guid};
+                ck_assert_int_eq(subnet_builder_add_port(b, parent.guid, &port), 0);
+                ck_assert_int_eq(subnet_builder_add_link(b, parent.guid, (uint8_t) i, node.guid, 1), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid){}, 0, (struct guid){}, 0, &subnet), 0);
+        return subnet;
+}
+
+/* All ports of this role hold and want the same. */
+static void all_ports(enum port_role role, const uint16_t *held, const uint16_t *wanted)
+{
+        for (uint32_t p = 0; p < desired.subnet->n_ports; p++) {
+                if (desired.subnet->ports[p].role != role)
+                        continue;
+                want(p, wanted);
+                observed->tables[p].source = TABLE_READ;
+                for (unsigned i = 0; held[i]; i++)
+                        observed->tables[p].entries[i].v = held[i];
+        }
+}
+
+static void use(struct subnet *subnet)
+{
+        desired.subnet = subnet;
+        desired.ports = arena_new_array(a, struct desired_port, subnet->n_ports);
+        ck_assert_int_eq(observed_new(a, subnet, &observed), 0);
+}
+
+/* More writes in one phase than there is room for at first. */
+START_TEST(many_writes)
+{
+        use(many_hosts(150));
+        all_ports(PORT_ENDPORT, KEYS(0xffff), KEYS(0x8011, 0xffff));
+        ck_assert_int_eq(compute(), 0);
+        ck_assert_uint_eq(plan->steps[PHASE_GRANT].n_writes, 150);
+        for (uint32_t i = 0; i < 150; i++) {
+                ck_assert_uint_eq(plan->steps[PHASE_GRANT].writes[i].port, i);
+                ck_assert_uint_eq(plan->steps[PHASE_GRANT].writes[i].after[1].v, 0x8011);
+        }
+}
+END_TEST
+
+static void expect_rest(enum finding_code code, unsigned most)
+{
+        const char *last = "";
+        unsigned n = 0;
+
+        for (size_t i = 0; i < findings.n; i++)
+                if (findings.items[i].code == code) {
+                        last = findings.items[i].text;
+                        n++;
+                }
+        ck_assert_uint_eq(n, most + 1);
+        ck_assert_str_eq(last, "... and 10 more ports like this");
+}
+
+START_TEST(rest_of_each_warning)
+{
+        options.unmanaged = UNMANAGED_KEEP;
+        use(many_links(60));
+        all_ports(PORT_ENDPORT, KEYS(0x8011, 0xffff, 0x9234), KEYS(0x8011, 0xffff));
+        all_ports(PORT_SWITCH_EXTERNAL, KEYS(0xffff, 0x8011), KEYS(0x8011, 0xffff));
+        ck_assert_int_eq(compute(), 0);
+        expect_rest(FINDING_PLAN_INDEX0, 50);
+        expect_rest(FINDING_PLAN_ENFORCEMENT_SKIPPED, 50);
+        options.enforcement_overflow = OVERFLOW_DISABLE;
+        all_ports(PORT_SWITCH_EXTERNAL, KEYS(0xffff, 0x8011), KEYS(0x8011, 0x8012, 0xffff));
+        ck_assert_int_eq(compute(), 0);
+        expect_rest(FINDING_PLAN_ENFORCEMENT_OFF, 50);
+}
+END_TEST
+
+/* What refuses a policy is listed longer. */
+START_TEST(rest_of_each_error)
+{
+        use(many_hosts(1010));
+        for (uint32_t p = 0; p < desired.subnet->n_ports; p++)
+                observed->tables[p].capacity = 3;
+        all_ports(PORT_ENDPORT, KEYS(0x8011, 0x0011, 0x0012), KEYS(0x8011, 0x8012, 0x8013, 0x8014));
+        ck_assert_int_eq(compute(), -EBADMSG);
+        expect_rest(FINDING_PLAN_CAPACITY, 1000);
+        /* one P_Key of a pair would have to go before the other of another pair comes */
+        all_ports(PORT_ENDPORT, KEYS(0x8011, 0x0011, 0x0012), KEYS(0x0011, 0x0012, 0x8012));
+        ck_assert_int_eq(compute(), -EBADMSG);
+        expect_rest(FINDING_PLAN_CAPACITY_TRANSITION, 1000);
+}
+END_TEST
+
 /* --- index memory --- */
 
 /* Every member of a record is in the digest. */
@@ -673,6 +780,9 @@ int main(void)
         tcase_add_test(t, order_of_new_entries);
         tcase_add_test(t, repair_of_a_foreign_entry);
         tcase_add_test(t, rest_of_a_kind);
+        tcase_add_test(t, many_writes);
+        tcase_add_test(t, rest_of_each_warning);
+        tcase_add_test(t, rest_of_each_error);
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
         suite_add_tcase(s, t);
