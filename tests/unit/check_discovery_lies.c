@@ -404,6 +404,30 @@ START_TEST(second_cable_is_followed_from_one_end)
 }
 END_TEST
 
+static bool is_port_info_of_port_4(const struct mad_request *request)
+{
+        return request->attribute == SMP_ATTR_PORT_INFO && request->route.hops == 2 && request->modifier == 4;
+}
+
+static unsigned port_info_then_node_info(const struct mad_request *request)
+{
+        return is_over_leaf1(request, 6) ? 2 : is_port_info_of_port_4(request);
+}
+
+/* Leaf 2's port 4 is up, and before its own NodeInfo is sent, the answer over leaf 1's port 6 names it. */
+START_TEST(named_before_it_is_queried)
+{
+        rules.rank = port_info_then_node_info;
+        rules.together = is_port_info_of_port_4;
+        rules.lose = count_second_cable;
+        n_over_second_cable = 0;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(n_over_second_cable, 1);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 0);
+        ck_assert_uint_eq(count_silent(), 0);
+}
+END_TEST
+
 /* Over leaf 1's port 6, leaf 2 answers that this is its port 1. */
 static void leads_to_port_1(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret)
 {
@@ -677,6 +701,7 @@ int main(void)
         tcase_add_test(t, two_switches_with_one_guid);
         tcase_add_test(t, two_switches_with_one_node_guid);
         tcase_add_loop_test(t, second_cable_is_followed_from_one_end, 0, (int) ELEMENTS(second_cable));
+        tcase_add_test(t, named_before_it_is_queried);
         tcase_add_test(t, two_links_lead_to_one_port);
         tcase_add_test(t, own_answer_counts_more_than_a_claim);
         tcase_add_test(t, switch_connected_to_itself);

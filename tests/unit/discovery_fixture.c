@@ -185,6 +185,7 @@ static void answer_some(const struct mad_stage *stage)
                 struct mad_request request = take_waiting();
                 struct mad_result result;
 
+                n += rules.together && rules.together(&request);
                 carry(&request, &result);
                 stage->result(stage->state, 0, &result);
         }

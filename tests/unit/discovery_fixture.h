@@ -42,6 +42,7 @@ struct fabric_rules {
         void (*change)(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret);
         void (*before)(unsigned nth); /* called before the nth request, from 1 on, is answered */
         unsigned (*rank)(const struct mad_request *request); /* replaces the order: the lowest is answered first */
+        bool (*together)(const struct mad_request *request); /* the next answer comes in the same burst */
 };
 extern struct fabric_rules rules;
 
