@@ -60,6 +60,8 @@ static void want(uint32_t port, const uint16_t *keys)
 
         for (; keys[n]; n++)
                 list[n].v = keys[n];
+        for (uint32_t i = n; i <= FAKE_CAPACITY; i++)
+                list[i].v = 0xffff; /* behind the end: not wanted */
         desired.ports[port] = (struct desired_port){list, n};
 }
 
