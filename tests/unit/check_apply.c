@@ -446,6 +446,28 @@ START_TEST(test_unconfirmed_is_doubted)
 }
 END_TEST
 
+/* Of whichever port: nobody else joins the base meanwhile. */
+START_TEST(test_any_port_in_doubt)
+{
+        for (uint32_t p = 0; p < 6; p++) {
+                enum membership to[FAKE_MAX_HOSTS][4];
+                struct run r;
+
+                run_init(&r, 3, true);
+                default_members(to);
+                to[1][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                r.o->tables[p].source = TABLE_ASSUMED;
+                r.o->tables[p].failure = MAD_TIMED_OUT;
+                r.o->tables[p].doubted[0] = FAKE_BASE(1);
+                r.o->tables[p].n_doubted = 1;
+                run_apply(&r);
+                ck_assert_uint_eq(r.f.sets, 0);
+                run_done(&r);
+        }
+}
+END_TEST
+
 /* The revoke arrives, no answer does: the index must not look never used to the next plan. */
 START_TEST(test_freed_index_is_noted_at_once)
 {
@@ -1361,6 +1383,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_refused);
         tcase_add_test(t, test_refused_is_looked_at);
         tcase_add_test(t, test_unconfirmed_is_doubted);
+        tcase_add_test(t, test_any_port_in_doubt);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
         tcase_add_test(t, test_read_before_write_unanswered);
         tcase_add_test(t, test_changed_behind_our_back);

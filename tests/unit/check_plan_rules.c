@@ -214,6 +214,20 @@ START_TEST(bits_beside_foreign_entries)
 }
 END_TEST
 
+/* At whichever index of the host it stands. */
+START_TEST(bits_beside_a_foreign_entry_at_any_index)
+{
+        options.unmanaged = UNMANAGED_KEEP;
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++) {
+                at_rest();
+                f.tables[host][i].v = 0x9234;
+                bits(false, false);
+                must_plan();
+                ck_assert_msg(has_finding(FINDING_PLAN_ENFORCEMENT_SKIPPED), "index %u", i);
+        }
+}
+END_TEST
+
 /* Bits in doubt are written once more as they are, which reads them. */
 START_TEST(bits_in_doubt)
 {
@@ -766,6 +780,7 @@ int main(void)
         tcase_add_test(t, bits_that_are_wanted);
         tcase_add_test(t, when_bits_change);
         tcase_add_test(t, bits_beside_foreign_entries);
+        tcase_add_test(t, bits_beside_a_foreign_entry_at_any_index);
         tcase_add_test(t, bits_in_doubt);
         tcase_add_test(t, bits_of_an_unread_port);
         tcase_add_test(t, phase_of_each_change);
