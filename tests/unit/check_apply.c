@@ -1189,6 +1189,37 @@ START_TEST(test_abort_sets_nothing_again)
 }
 END_TEST
 
+static bool abort_and_lose_answers(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (request->method != MAD_SET)
+                return false;
+        if (r->n_faults++ == 0)
+                apply_abort(r->apply);
+        (void) fake_fabric_answer(&r->f, request, ret);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+/* Each Set was carried out, and only its answer was lost: that is read before the run ends. */
+START_TEST(test_abort_reads_what_was_set)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = abort_and_lose_answers;
+        run_apply(&r);
+        ck_assert_uint_ge(r.n_faults, 1);
+        expect(&r, r.n_faults, 2 - r.n_faults, 0, r.n_faults);
+        for (unsigned h = 0; h < 2; h++) {
+                const struct observed_table *t = &r.o->tables[r.f.host[h]];
+
+                ck_assert_int_eq(t->source, TABLE_READ);
+                ck_assert_mem_eq(t->entries, r.f.tables[r.f.host[h]], sizeof(r.f.tables[0]));
+        }
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_enforcement_waits_for_its_table)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -1414,6 +1445,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_abort);
         tcase_add_test(t, test_abort_awaits_what_is_in_flight);
         tcase_add_test(t, test_abort_sets_nothing_again);
+        tcase_add_test(t, test_abort_reads_what_was_set);
         tcase_add_test(t, test_enforcement_waits_for_its_table);
         tcase_add_test(t, test_index_memory_is_told);
         suite_add_tcase(s, t);

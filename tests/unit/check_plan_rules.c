@@ -584,15 +584,21 @@ END_TEST
 
 /* --- findings --- */
 
-static struct subnet *many_hosts(unsigned n)
+static uint64_t guid_of(unsigned i)
+{
+        return 0x1000 + 0x10 * i;
+}
+
+/* Hosts first, first + 1, ..., first + n - 1. */
+static struct subnet *some_hosts(unsigned first, unsigned n)
 {
         struct subnet_builder *b;
         struct subnet *subnet;
 
         ck_assert_int_eq(subnet_builder_new(a, &b), 0);
-        for (unsigned i = 0; i < n; i++) {
+        for (unsigned i = first; i < first + n; i++) {
                 struct subnet_node node = {
-                                .guid = {0x1000 + 0x10 * i}, .type = NODE_CA, .num_ports = 1, .partition_cap = 32};
+                                .guid = {guid_of(i)}, .type = NODE_CA, .num_ports = 1, .partition_cap = 32};
                 struct subnet_port port = {.number = 1, .state = PORT_STATE_ACTIVE, .guid = {node.guid.v + 1}};
 
                 ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
@@ -600,6 +606,11 @@ static struct subnet *many_hosts(unsigned n)
         }
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid){}, 0, (struct guid){}, 0, &subnet), 0);
         return subnet;
+}
+
+static struct subnet *many_hosts(unsigned n)
+{
+        return some_hosts(0, n);
 }
 
 /* Fifty warnings of a kind, and then how many more there are. */
@@ -732,6 +743,38 @@ END_TEST
 
 /* --- index memory --- */
 
+static struct observed *read_tables(struct subnet *subnet)
+{
+        struct observed *o;
+
+        ck_assert_int_eq(observed_new(a, subnet, &o), 0);
+        for (uint32_t p = 0; p < subnet->n_ports; p++)
+                o->tables[p].source = TABLE_READ;
+        return o;
+}
+
+/* Of ports that are in both subnets, at whatever place. */
+START_TEST(learned_of_another_subnet)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                struct observed *before = read_tables(i ? some_hosts(1, 1) : some_hosts(0, 2));
+                struct observed *after = read_tables(i ? some_hosts(0, 2) : some_hosts(1, 1));
+                const struct freed_index *freed;
+                size_t n;
+
+                before->tables[1 - i].entries[3].v = 0x8011; /* of host 1 */
+                ck_assert_int_eq(index_memory_learn_written(memory, before, after, NULL), 0);
+                freed = index_memory_get(memory, (struct guid){guid_of(1)}, 1, &n);
+                ck_assert_uint_eq(n, 1);
+                ck_assert_uint_eq(freed->index, 3);
+                (void) index_memory_all(memory, &n);
+                ck_assert_uint_eq(n, 1);
+                (void) index_memory_free(memory);
+                memory = index_memory_new();
+        }
+}
+END_TEST
+
 /* Every member of a record is in the digest. */
 START_TEST(digest_of_memory)
 {
@@ -800,6 +843,7 @@ int main(void)
         tcase_add_test(t, many_writes);
         tcase_add_test(t, rest_of_each_warning);
         tcase_add_test(t, rest_of_each_error);
+        tcase_add_test(t, learned_of_another_subnet);
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
         suite_add_tcase(s, t);
