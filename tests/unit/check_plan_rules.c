@@ -315,10 +315,13 @@ START_TEST(phases_have_names)
                         {PHASE_ENFORCE, "enforce", true},
         };
 
+        at_rest();
+        must_plan();
         ck_assert_uint_eq(ELEMENTS(cases), PLAN_N_PHASES);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 ck_assert_str_eq(plan_phase_to_string(cases[i].phase), cases[i].name);
                 ck_assert_int_eq(plan_phase_is_enforcing(cases[i].phase), cases[i].enforcing);
+                ck_assert_int_eq(plan->steps[cases[i].phase].phase, cases[i].phase);
         }
 }
 END_TEST
@@ -778,17 +781,25 @@ END_TEST
 /* Every member of a record is in the digest. */
 START_TEST(digest_of_memory)
 {
-        uint64_t freed, lost;
+        static const struct freed_index records[] = {
+                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1},
+                        {.node_guid = {2}, .port = 1, .index = 1, .base = 1, .sequence = 1},
+                        {.node_guid = {1}, .port = 2, .index = 1, .base = 1, .sequence = 1},
+                        {.node_guid = {1}, .port = 1, .index = 2, .base = 1, .sequence = 1},
+                        {.node_guid = {1}, .port = 1, .index = 1, .base = 2, .sequence = 1},
+                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 2},
+                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1, .lost = true},
+        };
+        uint64_t digests[ELEMENTS(records)];
 
-        note(5, 0x8011, false);
-        freed = index_memory_digest(memory);
-        (void) index_memory_free(memory);
-        memory = index_memory_new();
-        note(5, 0x8011, true);
-        lost = index_memory_digest(memory);
-        ck_assert_uint_ne(freed, lost);
-        note(6, 0x8011, true);
-        ck_assert_uint_ne(lost, index_memory_digest(memory));
+        for (size_t i = 0; i < ELEMENTS(records); i++) {
+                (void) index_memory_free(memory);
+                memory = index_memory_new();
+                ck_assert_int_eq(index_memory_restore(memory, &records[i]), 0);
+                digests[i] = index_memory_digest(memory);
+                for (size_t k = 0; k < i; k++)
+                        ck_assert_uint_ne(digests[i], digests[k]);
+        }
 }
 END_TEST
 
