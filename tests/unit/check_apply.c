@@ -915,24 +915,33 @@ END_TEST
 /* An entry of the host that the leaf port's table lacks holds the bits back, and so does a base in doubt. */
 START_TEST(test_bits_wait_for_what_is_held)
 {
-        for (unsigned i = 0; i < 4; i++) {
-                bool waits = i == 1 || i == 2;
+        static const struct {
+                uint16_t host, leaf; /* that the plan does not know of */
+                bool assumed, doubted, waits;
+        } cases[] = {
+                { 0, 0, false, false, false },           { 0, 0, true, false, false },
+                { 0, 0, true, true, true },              { 0x0012, 0, false, false, true },
+                { 0x8012, 0, false, false, true },       { 0x8012, 0x0012, false, false, true },
+                { 0x0012, 0x0012, false, false, false }, { 0x0012, 0x8012, false, false, false },
+                { 0x8012, 0x8012, false, false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct run r;
 
                 change_bits(&r, false, false, ENFORCEMENT_BOTH);
-                if (i == 1) { /* an entry that the leaf port's table has not */
-                        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_LIMITED);
-                        r.o->tables[r.f.host[0]].entries[9].v = FAKE_BASE(2);
-                }
-                if (i >= 2) /* not read, but nothing is in doubt */
+                r.o->tables[r.f.host[0]].entries[9].v = r.f.tables[r.f.host[0]][9].v = cases[i].host;
+                r.o->tables[r.f.leaf[0]].entries[9].v = r.f.tables[r.f.leaf[0]][9].v = cases[i].leaf;
+                if (cases[i].assumed)
                         r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
-                if (i == 2) {
+                if (cases[i].doubted) {
                         r.o->tables[r.f.host[0]].doubted[0] = FAKE_BASE(1);
                         r.o->tables[r.f.host[0]].n_doubted = 1;
                 }
                 run_apply(&r);
-                ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, waits ? APPLY_HELD : APPLY_WRITTEN);
-                ck_assert(r.f.enforce_inbound[r.f.leaf[0]] == !waits);
+                ck_assert_msg(r.f.enforce_inbound[r.f.leaf[0]] == !cases[i].waits, "case %zu", i);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state,
+                                 cases[i].waits ? APPLY_HELD : APPLY_WRITTEN);
                 run_done(&r);
         }
 }
