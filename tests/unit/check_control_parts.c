@@ -303,6 +303,11 @@ static struct m_keys *make_keys(uint64_t common)
         return keys;
 }
 
+/* As long as ENFORCE, and as POLICY_1. */
+#define AUDIT_OF_THIS_LENGTH "mode:   audit\n"
+#define POLICY_OF_THIS_LENGTH                                                                                          \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node2: full\n"
+
 START_TEST(generations_compare)
 {
         struct generation *a = make_generation(ENFORCE, POLICY_1), *same = make_generation(ENFORCE, POLICY_1);
@@ -310,8 +315,12 @@ START_TEST(generations_compare)
                         make_generation(AUDIT, POLICY_1),       make_generation(ENFORCE, POLICY_2),
                         make_generation(ENFORCE " ", POLICY_1), make_generation(ENFORCE, POLICY_1 "\n"),
                         make_generation(ENFORCE, POLICY_1),     make_generation(ENFORCE, POLICY_1),
+                        make_generation(AUDIT_OF_THIS_LENGTH, POLICY_1),
+                        make_generation(ENFORCE, POLICY_OF_THIS_LENGTH),
         };
 
+        ck_assert_uint_eq(strlen(AUDIT_OF_THIS_LENGTH), strlen(ENFORCE));
+        ck_assert_uint_eq(strlen(POLICY_OF_THIS_LENGTH), strlen(POLICY_1));
         other[4]->sm_key = 5;
         other[5]->m_keys = make_keys(0x77);
         ck_assert(generation_equal(a, same) && generation_equal(same, a));
@@ -385,8 +394,12 @@ START_TEST(generation_refuses)
         findings_init(&found, g->arena);
         ck_assert_int_eq(generation_read_settings(g, "pkeyd.yaml", "mode: maybe\n", 12, &found), -EBADMSG);
         ck_assert_uint_eq(found.n_errors, 1);
+        ck_assert_str_eq(found.items[0].where.file, "pkeyd.yaml");
+        findings_done(&found);
+        findings_init(&found, g->arena);
         ck_assert_int_eq(generation_read_policy(g, "partitions.yaml", "version: 9\n", 11, &found), -EBADMSG);
-        ck_assert_uint_gt(found.n_errors, 1);
+        ck_assert_uint_gt(found.n_errors, 0);
+        ck_assert_str_eq(found.items[0].where.file, "partitions.yaml");
         (void) generation_unref(g);
 }
 END_TEST

@@ -885,6 +885,7 @@ START_TEST(sm_moves_during_a_sweep)
         answer();
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE); /* as before it began */
         ck_assert_uint_eq(n_sets, 0);
         while (!status()->ready) {
                 wait_until_due();
@@ -903,6 +904,7 @@ START_TEST(sm_event_ends_an_apply)
         answer();
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE); /* as before it began */
         until(CONTROL_TAKING_OVER);
         ck_assert_uint_eq(status()->sm_changes, 1);
 }
