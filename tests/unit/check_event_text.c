@@ -468,6 +468,11 @@ START_TEST(standby_differs_much)
         ck_assert_ptr_nonnull(strstr(e->text,
                                      "; 0x0010 p missing on 6 ports, unexpected on 1 port; 0x0011 missing on 1 port;"));
         ck_assert_ptr_nonnull(strstr(e->text, "; 0x0017 missing on 1 port; and 2 more partitions"));
+        v.n_differ = 4;
+        event_text_standby(l, g, snapshot->subnet, &v, &reported);
+        e = log_next(l);
+        ck_assert_ptr_nonnull(strstr(
+                        e->text, "on 4 ports: node1 mlx5_0/1, node2 mlx5_0/1, node3 mlx5_0/1, node1 mlx5_0/1;"));
         done();
 }
 END_TEST
