@@ -3,3 +3,4 @@ check_PROGRAMS += check_apply
 TESTS += check_apply
 check_apply_SOURCES = tests/unit/check_apply.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
 check_apply_LDADD = $(TEST_LIBS)
+check_apply_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc

@@ -1274,6 +1274,44 @@ START_TEST(test_index_memory_is_told)
 }
 END_TEST
 
+/* --- no memory ------------------------------------------------------------------------------------------------------- */
+
+static unsigned n_allocations, failing; /* the one that fails; 0: none */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+        return failing && ++n_allocations == failing ? NULL : __real_calloc(n, size);
+}
+
+/* Whichever array is the first that finds no room in the arena. */
+START_TEST(test_no_memory)
+{
+        const struct apply_options options = {};
+        unsigned n_failed = 0;
+        struct run r;
+
+        two_grants(&r);
+        for (size_t used = 0; used < 4096; used += 16)
+                for (unsigned which = 1; which <= 4; which++) {
+                        _cleanup_arena_ struct arena *a = arena_new();
+                        int result;
+
+                        REQUIRE(arena_alloc_array(a, used, 1));
+                        n_allocations = 0;
+                        failing = which;
+                        result = apply_new(a, r.plan, r.o, NULL, &options, &r.apply);
+                        failing = 0;
+                        REQUIRE(result == (n_allocations >= which ? -ENOMEM : 0));
+                        n_failed += result < 0;
+                }
+        ck_assert_uint_gt(n_failed, 256);
+        run_done(&r);
+}
+END_TEST
+
 /* --- the promises under failure -------------------------------------------------------------------------------------- */
 
 struct goal {
@@ -1457,6 +1495,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_abort_reads_what_was_set);
         tcase_add_test(t, test_enforcement_waits_for_its_table);
         tcase_add_test(t, test_index_memory_is_told);
+        tcase_add_test(t, test_no_memory);
         suite_add_tcase(s, t);
         t = tcase_create("failures");
         tcase_set_timeout(t, 0);
