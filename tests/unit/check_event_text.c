@@ -548,6 +548,22 @@ START_TEST(bits_without_an_answer)
 }
 END_TEST
 
+static bool lose_while_it_writes(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) request;
+        return at.node == hosts[0] && state() == CONTROL_APPLYING;
+}
+
+/* It was read for the plan, and does not answer any more when it is to be written. */
+START_TEST(read_without_an_answer)
+{
+        lose = lose_while_it_writes;
+        start(ENFORCE, POLICY_1);
+        sweep();
+        expect_logged(LOG_EVENT_WRITE_FAILED, "(grant: timeout: the node is hung, MADs are lost, or ");
+}
+END_TEST
+
 static void refuse_sets(const struct mad_request *request)
 {
         /* another size of table than it has: the modifier is refused */
@@ -563,6 +579,7 @@ START_TEST(set_refused)
         start(ENFORCE, POLICY_1);
         sweep();
         expect_logged(LOG_EVENT_WRITE_FAILED, "(grant: status 0x");
+        ck_assert_ptr_null(strstr(last_logged(LOG_EVENT_WRITE_FAILED)->text, "hung"));
 }
 END_TEST
 
@@ -652,6 +669,7 @@ int main(void)
                         apply_of_one_write,
                         set_without_an_answer,
                         bits_without_an_answer,
+                        read_without_an_answer,
                         set_refused,
                         failure_comes_again,
                         many_failures,
