@@ -81,6 +81,29 @@ START_TEST(reload_of_a_known_fabric)
 }
 END_TEST
 
+/* The look follows the sweep that carried the last policy out, not the one that was stopped for it. */
+START_TEST(look_after_a_stopped_apply)
+{
+        usec_t ended;
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        now += 10 * S;
+        give_candidate(ENFORCE, POLICY_2, 1);
+        until(CONTROL_APPLYING);
+        give_candidate(ENFORCE, POLICY_3, 2);
+        answer();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        until(CONTROL_APPLYING);
+        now += 3 * S;
+        sweep();
+        ended = now;
+        ck_assert(holds(hosts[2], 0x8010));
+        until(CONTROL_DISCOVERING);
+        ck_assert_uint_eq(now, ended + 5 * S);
+}
+END_TEST
+
 /* Of another port the snapshot says nothing. */
 START_TEST(reload_with_another_port)
 {
@@ -977,6 +1000,7 @@ int main(void)
         const TTest *const tests[] = {
                         interval,
                         reload_of_a_known_fabric,
+                        look_after_a_stopped_apply,
                         reload_with_another_port,
                         candidate_for_another_port,
                         another_guid,

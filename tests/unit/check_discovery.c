@@ -249,9 +249,11 @@ START_TEST(lid_claimed_twice)
 }
 END_TEST
 
-/* A multicast LID is no address of a port. An LMC of 7 does not reach beyond the last unicast LID. */
+/* LIDs 1 to 0xbfff are addresses of a port; a multicast LID is not. An LMC of 7 does not reach beyond the last. */
 START_TEST(invalid_lids)
 {
+        f.nodes[host_a].ports[1].lid.v = 20;
+        f.nodes[leaf2].ports[0].lid.v = 1;
         f.nodes[host_a].ports[2].lid.v = 0xc001;
         f.nodes[router].ports[1].lid.v = 0xffff;
         f.nodes[router].ports[1].lmc = 7;
@@ -260,6 +262,8 @@ START_TEST(invalid_lids)
         ck_assert_int_eq(discover(), 0);
         assert_directed(port(host_a, 2), 3, PATH(1, 5, 3));
         assert_directed(port(router, 1), 2, PATH(1, 2));
+        ck_assert(!mad_route_is_directed(&port(leaf2, 0)->route));
+        ck_assert_uint_eq(port(leaf2, 0)->route.lid.v, 1);
         ck_assert_uint_eq(port(leaf1, 0)->route.lid.v, 0xbfff);
         ck_assert_uint_eq(port(leaf1, 0)->lmc, 7);
 }
