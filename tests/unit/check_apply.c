@@ -471,24 +471,28 @@ END_TEST
 /* The revoke arrives, no answer does: the index must not look never used to the next plan. */
 START_TEST(test_freed_index_is_noted_at_once)
 {
-        enum membership to[FAKE_MAX_HOSTS][4];
-        const struct freed_index *freed;
-        struct run r;
-        size_t n;
+        static const uint16_t indexes[] = { 1, 31, 32, 63 };
 
-        run_init(&r, 2, false);
-        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
-        default_members(to);
-        run_plan(&r, to, 1);
-        r.memory = index_memory_new();
-        r.fault_port = r.f.host[0];
-        r.fault = do_and_die;
-        run_apply(&r);
-        freed = index_memory_get(r.memory, r.f.subnet->nodes[r.f.subnet->ports[r.f.host[0]].node].guid, 1, &n);
-        ck_assert_uint_eq(n, 1);
-        ck_assert_uint_eq(freed[0].index, 1);
-        ck_assert_uint_eq(freed[0].base, FAKE_BASE(1));
-        run_done(&r);
+        for (size_t i = 0; i < ELEMENTS(indexes); i++) {
+                enum membership to[FAKE_MAX_HOSTS][4];
+                const struct freed_index *freed;
+                struct run r;
+                size_t n;
+
+                run_init(&r, 2, false);
+                r.f.tables[r.f.host[0]][indexes[i]].v = 0x8011;
+                default_members(to);
+                run_plan(&r, to, 1);
+                r.memory = index_memory_new();
+                r.fault_port = r.f.host[0];
+                r.fault = do_and_die;
+                run_apply(&r);
+                freed = index_memory_get(r.memory, r.f.subnet->nodes[r.f.subnet->ports[r.f.host[0]].node].guid, 1, &n);
+                ck_assert_uint_eq(n, 1);
+                ck_assert_uint_eq(freed[0].index, indexes[i]);
+                ck_assert_uint_eq(freed[0].base, FAKE_BASE(1));
+                run_done(&r);
+        }
 }
 END_TEST
 
