@@ -996,6 +996,37 @@ START_TEST(test_every_base_is_doubted)
 }
 END_TEST
 
+/* No Set is answered, and nothing at all when both blocks of the host were set. */
+static bool die_after_both_blocks(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (request->method == MAD_SET)
+                r->n_faults |= 1u << (request->modifier & 0xffff);
+        return request->method == MAD_SET || r->n_faults == 3;
+}
+
+/* Two Sets to one port, of two blocks: what the second touched does not put the first out of doubt. */
+START_TEST(test_both_blocks_are_doubted)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const struct observed_table *t;
+        struct run r;
+
+        run_init(&r, 1, false);
+        r.f.tables[r.f.host[0]][5].v = 0x8011;
+        r.f.tables[r.f.host[0]][40].v = 0x8012;
+        default_members(to);
+        run_plan(&r, to, 1);
+        r.fault = die_after_both_blocks;
+        run_apply(&r);
+        t = &r.o->tables[r.f.host[0]];
+        ck_assert_int_eq(t->source, TABLE_ASSUMED);
+        ck_assert_uint_eq(t->n_doubted, 2);
+        ck_assert_uint_eq(t->doubted[0] + t->doubted[1], FAKE_BASE(1) + FAKE_BASE(2));
+        run_done(&r);
+}
+END_TEST
+
 /* An entry in the second block is changed there, and the first is not touched. */
 START_TEST(test_second_block)
 {
@@ -1488,6 +1519,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_wait_for_what_is_held);
         tcase_add_test(t, test_bits_wait_for_a_held_table);
         tcase_add_test(t, test_every_base_is_doubted);
+        tcase_add_test(t, test_both_blocks_are_doubted);
         tcase_add_test(t, test_second_block);
         tcase_add_test(t, test_repair_all_or_nothing);
         tcase_add_test(t, test_read_back_once);
