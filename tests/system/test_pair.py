@@ -90,7 +90,7 @@ def hand_back(pair, first):
     for _ in range(4):
         pair.sms[first].start()
         try:
-            pair.sms[first].wait_master(6)
+            pair.sms[first].wait_master(15)
             return
         except AssertionError:
             pair.sms[first].kill()
