@@ -303,6 +303,35 @@ START_TEST(rewritten_switch)
 }
 END_TEST
 
+/* Eight P_Keys of each kind are named; that there are more of either is said. */
+START_TEST(rewritten_in_many_p_keys)
+{
+        static const struct {
+                uint32_t n_lost, n_gained;
+                bool others;
+        } cases[] = {{8, 8, false}, {9, 8, true}, {8, 9, true}, {9, 9, true}};
+
+        begin(ENFORCE);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct watch_event events[N_HOSTS];
+                struct discrepancy differs[N_HOSTS];
+                const struct log_entry *e;
+
+                for (unsigned k = 0; k < N_HOSTS; k++) {
+                        drift(&events[k], &differs[k], k);
+                        differs[k].n_missing = cases[i].n_lost;
+                        differs[k].n_unexpected = cases[i].n_gained;
+                }
+                report_events(events, N_HOSTS, false);
+                e = log_next(l);
+                ck_assert_int_eq(e->event, LOG_EVENT_TABLES_REWRITTEN);
+                ck_assert_ptr_nonnull(strstr(e->text, cases[i].others ? "0x802b and others from one sweep"
+                                                                      : "0x802b from one sweep"));
+        }
+        done();
+}
+END_TEST
+
 /* Where OpenSM is the writer that is what it does. */
 START_TEST(rewritten_by_the_writer)
 {
@@ -659,6 +688,7 @@ int main(void)
                         how_it_differs,
                         many_ports,
                         rewritten_switch,
+                        rewritten_in_many_p_keys,
                         rewritten_by_the_writer,
                         findings_of_files,
                         findings_of_the_planner,
