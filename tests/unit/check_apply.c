@@ -288,6 +288,37 @@ START_TEST(test_m_key_counted)
 }
 END_TEST
 
+static unsigned n_counts[2]; /* PortInfo of port 0, and of others */
+
+static bool want_key_of_port_0(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (request->attribute == SMP_ATTR_PORT_INFO)
+                n_counts[request->modifier != 0]++;
+        return want_key(r, request, ret);
+}
+
+/* The M_Key of a switch, and its counter, is that of port 0. */
+START_TEST(test_m_key_of_a_switch)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.fault_port = r.f.leaf[0];
+        r.fault = want_key_of_port_0;
+        memset(n_counts, 0, sizeof(n_counts));
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_OPEN, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert(apply_outcome(r.apply, PHASE_OPEN, 0)->m_key_counted);
+        ck_assert_uint_eq(n_counts[0], 2);
+        ck_assert_uint_eq(n_counts[1], 0);
+        run_done(&r);
+}
+END_TEST
+
 /* The counter cannot be read: what is known without it is said all the same. */
 static bool want_key_silently(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -1491,6 +1522,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
         tcase_add_test(t, test_m_key_counted);
+        tcase_add_test(t, test_m_key_of_a_switch);
         tcase_add_test(t, test_m_key_not_counted);
         tcase_add_test(t, test_m_keys);
         tcase_add_test(t, test_set_refused);
