@@ -3,74 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "control/event_text.h"
 #include "control/reload.h"
 #include "control/sweep.h"
-
-/* --- for the others of this folder ---------------------------------------------------------------------------------- */
-
-void control_do(struct control *c, const struct control_action *action)
-{
-        assert(c->n_actions < MAX_ACTIONS);
-        c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
-}
-
-void control_say(struct control *c, const char *format, ...)
-{
-        va_list ap;
-
-        va_start(ap, format);
-        (void) vsnprintf(c->text, sizeof(c->text), format, ap);
-        va_end(ap);
-}
-
-bool control_serves(const struct control *c)
-{
-        return c->config.goal == CONTROL_SERVE;
-}
-
-struct generation *control_wanted(const struct control *c)
-{
-        return c->candidate ? c->candidate : c->in_force;
-}
-
-bool control_may_write(const struct control *c, const struct generation *g)
-{
-        return !control_serves(c) || g->settings->role == ROLE_ALWAYS || c->sm.state == SM_FOLLOW_WRITER;
-}
-
-static bool follows_sm(const struct generation *g)
-{
-        return g && g->settings->role == ROLE_FOLLOW_SM;
-}
-
-bool control_follows_sm(const struct control *c)
-{
-        return control_serves(c) && (follows_sm(c->in_force) || follows_sm(c->candidate));
-}
-
-void port_key_make(const struct settings *s, struct port_key *ret)
-{
-        *ret = (struct port_key) { .number = s->port };
-        (void) snprintf(ret->ca, sizeof(ret->ca), "%s", s->ca ? s->ca : "");
-}
-
-bool port_key_equal(const struct port_key *a, const struct port_key *b)
-{
-        return strcmp(a->ca, b->ca) == 0 && a->number == b->number;
-}
-
-const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME])
-{
-        if (s->ca)
-                (void) snprintf(ret, CONTROL_PORT_NAME, "%s%s%.0u", s->ca, s->port ? "/" : "", s->port);
-        else
-                (void) snprintf(ret, CONTROL_PORT_NAME, "an InfiniBand port");
-        return ret;
-}
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
@@ -493,14 +430,9 @@ bool control_next_action(struct control *c, struct control_action *ret)
 
 usec_t control_due(const struct control *c)
 {
-        switch (c->state) {
-        case CONTROL_ENDED:
-                return USEC_INFINITY;
-        case CONTROL_IDLE:
+        if (c->state == CONTROL_IDLE)
                 return MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
-        default:
-                return sweep_due(c);
-        }
+        return sweep_due(c); /* USEC_INFINITY at the end */
 }
 
 /* --- what it knows -------------------------------------------------------------------------------------------------- */

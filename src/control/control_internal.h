@@ -4,13 +4,14 @@
 /*
  * The inside of control: of no interest outside of this folder.
  *
- *     control.c       events: what is noted, which answer goes where, how a sweep that ended is followed by the next
- *     sweep.c         the first steps of a sweep: the port, discovery, the tables; and what is learned from them
- *     sweep_decide.c  lock, who writes, plan: by which generation, and whether a person agrees
- *     sweep_write.c   apply, or through OpenSM; compare and report; the end
- *     sweep_steps.c   what the steps share
- *     reload.c        candidates, and those who wait for the end of a reload
- *     schedule.c      when the next sweep is due
+ *     control.c           events: what is noted, which answer goes where, how a sweep that ended is followed by the next
+ *     sweep.c             the first steps of a sweep: the port, discovery, the tables; and what is learned from them
+ *     sweep_decide.c      lock, who writes, plan: by which generation, and whether a person agrees
+ *     sweep_write.c       apply, or through OpenSM; compare and report; the end
+ *     sweep_steps.c       what the steps share
+ *     reload.c            candidates, and those who wait for the end of a reload
+ *     schedule.c          when the next sweep is due
+ *     control_internal.c  what all of these need
  *
  * Each of them may call those below it, never those above.
  */

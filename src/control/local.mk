@@ -4,6 +4,7 @@ libpkeyd_core_la_SOURCES += \
 	src/control/backoff.h \
 	src/control/control.c \
 	src/control/control.h \
+	src/control/control_internal.c \
 	src/control/control_internal.h \
 	src/control/event_text.c \
 	src/control/event_text.h \

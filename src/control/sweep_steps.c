@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "control/reload.h"
-
 void sweep_end(struct control *c, enum sweep_result result)
 {
         c->sweep.ended = true;
