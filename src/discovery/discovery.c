@@ -6,30 +6,6 @@
 
 #include "discovery/walk.h"
 
-/* --- M_Keys of links ------------------------------------------------------------------------------------------------- */
-
-static struct guid expected_peer(const struct discovery *d, uint32_t port)
-{
-        const struct discovery_port *p;
-
-        if (port == DISCOVERY_NONE)
-                return d->config.local_port;
-        p = &d->ports[port];
-        return discovery_links_get(d->config.expected, d->agents[p->agent].info.port_guid, p->number);
-}
-
-static uint64_t first_m_key(const struct discovery *d, uint32_t port)
-{
-        struct guid peer = expected_peer(d, port);
-
-        return peer.v ? m_keys_get(d->config.m_keys, peer) : m_keys_common(d->config.m_keys);
-}
-
-bool discovery_has_second_m_key(const struct discovery *d, uint32_t port)
-{
-        return first_m_key(d, port) != m_keys_common(d->config.m_keys);
-}
-
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
 /* `about` is a port for QUERY_NODE_INFO, an agent for all other queries. */
@@ -59,7 +35,7 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
                 .cookie = make_cookie(QUERY_NODE_INFO, port, 0),
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
-                .key = is_second_try ? m_keys_common(d->config.m_keys) : first_m_key(d, port),
+                .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
                 .retries = d->config.retries,
         };
         discovery_get_route(d, port, &ret->route);

@@ -222,6 +222,32 @@ void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_rou
         }
 }
 
+/* --- M_Keys of links ------------------------------------------------------------------------------------------------- */
+
+static struct guid expected_peer(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_port *p;
+
+        if (port == DISCOVERY_NONE)
+                return d->config.local_port;
+        p = &d->ports[port];
+        return discovery_links_get(d->config.expected, d->agents[p->agent].info.port_guid, p->number);
+}
+
+uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port)
+{
+        struct guid peer = expected_peer(d, port);
+
+        return peer.v ? m_keys_get(d->config.m_keys, peer) : m_keys_common(d->config.m_keys);
+}
+
+bool discovery_has_second_m_key(const struct discovery *d, uint32_t port)
+{
+        return discovery_first_m_key(d, port) != m_keys_common(d->config.m_keys);
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------------- */
+
 bool discovery_is_done(const struct discovery *d)
 {
         if (d->n_in_flight > 0)

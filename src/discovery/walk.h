@@ -129,8 +129,10 @@ void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_rou
 /* True if nothing is in flight and nothing is left to query. */
 bool discovery_is_done(const struct discovery *d);
 
-/* True if the M_Key for NodeInfo over the link of this port is not the common one, so that the common one is a second
- * key to try. */
+/* The M_Key for NodeInfo over the link of this port (DISCOVERY_NONE: to the local port): that of the expected peer, or the
+ * common one. */
+uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port);
+/* True if it is not the common one, so that the common one is a second key to try. */
 bool discovery_has_second_m_key(const struct discovery *d, uint32_t port);
 
 /* answers.c: how a request ended. Both take it from the agent or port (DISCOVERY_NONE: the local port) that it was
