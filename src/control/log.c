@@ -83,19 +83,35 @@ static void copy_about(struct log *l, const struct log_about *from, struct item 
         to->where = &item->where;
 }
 
-void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
+__attribute__((format(printf, 4, 0))) static void add(struct log *l, enum log_event event, const struct log_about *about,
+                                                      const char *format, va_list ap)
 {
         struct item *item = add_item(l, event);
-        va_list ap;
 
         if (!item)
                 return;
-        va_start(ap, format);
         item->entry.text = arena_vprintf(l->arena, format, ap);
-        va_end(ap);
         if (about)
                 copy_about(l, about, item);
         append(l, item);
+}
+
+void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        add(l, event, about, format, ap);
+        va_end(ap);
+}
+
+void log_debug(struct log *l, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        add(l, LOG_EVENT_DEBUG, NULL, format, ap);
+        va_end(ap);
 }
 
 void log_add_finding(struct log *l, enum log_event event, uint64_t generation, const struct finding *finding)
@@ -107,19 +123,6 @@ void log_add_finding(struct log *l, enum log_event event, uint64_t generation, c
         item->entry.text = item->finding.text;
         item->entry.finding = &item->finding;
         item->entry.about = (struct log_about) { .generation = generation, .where = &item->finding.where };
-        append(l, item);
-}
-
-void log_debug(struct log *l, const char *format, ...)
-{
-        struct item *item = add_item(l, LOG_EVENT_DEBUG);
-        va_list ap;
-
-        if (!item)
-                return;
-        va_start(ap, format);
-        item->entry.text = arena_vprintf(l->arena, format, ap);
-        va_end(ap);
         append(l, item);
 }
 

@@ -57,6 +57,13 @@ static void answer(struct control *c, enum reload_outcome outcome, const struct 
         control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
 }
 
+/* To the one that asked for this candidate, if somebody did. */
+static void answer_one(struct control *c, const struct control_candidate *loaded, enum reload_outcome outcome)
+{
+        c->answer.requests[0] = loaded->request;
+        answer(c, outcome, loaded->findings, loaded->request ? 1 : 0);
+}
+
 /* Has the sweep that ends now done what this one asked for? */
 static bool is_served(const struct control *c, const struct reload_request *q)
 {
@@ -186,8 +193,7 @@ static bool add_request(struct control *c, uint64_t id, bool unchanged)
 static void refuse_files(struct control *c, const struct control_candidate *loaded)
 {
         report_refused(c, loaded->findings);
-        c->answer.requests[0] = loaded->request;
-        answer(c, RELOAD_REFUSED, loaded->findings, loaded->request ? 1 : 0);
+        answer_one(c, loaded, RELOAD_REFUSED);
 }
 
 static void take_unchanged(struct control *c, const struct generation *wanted)
@@ -211,9 +217,8 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
         if (c->reloads.n_pending == 0)
                 forget_findings(&c->reloads.arena, &c->reloads.findings);
         if (!add_request(c, loaded->request, same && !c->candidate)) {
-                c->answer.requests[0] = loaded->request;
                 control_say(c, "too many callers wait for a reload already");
-                answer(c, RELOAD_WAITS, loaded->findings, loaded->request ? 1 : 0);
+                answer_one(c, loaded, RELOAD_WAITS);
         }
         event_text_findings(c->log, loaded->findings);
         reload_note_findings(c, loaded->findings);

@@ -106,41 +106,7 @@ static void close_port(struct daemon *d)
         monitor_update(d->monitor, NULL);
 }
 
-/* Actions that nothing answers. */
-static void carry_out_last(struct daemon *d, const struct control_action *action)
-{
-        switch (action->kind) {
-        case CONTROL_CLOSE_PORT:
-                close_port(d);
-                return;
-        case CONTROL_UNLOCK:
-                state_unlock(&d->state);
-                return;
-        case CONTROL_LOG:
-                journal_entry(&d->journal, action->entry);
-                return;
-        case CONTROL_ANSWER:
-                bus_answer(d->bus, action->end);
-                return;
-        case CONTROL_EXIT:
-                d->r = action->r;
-                (void) sd_event_exit(d->event, 0);
-                return;
-        case CONTROL_OPEN_PORT:
-        case CONTROL_RUN_STAGE:
-        case CONTROL_LOCK:
-        case CONTROL_STORE:
-        case CONTROL_READ_LOCAL_TABLES:
-        case CONTROL_READ_FILES:
-        case CONTROL_WRITE_FILE:
-        case CONTROL_SIGNAL_OPENSM:
-        case CONTROL_CHOOSE_TABLES:
-        case CONTROL_CONFIRM:
-                return;
-        }
-}
-
-/* True: *ret is the answer; its bytes are in the arena. */
+/* True: *ret is the answer; its bytes are in the arena. False: nothing is answered now. */
 static bool carry_out_one(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
         switch (action->kind) {
@@ -173,14 +139,24 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
         case CONTROL_SIGNAL_OPENSM:
                 signal_opensm(a, action, ret);
                 return true;
+        case CONTROL_CLOSE_PORT:
+                close_port(d);
+                return false;
+        case CONTROL_UNLOCK:
+                state_unlock(&d->state);
+                return false;
+        case CONTROL_LOG:
+                journal_entry(&d->journal, action->entry);
+                return false;
+        case CONTROL_ANSWER:
+                bus_answer(d->bus, action->end);
+                return false;
+        case CONTROL_EXIT:
+                d->r = action->r;
+                (void) sd_event_exit(d->event, 0);
+                return false;
         case CONTROL_CHOOSE_TABLES: /* these two are pkeyctl's */
         case CONTROL_CONFIRM:
-        case CONTROL_CLOSE_PORT:
-        case CONTROL_UNLOCK:
-        case CONTROL_LOG:
-        case CONTROL_ANSWER:
-        case CONTROL_EXIT:
-                carry_out_last(d, action);
                 return false;
         }
         return false;
