@@ -21,15 +21,6 @@ static void skip_blanks(struct cursor *c)
                 c->at++;
 }
 
-static int hex_digit(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool take_guid(struct cursor *c, struct guid *ret)
 {
         unsigned n = 0;
@@ -38,8 +29,8 @@ static bool take_guid(struct cursor *c, struct guid *ret)
                 return false;
         c->at += 2;
         ret->v = 0;
-        for (; c->at < c->end && hex_digit(*c->at) >= 0; c->at++, n++)
-                ret->v = ret->v << 4 | (unsigned) hex_digit(*c->at);
+        for (; c->at < c->end && digit_value(*c->at) < 16; c->at++, n++)
+                ret->v = ret->v << 4 | digit_value(*c->at);
         return n > 0 && n <= MAX_GUID_DIGITS && ret->v != 0;
 }
 
