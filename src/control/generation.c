@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 #define MAX_REPORTED 4096
 
 struct generation *generation_new(void)
@@ -89,17 +91,12 @@ static uint64_t digest_finding(const struct finding *f)
 bool generation_reports(struct generation *g, const struct finding *finding)
 {
         uint64_t digest = digest_finding(finding);
-        uint64_t *reported;
 
         for (uint32_t i = 0; i < g->n_reported; i++)
                 if (g->reported[i] == digest)
                         return false;
-        if (g->n_reported == MAX_REPORTED)
+        if (g->n_reported == MAX_REPORTED || VECTOR_GROW(NULL, g->reported, g->n_reported, g->allocated_reported) < 0)
                 return false;
-        reported = reallocarray(g->reported, g->n_reported + 1, sizeof(*reported));
-        if (!reported)
-                return false;
-        g->reported = reported;
         g->reported[g->n_reported++] = digest;
         return true;
 }

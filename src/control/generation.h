@@ -27,7 +27,7 @@ struct generation {
         size_t n_settings_bytes, n_policy_bytes;
 
         uint64_t *reported;     /* malloc'ed; digests of findings that were logged */
-        uint32_t n_reported;
+        uint32_t n_reported, allocated_reported;
         size_t n_refused;       /* errors with which the planner last refused it, as was logged; 0: it did not */
         bool carried_out;       /* what its first sweep did was logged */
 };

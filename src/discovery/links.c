@@ -4,8 +4,7 @@
 #include <errno.h>
 
 #include "util/hash_index.h"
-
-#define AT_START 64
+#include "util/vector.h"
 
 struct link {
         struct guid port_guid, peer;
@@ -49,21 +48,11 @@ static struct link *find(const struct discovery_links *l, struct guid port_guid,
 
 static int make_room(struct discovery_links *l)
 {
-        uint32_t allocated = l->allocated ? l->allocated * 2 : AT_START;
-        struct link *larger;
-
-        if (l->n < l->allocated)
-                return 0;
         if (l->n >= DISCOVERY_MAX_LINKS)
                 return -ENOSPC;
-        if (hash_index_reserve(&l->by_port, allocated) < 0)
+        if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)
                 return -ENOMEM;
-        larger = reallocarray(l->items, allocated, sizeof(*larger));
-        if (!larger)
-                return -ENOMEM;
-        l->items = larger;
-        l->allocated = allocated;
-        return 0;
+        return hash_index_reserve(&l->by_port, l->n + 1);
 }
 
 int discovery_links_set(struct discovery_links *l, struct guid port_guid, uint8_t number, struct guid peer)

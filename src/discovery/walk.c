@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define AT_START 256
+#include "util/vector.h"
 
 static_assert(HASH_INDEX_NONE == DISCOVERY_NONE, "hash_index_first() returns DISCOVERY_NONE if there is no such item");
 static_assert(sizeof(struct discovery_port) == 16, "a large fabric has hundreds of thousands of ports");
@@ -52,31 +52,15 @@ uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t 
 
 /* --- growing --------------------------------------------------------------------------------------------------------- */
 
-/* Sizes double. The limits of the walk keep them far below an overflow. */
-static int make_room(void **items, uint32_t *allocated, uint32_t n, size_t item_size)
-{
-        uint32_t wanted = *allocated ? *allocated : AT_START;
-        void *larger;
-
-        if (n <= *allocated)
-                return 0;
-        while (wanted < n)
-                wanted *= 2;
-        larger = reallocarray(*items, wanted, item_size);
-        if (!larger)
-                return -ENOMEM;
-        *items = larger;
-        *allocated = wanted;
-        return 0;
-}
-
 static int make_room_for_agent(struct discovery *d, uint32_t n_ports)
 {
+        size_t wanted = d->n_ports + n_ports;
         int r;
 
-        r = make_room((void **) &d->agents, &d->allocated_agents, d->n_agents + 1, sizeof(*d->agents));
+        r = VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents);
         if (r == 0)
-                r = make_room((void **) &d->ports, &d->allocated_ports, d->n_ports + n_ports, sizeof(*d->ports));
+                r = VECTOR_RESERVE(NULL, d->ports, d->n_ports, d->allocated_ports,
+                                   MAX(VECTOR_NEXT(wanted, d->allocated_ports), wanted));
         if (r == 0)
                 r = hash_index_reserve(&d->by_port_guid, d->n_agents + 1);
         if (r == 0)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 /* One sorted array: ascending (node GUID, port, sequence). Changes are few (an entry freed or taken), look-ups many. */
 struct index_memory {
         struct freed_index *items;
@@ -65,17 +67,10 @@ const struct freed_index *index_memory_get(const struct index_memory *m, struct 
 
 static int insert(struct index_memory *m, const struct freed_index *record)
 {
-        size_t at = lower_bound(m, record->node_guid, record->port, record->sequence), allocated;
-        struct freed_index *items;
+        size_t at = lower_bound(m, record->node_guid, record->port, record->sequence);
 
-        if (m->n == m->allocated) {
-                allocated = m->allocated ? m->allocated * 2 : 64;
-                items = reallocarray(m->items, allocated, sizeof(*items));
-                if (!items)
-                        return -ENOMEM;
-                m->items = items;
-                m->allocated = allocated;
-        }
+        if (VECTOR_GROW(NULL, m->items, m->n, m->allocated) < 0)
+                return -ENOMEM;
         memmove(&m->items[at + 1], &m->items[at], (m->n - at) * sizeof(*m->items));
         m->items[at] = *record;
         m->n++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/port_plan.h"
+#include "util/vector.h"
 
 /* Findings of one kind are told port by port up to here, then counted: what refuses a policy is listed, what is only worth
  * knowing must not drown it. */
@@ -176,17 +177,9 @@ static void tell_unreachable(struct planner *pl, uint32_t port)
 static struct plan_write *add_write(struct planner *pl, enum plan_phase phase)
 {
         struct write_list *l = &pl->lists[phase];
-        struct plan_write *items;
-        uint32_t allocated;
 
-        if (l->n == l->allocated) {
-                allocated = l->allocated ? l->allocated * 2 : 64;
-                items = reallocarray(l->items, allocated, sizeof(*items));
-                if (!items)
-                        return NULL;
-                l->items = items;
-                l->allocated = allocated;
-        }
+        if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)
+                return NULL;
         memset(&l->items[l->n], 0, sizeof(*l->items));
         return &l->items[l->n++];
 }
