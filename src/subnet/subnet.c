@@ -60,33 +60,23 @@ uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
         return i < s->n_ports && s->ports[i].node == node && s->ports[i].number == number ? i : SUBNET_NONE;
 }
 
-static bool name_is_before(const struct subnet *s, uint32_t i, const char *name)
-{
-        return strcmp(s->nodes[s->by_name[i]].name, name) < 0;
-}
-
-static uint32_t search_names(const struct subnet *s, uint32_t low, uint32_t high, const char *name)
-{
-        return low + LOWER_BOUND(node, s->by_name + low, high - low, strcmp(s->nodes[*node].name, name) < 0);
-}
-
-uint32_t subnet_first_name(const struct subnet *s, const char *name)
-{
-        return search_names(s, 0, s->n_by_name, name);
-}
-
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name)
 {
         uint32_t low = from, high = s->n_by_name;
 
         assert(from <= s->n_by_name);
         for (uint32_t step = 1; step <= high - low; step *= 2) {
-                if (name_is_before(s, low + step - 1, name))
+                if (strcmp(s->nodes[s->by_name[low + step - 1]].name, name) < 0)
                         low += step;
                 else
                         high = low + step - 1;
         }
-        return search_names(s, low, high, name);
+        return low + LOWER_BOUND(node, s->by_name + low, high - low, strcmp(s->nodes[*node].name, name) < 0);
+}
+
+uint32_t subnet_first_name(const struct subnet *s, const char *name)
+{
+        return subnet_next_name(s, 0, name);
 }
 
 const char *subnet_node_label(struct arena *a, const struct subnet_node *n)
