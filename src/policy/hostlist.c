@@ -446,6 +446,23 @@ bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIS
         return b.found;
 }
 
+uint32_t hostlist_next_name(const struct hostlist *h, const struct subnet *subnet, uint32_t from)
+{
+        char after[HOSTLIST_MAX_BOUND];
+        uint32_t i = from;
+
+        while (i < subnet->n_by_name) {
+                const char *name = subnet->nodes[subnet->by_name[i]].name;
+
+                if (hostlist_match(h, name))
+                        return i;
+                if (!hostlist_after(h, name, after))
+                        return subnet->n_by_name;
+                i = subnet_next_name(subnet, i + 1, after);
+        }
+        return i;
+}
+
 static void write_number(const struct hostlist_token *t, uint64_t index, char ret[HOSTLIST_MAX_DIGITS + 2])
 {
         uint32_t i;

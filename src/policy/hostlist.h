@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "subnet/subnet.h"
 #include "util/arena.h"
 
 #define HOSTLIST_MAX_TOKENS 32   /* literals, ranges and globs of one hostlist */
@@ -63,6 +64,13 @@ bool hostlist_match(const struct hostlist *h, const char *name);
 /* For a search in names sorted by strcmp. Returns false if no name after `name` matches. Otherwise no name between `name` and
  * *ret matches, and the search continues at *ret. *ret is "" where a glob * may match the very next name. */
 bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIST_MAX_BOUND]);
+
+/* Index into subnet->by_name of the first node, from index `from` on, whose name the hostlist matches (n_by_name: none).
+ *
+ * From a name that does not match it jumps to the next place where one can. Each jump leads to, or past, another beginning of
+ * the names that the hostlist stands for. So a small range costs little in a large fabric, and a large range no more than the
+ * names that are there. Only a glob * has every name tried that begins like the part before it. */
+uint32_t hostlist_next_name(const struct hostlist *h, const struct subnet *subnet, uint32_t from);
 
 /* Name number `index` (< n_names) of a hostlist without globs. */
 void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_MAX_NAME]);

@@ -90,8 +90,8 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         const char *list = NULL;
         unsigned n = 0;
 
-        for (uint32_t i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name && n <= MAX_LISTED;
-             i = matcher_next_name(subnet, i + 1, s->host)) {
+        for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name && n <= MAX_LISTED;
+             i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
                 if (++n > MAX_LISTED)
@@ -118,7 +118,7 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
                 report_hint(m->report, "'%s' is a group: write it without '@'", s->host->text);
                 return true;
         }
-        i = matcher_next_name(subnet, 0, s->host);
+        i = hostlist_next_name(s->host, subnet, 0);
         if (i == subnet->n_by_name)
                 return false;
         node = &subnet->nodes[subnet->by_name[i]];

@@ -97,25 +97,6 @@ static int finish(struct collection *c, struct port_list *ret)
         return 0;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------- */
-
-uint32_t matcher_next_name(const struct subnet *subnet, uint32_t from, const struct hostlist *h)
-{
-        char after[HOSTLIST_MAX_BOUND];
-        uint32_t i = from;
-
-        while (i < subnet->n_by_name) {
-                const char *name = subnet->nodes[subnet->by_name[i]].name;
-
-                if (hostlist_match(h, name))
-                        return i;
-                if (!hostlist_after(h, name, after))
-                        return subnet->n_by_name;
-                i = subnet_next_name(subnet, i + 1, after);
-        }
-        return i;
-}
-
 /* ---- hosts ---------------------------------------------------------------------------------------------------- */
 
 static void warn_twins(struct matcher *m, const struct selector *s, uint32_t node)
@@ -168,8 +149,8 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
         const char *last = "";
         uint64_t n_names = 0;
 
-        for (uint32_t i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
-             i = matcher_next_name(subnet, i + 1, s->host)) {
+        for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name;
+             i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
                 n_names += strcmp(node->name, last) != 0;
@@ -254,8 +235,8 @@ static int match_switch(struct matcher *m, const struct selector *s, struct port
         uint32_t i;
 
         if (s->host) {
-                for (i = matcher_next_name(subnet, 0, s->host); i < subnet->n_by_name;
-                     i = matcher_next_name(subnet, i, s->host))
+                for (i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name;
+                     i = hostlist_next_name(s->host, subnet, i))
                         i = match_namesakes(&c, s, i);
         } else {
                 i = subnet_find_node(subnet, s->guid);

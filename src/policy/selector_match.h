@@ -32,13 +32,6 @@ struct matcher {
 int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
                  struct report *report);
 
-/* Index into subnet->by_name of the first node, from index `from` on, whose name the hostlist matches (n_by_name: none).
- *
- * From a name that does not match it jumps to the next place where one can. Each jump leads to, or past, another beginning of
- * the names that the hostlist stands for. So a small range costs little in a large fabric, and a large range no more than the
- * names that are there. Only a glob * has every name tried that begins like the part before it. */
-uint32_t matcher_next_name(const struct subnet *subnet, uint32_t from, const struct hostlist *h);
-
 /* The endports a selector means. What is odd about it is reported: nothing matches, a part of a range does not exist, a
  * switch name that several switches have, two nodes of one name. Returns 0 or -ENOMEM. */
 int matcher_match(struct matcher *m, const struct selector *s, struct port_list *ret);

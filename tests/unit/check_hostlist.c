@@ -347,6 +347,38 @@ START_TEST(bounds_of_random_names)
 }
 END_TEST
 
+/* The same nodes as one finds who tries every name. */
+START_TEST(next_of_random_names)
+{
+        struct prng p = { (uint64_t) _i };
+        char sorted[64][RANDOM_NAME_SIZE];
+        struct subnet_node nodes[ELEMENTS(sorted)] = {};
+        uint32_t by_name[ELEMENTS(sorted)], n_matches = 0;
+        const struct subnet subnet = { .nodes = nodes, .by_name = by_name, .n_by_name = ELEMENTS(sorted) };
+
+        for (unsigned round = 0; round < 200; round++) {
+                const struct hostlist *h = random_hostlist(&p, arena);
+
+                for (uint32_t i = 0; i < ELEMENTS(sorted); i++)
+                        random_name(&p, sorted[i]);
+                qsort(sorted, ELEMENTS(sorted), sizeof(sorted[0]), compare_names);
+                for (uint32_t i = 0; i < ELEMENTS(sorted); i++) {
+                        by_name[i] = ELEMENTS(sorted) - 1 - i;
+                        nodes[by_name[i]].name = sorted[i];
+                }
+                for (uint32_t from = 0; from <= ELEMENTS(sorted); from++) {
+                        uint32_t expected = from;
+
+                        while (expected < ELEMENTS(sorted) && !hostlist_match(h, sorted[expected]))
+                                expected++;
+                        ck_assert_uint_eq(hostlist_next_name(h, &subnet, from), expected);
+                        n_matches += expected < ELEMENTS(sorted);
+                }
+        }
+        ck_assert_uint_gt(n_matches, 200);
+}
+END_TEST
+
 /* Searches in the names r1n1 to r<racks>n<nodes>. */
 static const struct {
         const char *hostlist;
@@ -446,6 +478,7 @@ int main(void)
         tcase_add_loop_test(c, bounds, 0, ELEMENTS(searched));
         tcase_add_test(c, bounds_of_long_names);
         tcase_add_loop_test(c, bounds_of_random_names, 0, 40);
+        tcase_add_loop_test(c, next_of_random_names, 0, 10);
         tcase_add_loop_test(c, few_tries, 0, ELEMENTS(searches));
         tcase_add_test(c, distances);
         tcase_add_test(c, nearest);
