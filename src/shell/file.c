@@ -12,32 +12,12 @@
 
 #define READ_AT_LEAST 4096
 
-static void close_p(int *fd)
+int file_open(const char *path)
 {
-        if (*fd >= 0)
-                (void) close(*fd);
-}
-
-/* A descriptor to read from; the caller closes it. */
-static int open_regular(const char *path)
-{
-        _cleanup_(close_p) int fd = -1;
-        struct stat st;
-        int r;
-
         /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused. */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (S_ISDIR(st.st_mode))
-                return -EISDIR;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
-        r = fd;
-        fd = -1;
-        return r;
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+        return fd < 0 ? -errno : fd;
 }
 
 /* Makes room for at least one byte more, and for at most max in all. */
@@ -59,6 +39,8 @@ static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes,
         size_t n = 0, allocated = 0;
         char *copy;
 
+        if (max >= SIZE_MAX / 2)
+                return -EINVAL;
         for (;;) {
                 ssize_t k;
                 int r;
@@ -89,18 +71,27 @@ static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes,
         return 0;
 }
 
+int file_read_opened(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)
+{
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        return read_all(a, fd, max, ret_bytes, ret_n);
+}
+
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n)
 {
-        _cleanup_(close_p) int fd = -1;
+        _cleanup_close_ int fd = -1;
 
-        if (max >= SIZE_MAX / 2)
-                return -EINVAL;
         if (strcmp(path, "-") == 0)
                 return read_all(a, STDIN_FILENO, max, ret_bytes, ret_n);
-        fd = open_regular(path);
-        if (fd < 0)
-                return fd;
-        return read_all(a, fd, max, ret_bytes, ret_n);
+        fd = file_open(path);
+        return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
 }
 
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
@@ -146,7 +137,7 @@ static int write_all(int fd, const char *bytes, size_t n)
 static int sync_directory_of(const char *path)
 {
         _cleanup_free_ char *copy = strdup(path);
-        _cleanup_(close_p) int fd = -1;
+        _cleanup_close_ int fd = -1;
 
         if (!copy)
                 return -ENOMEM;
@@ -159,7 +150,7 @@ static int sync_directory_of(const char *path)
 /* With a descriptor of the new file, whose name is *ret_beside (owned, also on error). */
 static int write_beside(const char *path, const void *bytes, size_t n, char **ret_beside)
 {
-        _cleanup_(close_p) int fd = -1;
+        _cleanup_close_ int fd = -1;
         int r;
 
         if (asprintf(ret_beside, "%s.XXXXXX", path) < 0) {
@@ -193,7 +184,7 @@ static int put_in_place(const char *beside, const char *path, int r)
 static int replace(const char *path, const void *bytes, size_t n, bool readable, bool lasting)
 {
         _cleanup_free_ char *beside = NULL;
-        _cleanup_(close_p) int fd = -1;
+        _cleanup_close_ int fd = -1;
         int r = 0;
 
         fd = write_beside(path, bytes, n, &beside);

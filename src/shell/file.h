@@ -7,11 +7,25 @@
 #include "util/arena.h"
 #include "util/findings.h"
 
+/* Closes a descriptor that goes out of scope; negative: there is none. */
+static inline void file_close_p(int *fd)
+{
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+#define _cleanup_close_ _cleanup_(file_close_p)
+
+/* Opens a file of any kind to be read, without waiting. Returns a descriptor, which the caller closes, or negative errno. */
+int file_open(const char *path);
+
 /* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes has a NUL behind its last byte and
  * lives in the arena. Returns 0, -EFBIG, -EISDIR, -ENOMEM or what the system said. */
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
 
-/* The same, but what goes wrong becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
+/* The same of a file that is open; it stays open. */
+int file_read_opened(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n);
+
+/* As file_read, but what goes wrong becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);
 

@@ -13,12 +13,6 @@
 #define BUS_TIMEOUT (5 * USEC_PER_SEC)
 #define MANAGER     "org.freedesktop.systemd1"
 
-static void close_fd_p(int *fd)
-{
-        if (*fd >= 0)
-                (void) close(*fd);
-}
-
 __attribute__((format(printf, 3, 4))) static int say(char ret_why[OPENSM_WHY], int error, const char *format, ...)
 {
         va_list ap;
@@ -66,7 +60,7 @@ static bool exe_is_opensm(int pid)
 
 static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
 {
-        _cleanup_(close_fd_p) int fd = pidfd_open(pid, 0);
+        _cleanup_close_ int fd = pidfd_open(pid, 0);
         char comm[64];
 
         if (fd < 0)
@@ -109,8 +103,7 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
                 return say(ret_why, r, "%s: %s", path, strerror(-r));
         if (!parse_pid(bytes, &pid))
                 return say(ret_why, -ESRCH, "%s: there is no process number in it", path);
-        r = signal_one(pid, signal, ret_why);
-        return r;
+        return signal_one(pid, signal, ret_why);
 }
 
 /* ---- a unit of systemd ----------------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 #include "shell/secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,12 +21,6 @@ void secret_done(struct secret *s)
 }
 
 #define SM_KEY_MAX_FILE_SIZE 4096 /* a number and perhaps a comment */
-
-static void close_p(int *fd)
-{
-        if (*fd >= 0)
-                (void) close(*fd);
-}
 
 static int complain(struct findings *findings, const char *path, enum finding_code code, const char *text,
                     const char *hint)
@@ -107,38 +100,38 @@ static int read_file(int fd, bool is_credential, size_t max, struct findings *fi
         return r;
 }
 
+/* NULL: the service manager gave none. */
+static const char *credentials_directory(void)
+{
+        const char *directory = getenv("CREDENTIALS_DIRECTORY");
+
+        return directory && directory[0] == '/' ? directory : NULL;
+}
+
 /* A descriptor of the credential (with its path), or -ENOENT if there is none, or another negative errno. */
 static int open_credential(const char *name, char **ret_path)
 {
-        const char *directory = getenv("CREDENTIALS_DIRECTORY");
-        int fd;
+        const char *directory = credentials_directory();
 
-        if (!name || !directory || directory[0] != '/')
+        if (!name || !directory)
                 return -ENOENT;
         if (asprintf(ret_path, "%s/%s", directory, name) < 0) {
                 *ret_path = NULL;
                 return -ENOMEM;
         }
-        fd = open(*ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
+        return file_open(*ret_path);
 }
 
 static int open_named(const char *path, char **ret_path)
 {
-        int fd;
-
         free(*ret_path);
         *ret_path = strdup(path);
-        if (!*ret_path)
-                return -ENOMEM;
-        /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
+        return *ret_path ? file_open(path) : -ENOMEM;
 }
 
 int secret_read(const char *path, const char *credential, size_t max, struct findings *findings, struct secret *ret)
 {
-        _cleanup_(close_p) int fd = -1;
+        _cleanup_close_ int fd = -1;
         bool is_credential = true;
 
         *ret = (struct secret) {};
@@ -167,25 +160,30 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
 }
 
-/* In the directory of the credentials, or in that of m_key_file. NULL: memory is out. */
-static const char *find_neighbors(struct arena *a, const char *m_key_file)
+/* In the directory of the credentials, or in that of m_key_file. A descriptor (with its path), or negative errno. */
+static int open_neighbors(struct arena *a, const char *m_key_file, const char **ret_path)
 {
-        const char *credentials = getenv("CREDENTIALS_DIRECTORY"), *slash = m_key_file ? strrchr(m_key_file, '/') : NULL;
-        const char *path = "";
+        const char *credentials = credentials_directory(), *slash = m_key_file ? strrchr(m_key_file, '/') : NULL;
+        int fd = -ENOENT;
 
-        if (credentials && credentials[0] == '/')
-                path = arena_printf(a, "%s/neighbors", credentials);
-        if (path && slash && (!*path || access(path, F_OK) < 0))
-                path = arena_printf(a, "%.*s/neighbors", (int) (slash - m_key_file), m_key_file);
-        return path;
+        *ret_path = "";
+        if (credentials) {
+                *ret_path = arena_printf(a, "%s/neighbors", credentials);
+                fd = *ret_path ? file_open(*ret_path) : -ENOMEM;
+        }
+        if (fd == -ENOENT && slash) {
+                *ret_path = arena_printf(a, "%.*s/neighbors", (int) (slash - m_key_file), m_key_file);
+                fd = *ret_path ? file_open(*ret_path) : -ENOMEM;
+        }
+        return fd;
 }
 
 /* Whoever can change the file decides which port is sent which M_Key. */
-static int check_writers(const char *path)
+static int check_writers(int fd)
 {
         struct stat st;
 
-        if (stat(path, &st) < 0)
+        if (fstat(fd, &st) < 0)
                 return -errno;
         return (st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : 0;
 }
@@ -206,6 +204,7 @@ static int note_several(size_t n_keys, const char *path, int r, struct findings 
 int secret_read_neighbors(struct arena *a, const struct settings *settings, const struct m_keys *keys,
                           struct findings *findings, const char **ret, size_t *ret_n)
 {
+        _cleanup_close_ int fd = -1;
         const char *path;
         int r;
 
@@ -213,12 +212,10 @@ int secret_read_neighbors(struct arena *a, const struct settings *settings, cons
         *ret_n = 0;
         if (m_keys_n_distinct(keys) < 2)
                 return 0;
-        path = find_neighbors(a, settings->m_key_file);
-        if (!path)
-                return -ENOMEM;
-        r = check_writers(path);
+        fd = open_neighbors(a, settings->m_key_file, &path);
+        r = fd < 0 ? fd : check_writers(fd);
         if (r == 0)
-                r = file_read(a, path, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
+                r = file_read_opened(a, fd, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
         return r < 0 && r != -ENOMEM ? note_several(m_keys_n_distinct(keys), path, r, findings) : r;
 }
 

@@ -258,8 +258,14 @@ START_TEST(neighbors)
         ck_assert_int_eq(chmod("neighbors", 0646), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "by others than root");
+        /* what is no file is not waited for */
+        ck_assert_int_eq(unlink("neighbors"), 0);
+        ck_assert_int_eq(mkfifo("neighbors", 0644), 0);
+        ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
+        expect_note("./neighbors", "Invalid argument");
+        ck_assert_int_eq(unlink("neighbors"), 0);
+        ck_assert_int_eq(file_write_public("neighbors", "0x1:1 0x2:1\n", 12), 0);
         /* a credential goes before; without a file, nothing else will do */
-        ck_assert_int_eq(chmod("neighbors", 0644), 0);
         ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 0);
         ck_assert_uint_eq(findings.n, 1);
         ck_assert_int_eq(mkdir("credentials", 0700), 0);
