@@ -19,26 +19,26 @@ static const char *const unmanageds[] = { "remove", "keep", NULL };
 static const char *const enforcements[] = { "both", "in", "out", "off", NULL };
 static const char *const overflows[] = { "refuse", "disable", NULL };
 
-/* The order of words is that of the enums in settings.h. What is only refused comes last. */
+/* The order of words is that of the enums in settings.h. */
 const struct settings_key settings_schema[] = {
         { "ca", SETTINGS_NAME, MEMBER(ca), 0, 0, "the name of a channel adapter, as in mlx5_0" },
         { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
-        { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, 2, "enforce" },
-        { "writer", SETTINGS_WORD, MEMBER(writer), 0, 0, "direct, opensm", writers, 2, "direct" },
-        { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, 2, "always" },
-        { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, 2, "remove" },
-        { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, 4, "both" },
-        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), 0, 0, "refuse, disable", overflows, 2,
+        { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, "enforce" },
+        { "writer", SETTINGS_WORD, MEMBER(writer), 0, 0, "direct, opensm", writers, "direct" },
+        { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, "always" },
+        { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, "remove" },
+        { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, "both" },
+        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), 0, 0, "refuse, disable", overflows,
           "refuse" },
-        { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", NULL, 0, "false" },
+        { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", NULL, "false" },
         { "sweep_interval", SETTINGS_DURATION, MEMBER(sweep_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
-          "1s to 24h", NULL, 0, "60s" },
-        { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL, 0,
+          "1s to 24h", NULL, "60s" },
+        { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL,
           "500ms" },
-        { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, 0, "128" },
+        { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, "128" },
         { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
         { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
-        { "opensm", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "opensm", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
         { "opensm.partitions_conf", SETTINGS_PATH, MEMBER(opensm_partitions_conf), 0, 0,
           "an absolute path, as in /etc/opensm/partitions.conf" },
         { "opensm.reload", SETTINGS_RELOAD, MEMBER(opensm_reload), 0, 0,
@@ -46,14 +46,14 @@ const struct settings_key settings_schema[] = {
         { "opensm.config", SETTINGS_PATH, MEMBER(opensm_config), 0, 0, "an absolute path, as in /etc/opensm/opensm.conf" },
         { "opensm.mirror", SETTINGS_PATH, MEMBER(opensm_mirror), 0, 0,
           "an absolute path, as in /etc/opensm/partitions.conf" },
-        { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
         { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
-          "1s to 24h", NULL, 0, "60s" },
+          "1s to 24h", NULL, "60s" },
         { "violations.threshold", SETTINGS_NUMBER, MEMBER(violations_threshold), 1, 1000000000, "1 to 1000000000", NULL,
-          0, "1" },
-        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false", NULL, 0,
+          "1" },
+        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false", NULL,
           "false" },
-        { "metrics", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, 0, "{}" },
+        { "metrics", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
         { "metrics.textfile", SETTINGS_PATH, MEMBER(metrics_textfile), 0, 0,
           "an absolute path, as in /var/lib/prometheus/node-exporter/pkeyd.prom" },
 };
@@ -158,16 +158,14 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
 
         for (i = 0; key->words[i] && strcmp(node->text, key->words[i]) != 0; i++)
                 ;
-        if (!key->words[i]) {
-                near = nearest_word(node->text, key->words, key->n_supported);
-                refuse(r, node, key, "is not known");
-                if (near)
-                        report_hint(&r->report, "did you mean '%s'?", near);
-        } else if (i >= key->n_supported) {
-                refuse(r, node, key, "is not supported by this version");
-        } else if (key->size > 0) {
-                memcpy(member(r, key), &i, key->size);
+        if (key->words[i]) {
+                memcpy(member(r, key), &i, sizeof(i));
+                return;
         }
+        near = nearest_word(node->text, key->words, i);
+        refuse(r, node, key, "is not known");
+        if (near)
+                report_hint(&r->report, "did you mean '%s'?", near);
 }
 
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
@@ -254,10 +252,25 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
         }
 }
 
-static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+static void read_bool(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         bool value;
 
+        if (yaml_tree_bool(&r->tree, node, key->name, &value) == 0)
+                memcpy(member(r, key), &value, sizeof(value));
+}
+
+typedef void (*value_reader)(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node);
+
+/* Of every type but SETTINGS_MAP. The node is a single value. */
+static const value_reader readers[] = {
+        [SETTINGS_NAME] = read_name, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
+        [SETTINGS_BOOL] = read_bool, [SETTINGS_WORD] = read_word,     [SETTINGS_SECRET] = read_secret,
+        [SETTINGS_PATH] = read_path, [SETTINGS_RELOAD] = read_reload,
+};
+
+static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
         if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR) {
                 read_secret(r, key, node);
                 return;
@@ -269,35 +282,7 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
                                 key->accepted);
                 return;
         }
-        switch (key->type) {
-        case SETTINGS_NAME:
-                read_name(r, key, node);
-                return;
-        case SETTINGS_NUMBER:
-                read_number(r, key, node);
-                return;
-        case SETTINGS_DURATION:
-                read_duration(r, key, node);
-                return;
-        case SETTINGS_BOOL:
-                if (yaml_tree_bool(&r->tree, node, key->name, &value) == 0)
-                        memcpy(member(r, key), &value, sizeof(value));
-                return;
-        case SETTINGS_WORD:
-                read_word(r, key, node);
-                return;
-        case SETTINGS_SECRET:
-                read_secret(r, key, node);
-                return;
-        case SETTINGS_PATH:
-                read_path(r, key, node);
-                return;
-        case SETTINGS_RELOAD:
-                read_reload(r, key, node);
-                return;
-        case SETTINGS_MAP:
-                return;
-        }
+        readers[key->type](r, key, node);
 }
 
 /* What a key is called in the map `path` ("" is the file); NULL: it does not stand in that map. */
@@ -363,19 +348,16 @@ static void want(struct reader *r, const struct yaml_tree_node *at, const char *
 /* Keys that need or exclude each other. A key that stands there and was refused is not also missing. */
 static void check_writer(struct reader *r)
 {
-        const struct yaml_tree_node *root = r->tree.root, *writer, *opensm;
+        const struct yaml_tree_node *writer = yaml_tree_get(r->tree.root, "writer");
+        const struct yaml_tree_node *opensm = yaml_tree_get(r->tree.root, "opensm");
 
-        writer = root && root->kind == YAML_TREE_MAP ? yaml_tree_get(root, "writer") : NULL;
-        opensm = root && root->kind == YAML_TREE_MAP ? yaml_tree_get(root, "opensm") : NULL;
-        if (opensm && opensm->kind != YAML_TREE_MAP)
+        if (r->settings->writer == WRITER_DIRECT || (opensm && opensm->kind != YAML_TREE_MAP))
                 return;
-        if (r->settings->writer == WRITER_DIRECT)
-                return;
-        if (!opensm || !yaml_tree_get(opensm, "partitions_conf"))
+        if (!yaml_tree_get(opensm, "partitions_conf"))
                 want(r, writer, "opensm.partitions_conf", "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
-        if (!opensm || !yaml_tree_get(opensm, "reload"))
+        if (!yaml_tree_get(opensm, "reload"))
                 want(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
-        if (opensm && yaml_tree_get(opensm, "mirror"))
+        if (yaml_tree_get(opensm, "mirror"))
                 yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
                                 "opensm.mirror: is for writer: direct; with writer: opensm pkeyd writes "
                                 "opensm.partitions_conf");
@@ -383,19 +365,16 @@ static void check_writer(struct reader *r)
 
 void settings_default(struct settings *ret)
 {
-        *ret = (struct settings) {
-                .mode = MODE_ENFORCE,
-                .role = ROLE_ALWAYS,
-                .unmanaged = UNMANAGED_REMOVE,
-                .enforcement = ENFORCEMENT_BOTH,
-                .enforcement_overflow = OVERFLOW_REFUSE,
-                .writer = WRITER_DIRECT,
-                .sweep_interval = 60 * USEC_PER_SEC,
-                .timeout = 500 * USEC_PER_MSEC,
-                .window = 128,
-                .violations_interval = 60 * USEC_PER_SEC,
-                .violations_threshold = 1,
-        };
+        struct reader r = { .settings = ret };
+
+        *ret = (struct settings) {};
+        for (size_t i = 0; i < settings_n_keys; i++) {
+                const struct settings_key *key = &settings_schema[i];
+                const struct yaml_tree_node node = { .kind = YAML_TREE_SCALAR, .text = key->standard };
+
+                if (key->standard && key->type != SETTINGS_MAP)
+                        read_key(&r, key, &node);
+        }
 }
 
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,

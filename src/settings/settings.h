@@ -80,7 +80,6 @@ struct settings_key {
         uint64_t min, max;             /* of numbers; of durations in microseconds */
         const char *accepted;          /* for messages: the values that this version takes */
         const char *const *words;      /* of SETTINGS_WORD, in the order of the enum; NULL behind the last */
-        unsigned n_supported;          /* of the words: the first so many are acted on, the others refused */
         const char *standard;          /* the default, as one would write it; NULL: none */
 };
 

@@ -57,6 +57,7 @@ START_TEST(defaults)
         ck_assert_ptr_null(s->ca);
         ck_assert_uint_eq(s->port, 0);
         ck_assert_int_eq(s->mode, MODE_ENFORCE);
+        ck_assert_int_eq(s->writer, WRITER_DIRECT);
         ck_assert_int_eq(s->role, ROLE_ALWAYS);
         ck_assert_int_eq(s->unmanaged, UNMANAGED_REMOVE);
         ck_assert_int_eq(s->enforcement, ENFORCEMENT_BOTH);
