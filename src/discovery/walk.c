@@ -54,13 +54,11 @@ uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t 
 
 static int make_room_for_agent(struct discovery *d, uint32_t n_ports)
 {
-        size_t wanted = d->n_ports + n_ports;
         int r;
 
         r = VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents);
         if (r == 0)
-                r = VECTOR_RESERVE(NULL, d->ports, d->n_ports, d->allocated_ports,
-                                   MAX(VECTOR_NEXT(wanted, d->allocated_ports), wanted));
+                r = VECTOR_EXTEND(NULL, d->ports, d->n_ports, d->allocated_ports, n_ports);
         if (r == 0)
                 r = hash_index_reserve(&d->by_port_guid, d->n_agents + 1);
         if (r == 0)

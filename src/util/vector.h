@@ -12,7 +12,7 @@
  * 2^31. Returns 0 or -ENOMEM (then nothing changed). */
 int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, size_t *allocated, size_t wanted);
 
-/* Room for `wanted` items; for one more behind the first n. Both evaluate to 0 or -ENOMEM. */
+/* Room for `wanted` items; for `more` behind the first n; for one more. They evaluate to 0 or -ENOMEM. */
 #define VECTOR_RESERVE(arena, items, n, allocated, wanted)                                                             \
         ({                                                                                                             \
                 size_t _size = (allocated);                                                                            \
@@ -20,5 +20,11 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
                 (allocated) = (__typeof__(allocated)) _size;                                                           \
                 _r;                                                                                                    \
         })
-#define VECTOR_GROW(arena, items, n, allocated) VECTOR_RESERVE(arena, items, n, allocated, VECTOR_NEXT(n, allocated))
-#define VECTOR_NEXT(n, allocated) ((n) < (allocated) ? (n) : MAX((size_t) (allocated) *2, (size_t) 64))
+#define VECTOR_EXTEND(arena, items, n, allocated, more)                                                                \
+        ({                                                                                                             \
+                size_t _wanted = (size_t) (n) + (more);                                                                \
+                if (_wanted > (allocated))                                                                             \
+                        _wanted = MAX(_wanted, MAX((size_t) (allocated) *2, (size_t) 64));                             \
+                VECTOR_RESERVE(arena, items, n, allocated, _wanted);                                                   \
+        })
+#define VECTOR_GROW(arena, items, n, allocated) VECTOR_EXTEND(arena, items, n, allocated, 1)

@@ -3,3 +3,7 @@ check_PROGRAMS += check_hash_index
 TESTS += check_hash_index
 check_hash_index_SOURCES = tests/unit/check_hash_index.c
 check_hash_index_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_vector
+TESTS += check_vector
+check_vector_SOURCES = tests/unit/check_vector.c
+check_vector_LDADD = $(TEST_LIBS)
