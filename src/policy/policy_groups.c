@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policy/policy_reader.h"
+#include "util/vector.h"
 
 #define GROUPS_MAX_DEPTH 32
 
@@ -22,11 +23,8 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 {
         struct policy *p = r->policy;
         struct place place;
-        uint32_t n = 0;
 
-        for (const struct yaml_tree_node *c = map->children; c; c = c->next)
-                n++;
-        p->groups = arena_new_array(r->arena, struct policy_group, n);
+        p->groups = arena_new_array(r->arena, struct policy_group, map->n_children);
         if (!p->groups)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
@@ -34,7 +32,6 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
                 const char *problem = selector_name_problem(c->key->text);
 
                 if (problem) {
-                        r->groups_sound = false;
                         yaml_tree_error(&r->tree, c->key, FINDING_POLICY_NAME, "groups: %s %s",
                                         report_quote(&r->report, c->key->text), problem);
                         continue;
@@ -73,47 +70,35 @@ static int read_item(struct policy_reader *r, const struct yaml_tree_node *node,
         return selector_parse_list(&r->selectors, &source, ret, ret_n);
 }
 
-static int join_items(struct policy_reader *r, struct policy_group *group, struct selector ***lists,
-                      const uint32_t *counts, uint32_t n)
+static int add_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                    struct policy_group *group, uint32_t *allocated)
 {
-        uint32_t total = 0;
+        struct selector **selectors;
+        uint32_t n;
+        int e = read_item(r, node, path, &selectors, &n);
 
-        for (uint32_t i = 0; i < n; i++)
-                total += counts[i];
-        group->selectors = arena_new_array(r->arena, struct selector *, total);
-        if (!group->selectors)
+        if (e < 0)
+                return e;
+        if (VECTOR_EXTEND(r->arena, group->selectors, group->n_selectors, *allocated, n) < 0)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++) {
-                if (counts[i] > 0)
-                        memcpy(group->selectors + group->n_selectors, lists[i], counts[i] * sizeof(**lists));
-                group->n_selectors += counts[i];
-        }
+        memcpy(group->selectors + group->n_selectors, selectors, n * sizeof(*selectors));
+        group->n_selectors += n;
         return 0;
 }
 
 static int read_members(struct policy_reader *r, struct policy_group *group, const struct yaml_tree_node *value)
 {
         const char *path = policy_path(r, "groups.", group->name, "");
-        const struct yaml_tree_node *items = value->kind == YAML_TREE_LIST ? value->children : value;
-        struct selector ***lists;
-        uint32_t *counts, n = 0, i = 0;
-        int e;
+        bool list = value->kind == YAML_TREE_LIST;
+        uint32_t allocated = 0;
 
-        for (const struct yaml_tree_node *c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL)
-                n++;
-        lists = arena_new_array(r->arena, struct selector **, n);
-        counts = arena_new_array(r->arena, uint32_t, n);
-        if (!lists || !counts)
-                return -ENOMEM;
-        for (const struct yaml_tree_node *c = items; c; c = value->kind == YAML_TREE_LIST ? c->next : NULL) {
-                e = read_item(r, c, path, &lists[i], &counts[i]);
-                i++;
+        for (const struct yaml_tree_node *c = list ? value->children : value; c; c = list ? c->next : NULL) {
+                int e = add_item(r, c, path, group, &allocated);
+
                 if (e == -ENOMEM)
                         return e;
-                if (e < 0)
-                        r->groups_sound = false;
         }
-        return join_items(r, group, lists, counts, n);
+        return 0;
 }
 
 /* ---- circles -------------------------------------------------------------------------------------------------- */
@@ -180,8 +165,7 @@ static int check_circles(struct policy_reader *r)
         if (!w.heights)
                 return -ENOMEM;
         for (uint32_t i = 0; i < r->policy->n_groups; i++)
-                if (walk_group(&w, i) > GROUPS_MAX_DEPTH)
-                        r->groups_sound = false;
+                (void) walk_group(&w, i);
         return 0;
 }
 
@@ -189,13 +173,8 @@ int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map
 {
         int e, group;
 
-        r->groups_sound = true;
-        if (!map)
+        if (!map || !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "groups"))
                 return 0;
-        if (!yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "groups")) {
-                r->groups_sound = false;
-                return 0;
-        }
         e = read_names(r, map);
         if (e < 0)
                 return e;

@@ -116,16 +116,13 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
                         struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "scope");
+        bool list = node && node->kind == YAML_TREE_LIST;
         uint16_t scopes = 0;
 
         path = below(r, path, "scope");
-        if (!node)
-                return;
-        if (node->kind != YAML_TREE_LIST)
-                read_scope(r, node, path, &scopes);
-        for (const struct yaml_tree_node *c = node->kind == YAML_TREE_LIST ? node->children : NULL; c; c = c->next)
+        for (const struct yaml_tree_node *c = list ? node->children : node; c; c = list ? c->next : NULL)
                 read_scope(r, c, path, &scopes);
-        if (node->kind == YAML_TREE_LIST && !node->children)
+        if (list && !node->children)
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
                                 "%s: the list is empty (accepted: one scope or "
                                 "a list of some)",
@@ -170,7 +167,7 @@ static void read_group(struct policy_reader *r, const struct yaml_tree_node *nod
         const struct yaml_tree_node *gid = node;
 
         if (node->kind == YAML_TREE_MAP) {
-                yaml_tree_check_keys(&r->tree, node, path, policy_group_keys, policy_n_group_keys, policy_n_group_keys);
+                yaml_tree_check_keys(&r->tree, node, path, policy_group_keys, ELEMENTS(policy_group_keys));
                 gid = yaml_tree_get(node, "mgid");
                 if (!gid) {
                         yaml_tree_error(&r->tree, node, FINDING_KEY_MISSING, "%s: the key 'mgid' is missing", path);
@@ -194,19 +191,16 @@ static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "mgids");
         struct multicast_group *groups;
-        uint32_t n = 0;
 
         path = below(r, path, "mgids");
         if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_LIST, path))
                 return 0;
-        for (const struct yaml_tree_node *c = node->children; c; c = c->next)
-                n++;
-        if (n > MAX_GROUPS) {
+        if (node->n_children > MAX_GROUPS) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
-                                n, MAX_GROUPS);
+                                node->n_children, MAX_GROUPS);
                 return 0;
         }
-        groups = arena_new_array(r->arena, struct multicast_group, n);
+        groups = arena_new_array(r->arena, struct multicast_group, node->n_children);
         if (!groups)
                 return -ENOMEM;
         ret->groups = groups;
@@ -236,7 +230,7 @@ int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node
         partition->ipoib = ipoib;
         if (node->kind != YAML_TREE_MAP)
                 return 0;
-        yaml_tree_check_keys(&r->tree, node, path, policy_ipoib_keys, policy_n_ipoib_keys, policy_n_ipoib_keys);
+        yaml_tree_check_keys(&r->tree, node, path, policy_ipoib_keys, ELEMENTS(policy_ipoib_keys));
         read_parameters(r, node, path, &ipoib->broadcast);
         return read_groups(r, node, path, partition->base, ipoib);
 }

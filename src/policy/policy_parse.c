@@ -103,7 +103,6 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
 {
         const struct yaml_tree_node *items;
         bool list;
-        uint32_t n = 0;
 
         if (!node)
                 return own_everything(r);
@@ -118,9 +117,7 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
                                 node->kind == YAML_TREE_MAP ? "a map" : "empty");
                 return 0;
         }
-        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL)
-                n++;
-        r->policy->owns = arena_new_array(r->arena, struct base_range, n);
+        r->policy->owns = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
         if (!r->policy->owns)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
@@ -147,7 +144,7 @@ static int read_policy(struct policy_reader *r)
                 report_hint(&r->report, "a policy without partitions of its own is `version: 1` and `partitions: {}`");
                 return 0;
         }
-        yaml_tree_check_keys(&r->tree, root, "", policy_keys, policy_n_keys, policy_n_keys);
+        yaml_tree_check_keys(&r->tree, root, "", policy_keys, ELEMENTS(policy_keys));
         read_version(r, yaml_tree_get(root, "version"));
         node = yaml_tree_get(root, "strict");
         if (node)

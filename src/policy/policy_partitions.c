@@ -164,7 +164,6 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
         const char *path = policy_path(r, "partitions.", partition->name, ".members");
         const struct yaml_tree_node *node = yaml_tree_get(map, "members");
         struct place place;
-        uint32_t n = 0;
         int e;
 
         if (!node) {
@@ -178,10 +177,8 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
         }
         if (!expect_members(r, node, path))
                 return 0;
-        for (const struct yaml_tree_node *c = node->children; c; c = c->next)
-                n++;
-        partition->rules = arena_new_array(r->arena, struct policy_rule, n);
-        nodes->memberships = arena_new_array(r->arena, const struct yaml_tree_node *, n);
+        partition->rules = arena_new_array(r->arena, struct policy_rule, node->n_children);
+        nodes->memberships = arena_new_array(r->arena, const struct yaml_tree_node *, node->n_children);
         if (!partition->rules || !nodes->memberships)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = node->children; c; c = c->next) {
@@ -219,8 +216,7 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))
                 return 0;
-        yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, policy_n_partition_keys,
-                             policy_n_partition_keys);
+        yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, ELEMENTS(policy_partition_keys));
         read_p_key(r, partition, nodes, node);
         nodes->index0 = yaml_tree_get(node, "index0");
         if (nodes->index0)
@@ -237,16 +233,15 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
 int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node *map)
 {
         struct policy *p = r->policy;
-        uint32_t n = 0;
+        size_t n;
         int e;
 
         if (map && !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "partitions"))
                 map = NULL;
-        for (const struct yaml_tree_node *c = map ? map->children : NULL; c; c = c->next)
-                n++;
         /* one more: the default partition may have to be made up */
-        p->partitions = arena_new_array(r->arena, struct policy_partition, (size_t) n + 1);
-        r->nodes = arena_new_array(r->arena, struct partition_nodes, (size_t) n + 1);
+        n = map ? map->n_children + 1 : 1;
+        p->partitions = arena_new_array(r->arena, struct policy_partition, n);
+        r->nodes = arena_new_array(r->arena, struct partition_nodes, n);
         if (!p->partitions || !r->nodes)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = map ? map->children : NULL; c; c = c->next) {

@@ -22,7 +22,6 @@ struct policy_reader {
         struct selector_reader selectors;
         struct policy *policy;
         struct partition_nodes *nodes; /* same index as policy->partitions */
-        bool groups_sound;
 };
 
 /* Reads a base: 0x and up to four hex digits, 0x0001 to 0x7fff. Returns 0 or -EBADMSG; then *reterr_text is what is wrong,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/yaml_tree.h"
 
-#include <stdint.h>
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -14,7 +12,6 @@
 struct frame {
         struct yaml_tree_node *node, *key;
         struct yaml_tree_node **tail; /* where the next child goes */
-        uint32_t n_children;
 };
 
 struct builder {
@@ -101,6 +98,12 @@ static void add_opensm_hint(struct report *r)
                        "written here");
 }
 
+/* A node that only says where. */
+static struct yaml_tree_node node_at(const yaml_mark_t *mark)
+{
+        return (struct yaml_tree_node) { .line = (unsigned) mark->line + 1, .column = (unsigned) mark->column + 1 };
+}
+
 static const struct complaint *find_complaint(const yaml_parser_t *parser)
 {
         const char *problem = parser->problem ? parser->problem : "";
@@ -123,7 +126,7 @@ static void report_syntax(struct builder *b)
         const char *problem = b->parser.problem ? b->parser.problem : "unreadable";
         const struct complaint *known = find_complaint(&b->parser);
         yaml_mark_t mark = b->parser.problem_mark;
-        struct yaml_tree_node at = {};
+        struct yaml_tree_node at;
         struct place place;
 
         if (b->parser.context && ((known && known->at_context) || is_at_end(&t->source, &mark))) {
@@ -131,8 +134,8 @@ static void report_syntax(struct builder *b)
                         known = &unclosed;
                 mark = b->parser.context_mark;
         }
-        at.line = (unsigned) MIN(mark.line + 1, t->source.n_lines);
-        at.column = (unsigned) mark.column + 1;
+        at = node_at(&mark);
+        at.line = MIN(at.line, (unsigned) t->source.n_lines);
         place = yaml_tree_place(t, &at);
         report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
                    known ? known->text : problem);
@@ -203,8 +206,7 @@ static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_n
         int r = 0;
 
         if (++b->n_nodes > YAML_TREE_MAX_NODES) {
-                struct yaml_tree_node at = { .line = (unsigned) e->start_mark.line + 1,
-                                             .column = (unsigned) e->start_mark.column + 1 };
+                struct yaml_tree_node at = node_at(&e->start_mark);
 
                 yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
                                 YAML_TREE_MAX_NODES);
@@ -213,8 +215,7 @@ static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_n
         node = arena_new_object(b->tree->arena, struct yaml_tree_node);
         if (!node)
                 return -ENOMEM;
-        node->line = (unsigned) e->start_mark.line + 1;
-        node->column = (unsigned) e->start_mark.column + 1;
+        *node = node_at(&e->start_mark);
         if (e->type == YAML_SCALAR_EVENT) {
                 r = set_scalar(b, node, e);
                 refuse_extras(b, node, e->data.scalar.anchor, e->data.scalar.tag);
@@ -264,7 +265,7 @@ static void attach(struct builder *b, struct yaml_tree_node *node)
         }
         *f->tail = node;
         f->tail = &node->next;
-        f->n_children++;
+        f->node->n_children++;
 }
 
 static int open_node(struct builder *b, struct yaml_tree_node *node)
@@ -306,7 +307,7 @@ static int close_map(struct builder *b, struct frame *f)
 
         if (!f->node->children)
                 return 0;
-        values = reallocarray(NULL, (size_t) f->n_children + 1, sizeof(struct yaml_tree_node *));
+        values = reallocarray(NULL, f->node->n_children, sizeof(struct yaml_tree_node *));
         if (!values)
                 return -ENOMEM;
         for (struct yaml_tree_node *c = f->node->children; c; c = c->next)
@@ -319,8 +320,10 @@ static int close_map(struct builder *b, struct frame *f)
                         first = values[i];
         }
         for (struct yaml_tree_node *c = f->node->children; c; c = c->next) {
-                if (c->key->broken)
+                if (c->key->broken) {
+                        f->node->n_children--;
                         continue;
+                }
                 *tail = c;
                 tail = &c->next;
         }
@@ -337,8 +340,7 @@ static int close_node(struct builder *b)
 
 static int start_document(struct builder *b, const yaml_event_t *e)
 {
-        struct yaml_tree_node at = { .line = (unsigned) e->start_mark.line + 1,
-                                     .column = (unsigned) e->start_mark.column + 1 };
+        struct yaml_tree_node at = node_at(&e->start_mark);
 
         if (++b->n_documents == 1)
                 return 0;
@@ -497,7 +499,7 @@ static const char *join(struct report *r, const char *const *words, size_t n)
 }
 
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
-                          const char *const *keys, size_t n_keys, size_t n_accepted)
+                          const char *const *keys, size_t n_keys)
 {
         const char *accepted = NULL;
         size_t i;
@@ -510,10 +512,10 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                 if (i < n_keys)
                         continue;
                 if (!accepted)
-                        accepted = join(t->report, keys, n_accepted);
+                        accepted = join(t->report, keys, n_keys);
                 yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
                                 *path ? ": " : "", report_quote(t->report, text), accepted);
-                near = nearest_word(text, keys, n_accepted);
+                near = nearest_word(text, keys, n_keys);
                 if (near)
                         report_hint(t->report, "did you mean '%s'?", near);
                 else if (looks_like_opensm(text))

@@ -31,6 +31,7 @@ struct yaml_tree_node {
         struct yaml_tree_node *key;      /* of a value in a map: its key, a scalar */
         struct yaml_tree_node *children; /* of a list or map: the first; next: the following one */
         struct yaml_tree_node *next;
+        uint32_t n_children;
 };
 
 struct yaml_tree {
@@ -65,9 +66,8 @@ void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enu
 /* Is this node of that kind? If not, says so: "PATH: is a list, not a map". */
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
                       const char *path);
-/* Reports keys of a map that are not among `keys`; the first n_accepted of them are named as accepted, and the nearest.
- * path "": the top of the file. */
+/* Reports keys of a map that are not among `keys`, and names those. path "": the top of the file. */
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
-                          const char *const *keys, size_t n_keys, size_t n_accepted);
+                          const char *const *keys, size_t n_keys);
 /* true or false, nothing else. Returns 0 or -EBADMSG (reported). */
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret);

@@ -307,7 +307,7 @@ static void check_names(struct reader *r, const struct yaml_tree_node *map, cons
         for (size_t i = 0; i < settings_n_keys; i++)
                 if (name_in(&settings_schema[i], path))
                         names[n++] = name_in(&settings_schema[i], path);
-        yaml_tree_check_keys(&r->tree, map, path, names, n, n);
+        yaml_tree_check_keys(&r->tree, map, path, names, n);
 }
 
 /* Maps are read in the order of the table, in which a map comes before what is in it. */

@@ -185,11 +185,11 @@ static void list_keys(enum kind kind)
 
         for (i = 0; kind == SETTINGS && i < settings_n_keys; i++)
                 printf("%s\n", settings_schema[i].name);
-        for (i = 0; kind != SETTINGS && i < policy_n_keys; i++)
+        for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_keys); i++)
                 printf("%s\n", policy_keys[i]);
-        for (i = 0; kind != SETTINGS && i < policy_n_partition_keys; i++)
+        for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_partition_keys); i++)
                 printf("%s\n", policy_partition_keys[i]);
-        for (i = 0; kind != SETTINGS && i < policy_n_ipoib_keys; i++)
+        for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_ipoib_keys); i++)
                 printf("%s\n", policy_ipoib_keys[i]);
 }
 

@@ -396,12 +396,8 @@ START_TEST(keys_are_those_of_the_parser)
 {
         size_t i;
 
-        ck_assert_uint_eq(policy_n_keys, 5);
-        ck_assert_uint_eq(policy_n_partition_keys, 4);
-        ck_assert_uint_eq(policy_n_ipoib_keys, 8);
-        ck_assert_uint_eq(policy_n_group_keys, 8);
         refuse("x: 1\n");
-        for (i = 0; i < policy_n_keys; i++)
+        for (i = 0; i < ELEMENTS(policy_keys); i++)
                 expect_text(only(FINDING_KEY_UNKNOWN)->text, policy_keys[i]);
 }
 END_TEST
