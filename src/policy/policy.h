@@ -48,6 +48,12 @@ struct policy_rule {
         uint32_t n_selectors;
 };
 
+/* A selector with its line. */
+struct policy_candidate {
+        const struct selector *selector;
+        uint32_t rule; /* index into rules */
+};
+
 struct policy_partition {
         const char *name;
         struct location where;
@@ -56,6 +62,9 @@ struct policy_partition {
         const struct ipoib *ipoib;     /* NULL: it is no IPoIB partition */
         struct policy_rule *rules;
         uint32_t n_rules;
+        struct policy_candidate *candidates; /* the selectors of all rules, ordered so that whoever comes first decides: the
+                                                most specific, and of those the one of the first line */
+        uint32_t n_candidates;
 };
 
 struct policy_group {

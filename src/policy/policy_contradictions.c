@@ -25,8 +25,7 @@ struct budget {
 struct entry {
         const char *key;
         const char *host; /* NULL: it has none */
-        const struct selector *selector;
-        uint32_t rule;
+        const struct policy_candidate *line;
 };
 
 struct conflict {
@@ -37,6 +36,9 @@ struct search {
         struct policy_reader *reader;
         const struct policy_partition *partition;
         struct arena *arena; /* for this partition */
+        /* Candidates of the partition: those from `first` on, up to `end`, are compared; all before are more specific. */
+        const struct policy_candidate *first, *end;
+        enum specificity level; /* of those that are compared */
         struct budget *budget;
         struct entry *entries;
         size_t n, allocated;
@@ -44,12 +46,11 @@ struct search {
         size_t n_conflicts, n_keys; /* keys in conflict */
 };
 
-static int add_entry(struct search *s, const char *key, const char *host, const struct selector *selector,
-                     uint32_t rule)
+static int add_entry(struct search *s, const char *key, const char *host, const struct policy_candidate *c)
 {
         if (!key || VECTOR_GROW(NULL, s->entries, s->n, s->allocated) < 0)
                 return -ENOMEM;
-        s->entries[s->n++] = (struct entry) { .key = key, .host = host, .selector = selector, .rule = rule };
+        s->entries[s->n++] = (struct entry) { .key = key, .host = host, .line = c };
         return 0;
 }
 
@@ -89,8 +90,9 @@ static uint64_t count_suffixes(const struct selector *s)
 }
 
 /* Writes out what HOST, HOST/DEVICE, HOST/DEVICE/PORT and @SWITCH mean. */
-static int add_names(struct search *s, const struct selector *selector, uint32_t rule)
+static int add_names(struct search *s, const struct policy_candidate *c)
 {
+        const struct selector *selector = c->selector;
         const char *sign = selector->kind == SELECTOR_SWITCH ? "@" : "";
         uint64_t n = selector->host->n_names, m = count_suffixes(selector);
         char name[HOSTLIST_MAX_NAME];
@@ -107,8 +109,7 @@ static int add_names(struct search *s, const struct selector *selector, uint32_t
                         end = suffix(s, selector, k);
                         if (!host || !end)
                                 return -ENOMEM;
-                        e = add_entry(s, arena_printf(s->arena, "%s%s%s", sign, host, end), sign[0] ? NULL : host,
-                                      selector, rule);
+                        e = add_entry(s, arena_printf(s->arena, "%s%s%s", sign, host, end), sign[0] ? NULL : host, c);
                         if (e < 0)
                                 return e;
                 }
@@ -116,22 +117,22 @@ static int add_names(struct search *s, const struct selector *selector, uint32_t
         return 0;
 }
 
-static int add_selector(struct search *s, const struct selector *selector, uint32_t rule)
+static int add_selector(struct search *s, const struct policy_candidate *c)
 {
+        const struct selector *selector = c->selector;
+
         switch (selector->kind) {
         case SELECTOR_ALL:
         case SELECTOR_TYPE:
         case SELECTOR_SELF:
         case SELECTOR_GROUP:
-                return add_entry(s, selector->text, NULL, selector, rule);
+                return add_entry(s, selector->text, NULL, c);
         case SELECTOR_GUID:
-                return add_entry(s, arena_printf(s->arena, "0x%016" PRIx64, selector->guid.v), NULL, selector, rule);
+                return add_entry(s, arena_printf(s->arena, "0x%016" PRIx64, selector->guid.v), NULL, c);
         case SELECTOR_SWITCH:
-                if (!selector->host)
-                        return 0;
-                return add_names(s, selector, rule);
+                return selector->host ? add_names(s, c) : 0;
         case SELECTOR_HOST:
-                return add_names(s, selector, rule);
+                return add_names(s, c);
         }
         return 0;
 }
@@ -139,49 +140,36 @@ static int add_selector(struct search *s, const struct selector *selector, uint3
 /* Hostlists that are too long to be written out, against the names that were. */
 static int add_long_hostlists(struct search *s)
 {
-        const struct policy_partition *p = s->partition;
         size_t n = s->n;
         int e = 0;
 
-        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
-                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
-                        const struct selector *selector = p->rules[rule].selectors[k];
-
-                        if (selector->kind != SELECTOR_HOST || selector->specificity != SPECIFICITY_HOST ||
-                            selector->host->n_names <= NAMES_PER_SELECTOR || n > s->budget->names)
-                                continue;
-                        s->budget->names -= (uint32_t) n;
-                        for (size_t i = 0; i < n && e == 0; i++)
-                                if (s->entries[i].host && hostlist_match(selector->host, s->entries[i].key))
-                                        e = add_entry(s, s->entries[i].key, s->entries[i].host, selector, rule);
-                }
+        for (const struct policy_candidate *c = s->first; c < s->end; c++) {
+                if (c->selector->kind != SELECTOR_HOST || c->selector->host->n_names <= NAMES_PER_SELECTOR ||
+                    n > s->budget->names)
+                        continue;
+                s->budget->names -= (uint32_t) n;
+                for (size_t i = 0; i < n && e == 0; i++)
+                        if (s->entries[i].host && hostlist_match(c->selector->host, s->entries[i].key))
+                                e = add_entry(s, s->entries[i].key, s->entries[i].host, c);
         }
         return e;
 }
 
-static int collect(struct search *s, enum specificity level)
+static int collect(struct search *s)
 {
-        const struct policy_partition *p = s->partition;
-        int e;
+        int e = 0;
 
         s->n = 0;
-        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
-                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
-                        if (p->rules[rule].selectors[k]->specificity != level)
-                                continue;
-                        e = add_selector(s, p->rules[rule].selectors[k], rule);
-                        if (e < 0)
-                                return e;
-                }
-        }
-        return level == SPECIFICITY_HOST ? add_long_hostlists(s) : 0;
+        for (const struct policy_candidate *c = s->first; c < s->end && e == 0; c++)
+                e = add_selector(s, c);
+        return e == 0 && s->level == SPECIFICITY_HOST ? add_long_hostlists(s) : e;
 }
 
 static int compare_entries(const void *left, const void *right)
 {
         const struct entry *a = left, *b = right;
 
-        return strcmp(a->key, b->key) ?: ORDER(a->rule, b->rule);
+        return strcmp(a->key, b->key) ?: ORDER(a->line->rule, b->line->rule);
 }
 
 /* ---- what may still decide ------------------------------------------------------------------------------------ */
@@ -206,50 +194,35 @@ static uint64_t reach(const struct selector *s)
         return MANY;
 }
 
-/* How many of the things that are in conflict may be decided by lines more specific than `level`? Lines for a device are
+/* How many of the things that are in conflict may be decided by lines that are more specific? Lines for a device are
  * looked at for each host (is_covered), hence not counted for hosts. */
-static uint64_t count_decided(const struct search *s, enum specificity level)
+static uint64_t count_decided(const struct search *s)
 {
-        const struct policy_partition *p = s->partition;
-        bool hosts = level == SPECIFICITY_HOST || level == SPECIFICITY_DEVICE;
+        bool hosts = s->level == SPECIFICITY_HOST || s->level == SPECIFICITY_DEVICE;
         uint64_t n = 0;
 
-        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
-                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
-                        const struct selector *selector = p->rules[rule].selectors[k];
-
-                        if (selector->specificity > level && !(hosts && selector->kind == SELECTOR_HOST))
-                                n = MIN(n + reach(selector), MANY);
-                }
-        }
+        for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++)
+                if (!hosts || c->selector->kind != SELECTOR_HOST)
+                        n = MIN(n + reach(c->selector), MANY);
         return n;
 }
 
 /* With the budget spent everything counts as covered: nothing is said that is not certain. */
-static bool is_covered(const struct search *s, const struct entry *entry, enum specificity level)
+static bool is_covered(const struct search *s, const struct entry *entry)
 {
-        const struct policy_partition *p = s->partition;
-
-        for (uint32_t rule = 0; rule < p->n_rules; rule++) {
-                if (s->budget->steps < p->rules[rule].n_selectors)
+        for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++) {
+                if (s->budget->steps == 0)
                         return true;
-                s->budget->steps -= p->rules[rule].n_selectors;
-                for (uint32_t k = 0; k < p->rules[rule].n_selectors; k++) {
-                        const struct selector *selector = p->rules[rule].selectors[k];
-
-                        if (selector->specificity <= level)
-                                continue;
-                        if (!entry->host || (selector->kind == SELECTOR_HOST && hostlist_match(selector->host,
-                                                                                               entry->host)))
-                                return level < SPECIFICITY_SWITCH_PORT;
-                }
+                s->budget->steps--;
+                if (!entry->host || (c->selector->kind == SELECTOR_HOST && hostlist_match(c->selector->host, entry->host)))
+                        return s->level < SPECIFICITY_SWITCH_PORT;
         }
         return false;
 }
 
 /* ---- conflicts ------------------------------------------------------------------------------------------------ */
 
-static int find_conflicts(struct search *s, enum specificity level)
+static int find_conflicts(struct search *s)
 {
         const struct policy_rule *rules = s->partition->rules;
         size_t i, first;
@@ -267,7 +240,7 @@ static int find_conflicts(struct search *s, enum specificity level)
                         first = i;
                         continue;
                 }
-                if (rules[a->rule].membership == rules[b->rule].membership || is_covered(s, b, level))
+                if (rules[a->line->rule].membership == rules[b->line->rule].membership || is_covered(s, b))
                         continue;
                 s->n_keys += s->n_conflicts == 0 ||
                              strcmp(s->conflicts[s->n_conflicts - 1].later->key, b->key) != 0;
@@ -280,7 +253,8 @@ static int compare_conflicts(const void *left, const void *right)
 {
         const struct conflict *a = left, *b = right;
 
-        return ORDER(a->later->rule, b->later->rule) ?: ORDER(a->earlier->rule, b->earlier->rule) ?: ORDER(a, b);
+        return ORDER(a->later->line->rule, b->later->line->rule) ?:
+               ORDER(a->earlier->line->rule, b->earlier->line->rule) ?: ORDER(a, b);
 }
 
 static void report_conflict(struct search *s, const struct conflict *c)
@@ -288,25 +262,33 @@ static void report_conflict(struct search *s, const struct conflict *c)
         struct report *report = &s->reader->report;
         const struct policy_rule *rules = s->partition->rules;
 
-        selector_report_ambiguous(report, &c->later->selector->place, s->partition->name, &rules[c->later->rule],
-                                  &rules[c->earlier->rule], report_text(report, "'%s'", c->later->key));
+        selector_report_ambiguous(report, &c->later->line->selector->place, s->partition->name,
+                                  &rules[c->later->line->rule], &rules[c->earlier->line->rule],
+                                  report_text(report, "'%s'", c->later->key));
         report_hint(report, "take it out of one of the two, or add a more specific line that decides");
 }
 
-static int search_level(struct search *s, enum specificity level)
+/* The next candidates that are equally specific. */
+static int search_level(struct search *s)
 {
+        const struct policy_candidate *behind = s->partition->candidates + s->partition->n_candidates;
         const struct conflict *c, *last = NULL;
         int e;
 
-        e = collect(s, level);
+        s->first = s->end;
+        s->level = s->first->selector->specificity;
+        while (s->end < behind && s->end->selector->specificity == s->level)
+                s->end++;
+        e = collect(s);
         if (e == 0)
-                e = find_conflicts(s, level);
-        if (e < 0 || s->n_keys <= count_decided(s, level))
+                e = find_conflicts(s);
+        if (e < 0 || s->n_keys <= count_decided(s))
                 return e;
         qsort(s->conflicts, s->n_conflicts, sizeof(*s->conflicts), compare_conflicts);
         for (size_t i = 0; i < s->n_conflicts; i++) {
                 c = &s->conflicts[i];
-                if (!last || last->later->rule != c->later->rule || last->earlier->rule != c->earlier->rule)
+                if (!last || last->later->line->rule != c->later->line->rule ||
+                    last->earlier->line->rule != c->earlier->line->rule)
                         report_conflict(s, c);
                 last = c;
         }
@@ -386,8 +368,9 @@ static int check_partition(struct policy_reader *r, const struct policy_partitio
         e = check_duplicates(&s);
         if (r->report.n_errors > errors || !has_two_memberships(partition))
                 return e;
-        for (int level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL && e == 0; level--)
-                e = search_level(&s, (enum specificity) level);
+        s.end = partition->candidates;
+        while (e == 0 && s.end < partition->candidates + partition->n_candidates)
+                e = search_level(&s);
         free(s.entries);
         return e;
 }

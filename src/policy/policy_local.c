@@ -123,25 +123,20 @@ static void consider(struct local_resolver *r, const struct policy_rule *rule, c
         }
 }
 
-static int resolve_level(struct local_resolver *r, const struct policy_partition *p, enum specificity level)
+/* Those that are as specific as the candidate `first`. *ret is the next one. */
+static int resolve_level(struct local_resolver *r, const struct policy_partition *p, uint32_t first, uint32_t *ret)
 {
-        int e;
+        const struct policy_candidate *c = p->candidates;
+        enum specificity level = c[first].selector->specificity;
+        uint32_t end;
+        int e = 0;
 
-        for (uint32_t i = 0; i < p->n_rules; i++)
-                for (uint32_t k = 0; k < p->rules[i].n_selectors; k++) {
-                        const struct selector *s = p->rules[i].selectors[k];
-
-                        if (s->specificity != level)
-                                continue;
-                        e = decide(r, p, &p->rules[i], s);
-                        if (e < 0)
-                                return e;
-                }
-        for (uint32_t i = 0; i < p->n_rules; i++)
-                for (uint32_t k = 0; k < p->rules[i].n_selectors; k++)
-                        if (p->rules[i].selectors[k]->specificity == level)
-                                consider(r, &p->rules[i], p->rules[i].selectors[k]);
-        return 0;
+        for (end = first; e == 0 && end < p->n_candidates && c[end].selector->specificity == level; end++)
+                e = decide(r, p, &p->rules[c[end].rule], c[end].selector);
+        for (uint32_t i = first; e == 0 && i < end; i++)
+                consider(r, &p->rules[c[i].rule], c[i].selector);
+        *ret = end;
+        return e;
 }
 
 static enum membership with_full(enum membership m)
@@ -169,14 +164,13 @@ static int resolve_partition(struct local_resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
         bool is_default = p->base == P_KEY_DEFAULT_BASE;
-        int e;
+        int e = 0;
 
         memset(r->decided, 0, r->host->n_ports * sizeof(*r->decided));
-        for (int level = SPECIFICITY_GUID; level >= SPECIFICITY_ALL; level--) {
-                e = resolve_level(r, p, (enum specificity) level);
-                if (e < 0)
-                        return e;
-        }
+        for (uint32_t i = 0; i < p->n_candidates && e == 0;)
+                e = resolve_level(r, p, i, &i);
+        if (e < 0)
+                return e;
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
                 item_of(r, port)->partition = partition;
                 if (!r->decided[port])

@@ -158,6 +158,29 @@ static bool expect_members(struct policy_reader *r, const struct yaml_tree_node 
         return false;
 }
 
+static int compare_candidates(const void *left, const void *right)
+{
+        const struct policy_candidate *a = left, *b = right;
+
+        return ORDER(b->selector->specificity, a->selector->specificity) ?: ORDER(a->rule, b->rule);
+}
+
+static int collect_candidates(struct arena *a, struct policy_partition *p)
+{
+        uint32_t n = 0;
+
+        for (uint32_t rule = 0; rule < p->n_rules; rule++)
+                n += p->rules[rule].n_selectors;
+        p->candidates = arena_new_array(a, struct policy_candidate, n);
+        if (!p->candidates)
+                return -ENOMEM;
+        for (uint32_t rule = 0; rule < p->n_rules; rule++)
+                for (uint32_t i = 0; i < p->rules[rule].n_selectors; i++)
+                        p->candidates[p->n_candidates++] = (struct policy_candidate) { p->rules[rule].selectors[i], rule };
+        qsort(p->candidates, n, sizeof(*p->candidates), compare_candidates);
+        return 0;
+}
+
 static int read_members(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,
                         const struct yaml_tree_node *map)
 {
@@ -188,7 +211,7 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
                 if (e == 0)
                         nodes->memberships[partition->n_rules++] = c;
         }
-        return 0;
+        return collect_candidates(r->arena, partition);
 }
 
 /* ---- partitions ----------------------------------------------------------------------------------------------- */

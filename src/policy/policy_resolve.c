@@ -7,12 +7,6 @@
 
 #define NOBODY UINT32_MAX
 
-/* A selector and its line; within a partition ordered so that whoever comes first decides. */
-struct candidate {
-        const struct selector *selector;
-        uint32_t rule;
-};
-
 /* Two lines that are equally specific and disagree. */
 struct dispute {
         uint32_t earlier, later; /* rules */
@@ -51,33 +45,7 @@ static void resolver_done(struct resolver *r)
 
 /* ---- who decides ---------------------------------------------------------------------------------------------- */
 
-static int compare_candidates(const void *left, const void *right)
-{
-        const struct candidate *a = left, *b = right;
-
-        return ORDER(b->selector->specificity, a->selector->specificity) ?: ORDER(a->rule, b->rule);
-}
-
-static int collect_candidates(struct arena *a, const struct policy_partition *p, struct candidate **ret, size_t *ret_n)
-{
-        struct candidate *candidates;
-        size_t n = 0;
-
-        for (uint32_t rule = 0; rule < p->n_rules; rule++)
-                n += p->rules[rule].n_selectors;
-        candidates = arena_new_array(a, struct candidate, n);
-        if (!candidates)
-                return -ENOMEM;
-        *ret = candidates;
-        *ret_n = n;
-        for (uint32_t rule = 0; rule < p->n_rules; rule++)
-                for (uint32_t i = 0; i < p->rules[rule].n_selectors; i++)
-                        *candidates++ = (struct candidate) { p->rules[rule].selectors[i], rule };
-        qsort(*ret, n, sizeof(**ret), compare_candidates);
-        return 0;
-}
-
-static int add_dispute(struct resolver *r, const struct candidate *c, uint32_t port)
+static int add_dispute(struct resolver *r, const struct policy_candidate *c, uint32_t port)
 {
         struct dispute *d;
 
@@ -103,7 +71,7 @@ static bool is_exempt(const struct resolver *r, const struct policy_partition *p
         return p->base == P_KEY_DEFAULT_BASE && (port == r->subnet->self || port == r->subnet->sm);
 }
 
-static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct candidate *c)
+static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
 {
         struct port_list list = {};
         uint32_t port;
@@ -200,17 +168,14 @@ static int grant_partition(struct resolver *r, uint32_t partition)
 static int resolve_partition(struct resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
-        struct candidate *candidates;
-        size_t n;
-        int e;
+        int e = 0;
 
         if (!policy_owns(r->policy, p->base))
                 return 0;
         memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
         memset(r->disputed, 0, r->subnet->n_ports * sizeof(*r->disputed));
-        e = collect_candidates(r->matcher.arena, p, &candidates, &n);
-        for (size_t i = 0; e == 0 && i < n; i++)
-                e = apply_candidate(r, p, &candidates[i]);
+        for (uint32_t i = 0; i < p->n_candidates && e == 0; i++)
+                e = apply_candidate(r, p, &p->candidates[i]);
         if (e < 0)
                 return e;
         report_disputes(r, p);

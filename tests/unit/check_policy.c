@@ -78,6 +78,26 @@ START_TEST(asking)
 }
 END_TEST
 
+/* The most specific first, and of those the one of the first line. */
+START_TEST(candidates)
+{
+        static const struct {
+                const char *text;
+                uint32_t rule;
+        } expected[] = { { "0x1", 2 }, { "node1", 0 }, { "node2", 1 }, { "ALL_CAS", 2 }, { "ALL", 0 } };
+        const struct policy *p = parse("version: 1\npartitions:\n  a:\n    pkey: 0x0001\n    members:\n"
+                                       "      ALL,node1: limited\n      node2: limited\n      ALL_CAS,0x1: limited\n");
+        const struct policy_partition *a = &p->partitions[1];
+
+        ck_assert_uint_eq(p->partitions[0].n_candidates, 0);
+        ck_assert_uint_eq(a->n_candidates, ELEMENTS(expected));
+        for (size_t i = 0; i < ELEMENTS(expected); i++) {
+                ck_assert_str_eq(a->candidates[i].selector->text, expected[i].text);
+                ck_assert_uint_eq(a->candidates[i].rule, expected[i].rule);
+        }
+}
+END_TEST
+
 START_TEST(default_partition_is_made_up)
 {
         const struct policy *p = parse("version: 1\npartitions:\n  a:\n    pkey: 0x0001\n    members: {}\n");
@@ -423,6 +443,7 @@ int main(void)
         tcase_set_timeout(c, 120);
         tcase_add_test(c, reading);
         tcase_add_test(c, asking);
+        tcase_add_test(c, candidates);
         tcase_add_test(c, default_partition_is_made_up);
         tcase_add_loop_test(c, selector_forms, 0, ELEMENTS(forms));
         tcase_add_test(c, selector_lists);
