@@ -35,7 +35,7 @@ static uint32_t tidy(struct p_key *keys, uint32_t n)
         return kept;
 }
 
-static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, struct p_key **ret, uint32_t *ret_n)
+static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
 {
         struct p_key *copy = arena_new_array(a, struct p_key, n);
 
@@ -54,33 +54,55 @@ static unsigned level_seen(unsigned entries, bool allow_both)
         return !allow_both && (entries & FULL) ? (unsigned) FULL : entries;
 }
 
-/* Of the base at keys[*i] of a tidy set; moves on behind it. */
-static unsigned take_base(const struct p_key *keys, uint32_t n, uint32_t *i, bool allow_both)
+/* What is left of two tidy sets while they are read side by side. */
+struct two_sets {
+        const struct p_key *before, *after;
+        uint32_t n_before, n_after;
+        bool allow_both;
+};
+
+/* One base in both sets. */
+struct base_way {
+        uint16_t base;
+        unsigned before, after;
+};
+
+/* The entries of one base at the beginning of a set, of which they are taken. */
+static unsigned take_base(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
 {
-        uint16_t base = p_key_base(keys[*i]);
         unsigned entries = NOTHING;
 
-        for (; *i < n && p_key_base(keys[*i]) == base; (*i)++)
-                entries |= p_key_is_full(keys[*i]) ? FULL : LIMITED;
+        for (; *n > 0 && p_key_base(**keys) == base; (*keys)++, (*n)--)
+                entries |= p_key_is_full(**keys) ? FULL : LIMITED;
         return level_seen(entries, allow_both);
 }
 
-/* Are two tidy sets the same? Every port is at least a limited member of the default partition. */
+/* The next base, ascending; false: there is none. Every port begins as at least a limited member of the default partition. */
+static bool take_way(struct two_sets *s, struct base_way *ret)
+{
+        uint16_t before = s->n_before > 0 ? p_key_base(*s->before) : UINT16_MAX;
+        uint16_t after = s->n_after > 0 ? p_key_base(*s->after) : UINT16_MAX;
+
+        if (s->n_before == 0 && s->n_after == 0)
+                return false;
+        ret->base = MIN(before, after);
+        ret->before = take_base(&s->before, &s->n_before, ret->base, s->allow_both);
+        ret->after = take_base(&s->after, &s->n_after, ret->base, s->allow_both);
+        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == NOTHING)
+                ret->before = LIMITED;
+        return true;
+}
+
+/* Are two tidy sets the same, where being a limited member of the default partition is nothing? */
 static bool same_sets(const struct p_key *x, uint32_t n_x, const struct p_key *y, uint32_t n_y, bool allow_both)
 {
-        static const struct p_key limited = { P_KEY_DEFAULT_BASE };
-        uint32_t i = 0, j = 0;
+        struct two_sets s = { x, y, n_x, n_y, allow_both };
+        struct base_way way;
 
-        while (i < n_x || j < n_y) {
-                uint16_t base_x = i < n_x ? p_key_base(x[i]) : UINT16_MAX, base_y = j < n_y ? p_key_base(y[j]) : UINT16_MAX;
-                unsigned in_x = base_x <= base_y ? take_base(x, n_x, &i, allow_both) : (unsigned) NOTHING;
-                unsigned in_y = base_y <= base_x ? take_base(y, n_y, &j, allow_both) : (unsigned) NOTHING;
-
-                if (MIN(base_x, base_y) == p_key_base(limited)) {
-                        in_x = in_x == NOTHING ? (unsigned) LIMITED : in_x;
-                        in_y = in_y == NOTHING ? (unsigned) LIMITED : in_y;
-                }
-                if (in_x != in_y)
+        while (take_way(&s, &way)) {
+                if (way.base == P_KEY_DEFAULT_BASE && way.after == NOTHING)
+                        way.after = LIMITED;
+                if (way.before != way.after)
                         return false;
         }
         return true;
@@ -91,14 +113,13 @@ static bool same_sets(const struct p_key *x, uint32_t n_x, const struct p_key *y
 struct grant {
         struct guid guid;
         struct p_key key;
-        uint32_t order;
 };
 
 static int compare_grants(const void *left, const void *right)
 {
         const struct grant *a = left, *b = right;
 
-        return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order);
+        return ORDER(a->guid.v, b->guid.v);
 }
 
 static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
@@ -106,14 +127,10 @@ static size_t add_grants(struct grant *grants, size_t n, const struct partitions
         for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
                 if (m->who != PARTITIONS_CONF_GUID)
                         continue;
-                if (m->membership == MEMBERSHIP_LIMITED || m->membership == MEMBERSHIP_BOTH) {
-                        grants[n] = (struct grant) { m->guid, p_key_make(p->base, false), (uint32_t) n };
-                        n++;
-                }
-                if (m->membership == MEMBERSHIP_FULL || m->membership == MEMBERSHIP_BOTH) {
-                        grants[n] = (struct grant) { m->guid, p_key_make(p->base, true), (uint32_t) n };
-                        n++;
-                }
+                if (membership_has_limited(m->membership))
+                        grants[n++] = (struct grant) { m->guid, p_key_make(p->base, false) };
+                if (membership_has_full(m->membership))
+                        grants[n++] = (struct grant) { m->guid, p_key_make(p->base, true) };
         }
         return n;
 }
@@ -166,6 +183,11 @@ static const struct partitions_file_port *find_in(const struct opensm_tables *t,
 
 /* ---- ways ------------------------------------------------------------------------------------------------------ */
 
+static bool was_read(const struct observed_table *t)
+{
+        return t->entries && t->source == TABLE_READ;
+}
+
 /* How far the switch port lets a P_Key of its neighbour through. */
 static unsigned let_through(const struct observed_table *t, struct p_key key)
 {
@@ -186,8 +208,7 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
 
         if (!keys)
                 return -ENOMEM;
-        if (neighbour != SUBNET_NONE && observed->tables[neighbour].entries &&
-            observed->tables[neighbour].source == TABLE_READ)
+        if (neighbour != SUBNET_NONE && was_read(&observed->tables[neighbour]))
                 beside = &observed->tables[neighbour];
         if (beside && !beside->enforce_inbound && !beside->enforce_outbound)
                 beside = NULL;
@@ -208,7 +229,7 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         const struct partitions_file_port *in_file = find_in(in_place, way->guid);
         const struct observed_table *t = &observed->tables[port];
 
-        if (t->entries && t->source == TABLE_READ)
+        if (was_read(t))
                 return usable_entries(a, observed, port, way);
         if (in_file) {
                 way->before = in_file->keys;
@@ -354,59 +375,40 @@ static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned
         return after;
 }
 
-struct base_way {
-        uint16_t base;
-        unsigned before, after;
-};
-
-/* Both ends of a way by base, ascending; `ret` has room for all. */
-static uint32_t ends_by_base(const struct p_key *before, uint32_t n_before, const struct p_key *after, uint32_t n_after,
-                             bool allow_both, struct base_way *ret)
+/* The port's sets after one phase. */
+static int go(struct arena *a, const struct opensm_way *way, struct two_sets sets, enum opensm_phase phase,
+              struct partitions_file_port *ret)
 {
-        uint32_t i = 0, j = 0, n = 0;
+        struct p_key *keys = arena_new_array(a, struct p_key, 2 * ((size_t) sets.n_before + sets.n_after));
+        bool allow_both = sets.allow_both;
+        struct base_way base;
+        uint32_t n = 0;
 
-        while (i < n_before || j < n_after) {
-                uint16_t b = i < n_before ? p_key_base(before[i]) : UINT16_MAX;
-                uint16_t c = j < n_after ? p_key_base(after[j]) : UINT16_MAX;
+        if (!keys)
+                return -ENOMEM;
+        while (take_way(&sets, &base)) {
+                unsigned entries = entries_after(phase, base.before, base.after, allow_both);
 
-                ret[n].base = MIN(b, c);
-                ret[n].before = b <= c ? take_base(before, n_before, &i, allow_both) : (unsigned) NOTHING;
-                ret[n].after = c <= b ? take_base(after, n_after, &j, allow_both) : (unsigned) NOTHING;
-                if (ret[n].base == P_KEY_DEFAULT_BASE && ret[n].before == NOTHING)
-                        ret[n].before = LIMITED;
-                n++;
+                if (entries & LIMITED)
+                        keys[n++] = p_key_make(base.base, false);
+                if (entries & FULL)
+                        keys[n++] = p_key_make(base.base, true);
         }
-        return n;
+        *ret = (struct partitions_file_port) { way->guid, way->label, keys, n };
+        return 0;
 }
 
-/* The port's sets after each phase. */
-static int go(struct arena *a, const struct opensm_way *way, bool allow_both, uint32_t at, struct opensm_phases *ret)
+static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, struct opensm_phases *ret)
 {
-        struct base_way *bases = arena_new_array(a, struct base_way, (size_t) way->n_before + way->n_after);
-        uint32_t n_before, n_after, n;
-        struct p_key *before, *after;
+        struct two_sets sets = { .allow_both = ret->allow_both };
+        int r;
 
-        if (!bases || copy_set(a, way->before, way->n_before, &before, &n_before) < 0 ||
-            copy_set(a, way->after, way->n_after, &after, &n_after) < 0)
-                return -ENOMEM;
-        n = ends_by_base(before, n_before, after, n_after, allow_both, bases);
-        for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES; phase++) {
-                struct p_key *keys = arena_new_array(a, struct p_key, 2 * (size_t) n);
-                uint32_t n_keys = 0;
-
-                if (!keys)
-                        return -ENOMEM;
-                for (uint32_t i = 0; i < n; i++) {
-                        unsigned entries = entries_after(phase, bases[i].before, bases[i].after, allow_both);
-
-                        if (entries & LIMITED)
-                                keys[n_keys++] = p_key_make(bases[i].base, false);
-                        if (entries & FULL)
-                                keys[n_keys++] = p_key_make(bases[i].base, true);
-                }
-                ret->tables[phase][at] = (struct partitions_file_port) { way->guid, way->label, keys, n_keys };
-        }
-        return 0;
+        r = copy_set(a, way->before, way->n_before, &sets.before, &sets.n_before);
+        if (r == 0)
+                r = copy_set(a, way->after, way->n_after, &sets.after, &sets.n_after);
+        for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES && r == 0; phase++)
+                r = go(a, way, sets, phase, &ret->tables[phase][at]);
+        return r;
 }
 
 static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
@@ -455,7 +457,7 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
                         return -ENOMEM;
         }
         for (uint32_t i = 0; i < n_ways; i++)
-                if (go(a, &ways[i], allow_both, i, ret) < 0)
+                if (go_all(a, &ways[i], i, ret) < 0)
                         return -ENOMEM;
         for (uint32_t i = 0; i < n_ways; i++) {
                 ret->needed[OPENSM_ADOPT] = ret->needed[OPENSM_ADOPT] || differs_from_file(ret, in_place, i);
@@ -495,11 +497,6 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
 }
 
 /* ---- what became of it ----------------------------------------------------------------------------------------- */
-
-static bool was_read(const struct observed_table *t)
-{
-        return t->entries && t->source == TABLE_READ;
-}
 
 /* Exactly these; limited beside full only counts with allow_both. */
 static bool holds(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both)
