@@ -378,8 +378,7 @@ static int give_up(struct reader *r)
 
         report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
                    "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is "
-                   "no "
-                   "telling what it makes of it");
+                   "no telling what it makes of it");
         report_hint(&r->report, "take out the ';' that stands alone");
         return -EBADMSG;
 }

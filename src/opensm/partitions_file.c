@@ -237,8 +237,7 @@ static void refuse_both(const struct partitions_file_partition *p, const struct 
         (void) findings_error(findings, FINDING_OPENSM_BOTH,
                               "add the line `allow_both_pkeys TRUE` to opensm.conf and restart OpenSM",
                               "0x%016" PRIx64
-                              "%s%s%s is both a full and a limited member of %s (0x%04x), which OpenSM makes "
-                              "full only",
+                              "%s%s%s is both a full and a limited member of %s (0x%04x), which OpenSM makes full only",
                               m->port.v, m->label ? " (" : "", m->label ?: "", m->label ? ")" : "", p->name, p->base);
 }
 

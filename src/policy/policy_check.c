@@ -76,8 +76,7 @@ static void check_default_name(struct policy_reader *r, uint32_t i)
         if (partition->base == 0 || partition->base == P_KEY_DEFAULT_BASE || strcmp(partition->name, "default") != 0)
                 return;
         yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_DEFAULT,
-                        "partitions.default.pkey: '0x%04x' is "
-                        "not the default partition's (accepted: 0x7fff)",
+                        "partitions.default.pkey: '0x%04x' is not the default partition's (accepted: 0x7fff)",
                         partition->base);
         report_hint(&r->report, "give the partition another name, or write pkey: 0x7fff");
 }

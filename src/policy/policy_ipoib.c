@@ -70,8 +70,7 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                 return;
         }
         yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
-                        "%s: %s is not an MTU in bytes (accepted: 256, 512, "
-                        "1024, 2048, 4096)",
+                        "%s: %s is not an MTU in bytes (accepted: 256, 512, 1024, 2048, 4096)",
                         path, report_quote(&r->report, node->text));
         if (parse_number(node->text, 5, &v) && multicast_mtu_bytes((uint8_t) v))
                 report_hint(&r->report, "the code %s of a partitions.conf is %u here", node->text,
@@ -124,9 +123,7 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
                 read_scope(r, c, path, &scopes);
         if (list && !node->children)
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
-                                "%s: the list is empty (accepted: one scope or "
-                                "a list of some)",
-                                path);
+                                "%s: the list is empty (accepted: one scope or a list of some)", path);
         if (scopes)
                 p->scopes = scopes;
 }

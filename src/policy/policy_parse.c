@@ -12,16 +12,14 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
         if (!node) {
                 top.source_line = yaml_source_line(&r->tree.source, r->arena, 1);
                 report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top,
-                           "the key 'version' is missing "
-                           "(accepted: 1)");
+                           "the key 'version' is missing (accepted: 1)");
                 report_hint(&r->report, "begin the file with `version: 1`");
                 return;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "version") || strcmp(node->text, "1") == 0)
                 return;
         yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION,
-                        "version: %s is not a version of this format "
-                        "(accepted: 1)",
+                        "version: %s is not a version of this format (accepted: 1)",
                         report_quote(&r->report, node->text));
 }
 
@@ -112,8 +110,7 @@ static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
                 return 0;
         if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS,
-                                "owns: is %s (accepted: a list of P_Keys and "
-                                "ranges, as in [0x7fff, 0x0001-0x0fff])",
+                                "owns: is %s (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])",
                                 node->kind == YAML_TREE_MAP ? "a map" : "empty");
                 return 0;
         }

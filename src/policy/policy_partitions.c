@@ -59,8 +59,7 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
 
         if (!node) {
                 yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING,
-                                "partitions.%s: the key 'pkey' is "
-                                "missing (accepted: 0x0001 to 0x7fff)",
+                                "partitions.%s: the key 'pkey' is missing (accepted: 0x0001 to 0x7fff)",
                                 report_escape(&r->report, partition->name));
                 if (strcmp(partition->name, "default") == 0)
                         report_hint(&r->report, "write `pkey: 0x7fff`");
@@ -117,8 +116,7 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
                 }
         }
         yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
-                        "%s: %s is not a membership (accepted: full, "
-                        "limited, both, none)",
+                        "%s: %s is not a membership (accepted: full, limited, both, none)",
                         path, report_quote(&r->report, node->text));
         near = near_membership(node->text);
         if (near)
@@ -151,9 +149,7 @@ static bool expect_members(struct policy_reader *r, const struct yaml_tree_node 
         if (node->kind != YAML_TREE_LIST || node->broken)
                 return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
         yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
-                        "%s: is a list (accepted: a map of selectors to "
-                        "memberships)",
-                        path);
+                        "%s: is a list (accepted: a map of selectors to memberships)", path);
         report_hint(&r->report, "leave the dashes out and write SELECTOR: MEMBERSHIP in each line");
         return false;
 }
@@ -232,9 +228,7 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
                                 report_quote(&r->report, node->key->text), problem);
         if (yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
-                                "%s: nothing follows (accepted: a map with pkey "
-                                "and members)",
-                                path);
+                                "%s: nothing follows (accepted: a map with pkey and members)", path);
                 return 0;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))

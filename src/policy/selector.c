@@ -69,8 +69,7 @@ static int parse_guid(const struct element *e, const char *text, size_t offset, 
                        "is not a GUID (expected 0x and up to 16 hex digits)");
                 if (n > GUID_DIGITS + 2 && i == n)
                         report_hint(e->reader->report,
-                                    "it has %zu hex digits; a GID is a subnet prefix and a GUID: "
-                                    "take the last 16",
+                                    "it has %zu hex digits; a GID is a subnet prefix and a GUID: take the last 16",
                                     n - 2);
                 return -EBADMSG;
         }
@@ -148,8 +147,7 @@ static int parse_device_port(const struct element *e, const char *text, size_t o
         if (e->selector->port > 0 && text[at] == '\0')
                 return 0;
         refuse(e, FINDING_POLICY_SELECTOR, offset,
-               "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of "
-               "1 to 254)");
+               "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of 1 to 254)");
         return -EBADMSG;
 }
 
@@ -191,8 +189,7 @@ static int parse_port_range(const struct element *e, const char *text, size_t *a
         }
         if (first == 0 || last == 0 || (text[*at] != ',' && text[*at] != '\0')) {
                 refuse(e, FINDING_POLICY_SELECTOR, offset + start,
-                       "is not a list of ports (accepted: numbers of 1 to "
-                       "254, as in @SWITCH/3 or @SWITCH/1-18,20)");
+                       "is not a list of ports (accepted: numbers of 1 to 254, as in @SWITCH/3 or @SWITCH/1-18,20)");
                 if (text[start] == '0')
                         hint(e, "port 0 is the switch itself: write its name without '@'");
                 return -EBADMSG;
@@ -363,8 +360,7 @@ static int parse_element(const struct element *e)
 
         if (e->text[0] == '\0') {
                 refuse(e, FINDING_POLICY_SELECTOR, 0,
-                       "is no selector (accepted: a host, a GUID, a "
-                       "group, @SWITCH/PORTS, ALL ...)");
+                       "is no selector (accepted: a host, a GUID, a group, @SWITCH/PORTS, ALL ...)");
                 if (strchr(e->source->text, ','))
                         hint(e, "there is a comma too many");
                 return -EBADMSG;

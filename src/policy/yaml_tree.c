@@ -193,8 +193,7 @@ static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const y
         node->text = "";
         yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
         report_hint(b->tree->report,
-                    "write out what it stands for, or use `groups`; a glob must stand in "
-                    "quotes: \"*%s\"",
+                    "write out what it stands for, or use `groups`; a glob must stand in quotes: \"*%s\"",
                     report_escape(b->tree->report, name));
         node->broken = true;
 }

@@ -194,8 +194,7 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
                 return;
         }
         yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID,
-                        "%s: what stands here is not shown, and is not the "
-                        "name of a file (accepted: %s)",
+                        "%s: what stands here is not shown, and is not the name of a file (accepted: %s)",
                         key->name, key->accepted);
         if (r->report.last)
                 r->report.last->source_line = NULL;
