@@ -6,21 +6,11 @@
 
 #include "shell/umad_port.h"
 
-/* DOWN and what is unknown come last, and are good for nothing but to say which port it would be. */
+/* DOWN and what is unknown come last, and are good for nothing but to say which port it would be. The others come in the order
+ * of their numbers. */
 static unsigned rank(enum port_state s)
 {
-        switch (s) {
-        case PORT_STATE_NONE:
-        case PORT_STATE_DOWN:
-                return 1;
-        case PORT_STATE_INIT:
-                return 2;
-        case PORT_STATE_ARMED:
-                return 3;
-        case PORT_STATE_ACTIVE:
-                return 4;
-        }
-        return 0;
+        return MAX((unsigned) s, (unsigned) PORT_STATE_DOWN);
 }
 
 /* Kernels of old, and simulators, have no such file; libibumad then says "IB". */
