@@ -16,25 +16,6 @@
 
 #define MAX_SOURCE_LINE 160
 
-/* ---- places ---------------------------------------------------------------------------------------------------- */
-
-static struct place place_of(const struct reader *r, size_t position)
-{
-        position = MIN(position, sizeof(r->line) - 1);
-        return (struct place) { .where = { r->conf->file, r->origin[position].line, r->origin[position].column },
-                                .source_line = r->origin[position].line == r->line_number ? r->source_line : NULL };
-}
-
-void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
-{
-        struct place place = place_of(r, position);
-        va_list ap;
-
-        va_start(ap, format);
-        report_vadd(&r->report, FINDING_WARNING, code, &place, format, ap);
-        va_end(ap);
-}
-
 /* The line as it may be printed below a finding; none if it is too long to be of help. */
 static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 {
@@ -43,81 +24,6 @@ static int remember_source_line(struct reader *r, const char *bytes, size_t n)
                 return 0;
         r->source_line = arena_printable(r->arena, bytes, n);
         return r->source_line ? 0 : -ENOMEM;
-}
-
-/* ---- words ----------------------------------------------------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-        return c == ' ' || c == '\t' || c == '\n';
-}
-
-static size_t skip_blanks(const struct reader *r, size_t p)
-{
-        while (is_blank(r->line[p]))
-                p++;
-        return p;
-}
-
-/* Position of c from p on, before the next NUL; NOWHERE if there is none. */
-static size_t find(const struct reader *r, size_t p, char c)
-{
-        const char *at = strchr(r->line + p, c);
-
-        return at ? (size_t) (at - r->line) : NOWHERE;
-}
-
-static void cut_blanks_behind(struct reader *r, size_t start)
-{
-        size_t q = start + strlen(r->line + start);
-
-        while (q != start && (r->line[q] == '\0' || is_blank(r->line[q])))
-                r->line[q--] = '\0';
-}
-
-/* NAME or NAME=VALUE from p to the next NUL. Gives how far OpenSM goes on: behind that NUL. */
-static size_t read_token(struct reader *r, size_t p, struct token *ret)
-{
-        size_t name = skip_blanks(r, p), equals = find(r, name, '='), length, value, end;
-
-        if (equals != NOWHERE)
-                r->line[equals] = '\0';
-        length = strlen(r->line + p) + 1;
-        cut_blanks_behind(r, name);
-        *ret = (struct token) { .name = r->line + name, .at = name };
-        if (equals == NOWHERE)
-                return length;
-        value = skip_blanks(r, equals + 1);
-        end = value + strlen(r->line + value);
-        length += end - (equals + 1) + 1;
-        cut_blanks_behind(r, value);
-        ret->value = r->line + value;
-        ret->value_at = value;
-        return length;
-}
-
-bool partitions_conf_begins(const char *word, const char *whole)
-{
-        return strncmp(word, whole, strlen(word)) == 0;
-}
-
-/* strtoull with base 0, of a libc for which 0b is no prefix. */
-uint64_t partitions_conf_number(const char *text, const char **ret_end)
-{
-        const char *p = text;
-        char *end;
-        uint64_t v;
-
-        while (isspace((unsigned char) *p))
-                p++;
-        p += *p == '-' || *p == '+';
-        if (p[0] == '0' && (p[1] == 'b' || p[1] == 'B')) {
-                *ret_end = p + 1;
-                return 0;
-        }
-        v = strtoull(text, &end, 0);
-        *ret_end = end;
-        return v;
 }
 
 /* ---- partitions ------------------------------------------------------------------------------------------------ */
@@ -163,30 +69,13 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
                 return NULL;
         p = &c->partitions[c->n_partitions];
         *p = (struct partitions_conf_partition) { .base = base };
-        p->where = at == NOWHERE ? (struct location) { .file = c->file } : place_of(r, at).where;
+        p->where = at == NOWHERE ? (struct location) { .file = c->file } : partitions_conf_place(r, at).where;
         name = name ?: "";
         p->name = arena_strndup(r->arena, name, MIN(strlen(name), (size_t) NAME_SIZE - 1));
         if (!p->name)
                 return NULL;
         r->by_base[base] = ++c->n_partitions;
         return p;
-}
-
-int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member)
-{
-        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
-        struct partitions_conf_member *m = arena_new_object(r->arena, struct partitions_conf_member);
-
-        if (!m)
-                return -ENOMEM;
-        *m = member;
-        if (p->last)
-                p->last->next = m;
-        else
-                p->members = m;
-        p->last = m;
-        p->n_members++;
-        return 0;
 }
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
@@ -235,7 +124,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
                 return -ENOMEM;
         p->generated |= generated;
         r->open.is_open = true;
-        r->open.line = place_of(r, head->at).where.line;
+        r->open.line = partitions_conf_place(r, head->at).where.line;
         r->open.partition = (uint32_t) (p - r->conf->partitions);
         partitions_conf_judge_definition(r, head, name, generated, r->conf->n_partitions == before);
         return partitions_conf_add_broadcast(r, head);
@@ -262,28 +151,28 @@ static int create_partition(struct reader *r, struct token *head)
 
 static int read_header(struct reader *r, size_t start, size_t *ret_end)
 {
-        size_t colon = find(r, start, ':'), p = start, comma;
+        size_t colon = partitions_conf_find_char(r, start, ':'), p = start, comma;
         struct token head, flag;
 
         if (colon == NOWHERE)
                 return discard(r, start, "no ':' follows, so this defines no partition");
         if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
-                struct place place = place_of(r, start);
+                struct place place = partitions_conf_place(r, start);
 
                 report_add(&r->report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &place, "more than %u definitions",
                            PARTITIONS_CONF_MAX_DEFINITIONS);
                 return -EBADMSG;
         }
         r->line[colon] = '\0';
-        comma = find(r, p, ',');
+        comma = partitions_conf_find_char(r, p, ',');
         if (comma != NOWHERE)
                 r->line[comma] = '\0';
-        p += read_token(r, p, &head);
+        p += partitions_conf_read_token(r, p, &head);
         while (comma != NOWHERE) {
-                comma = find(r, p, ',');
+                comma = partitions_conf_find_char(r, p, ',');
                 if (comma != NOWHERE)
                         r->line[comma] = '\0';
-                p += read_token(r, p, &flag);
+                p += partitions_conf_read_token(r, p, &flag);
                 partitions_conf_add_flag(r, &flag);
         }
         if (p != colon + 1)
@@ -300,10 +189,10 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
         int e;
 
         do {
-                comma = find(r, p, ',');
+                comma = partitions_conf_find_char(r, p, ',');
                 if (comma != NOWHERE)
                         r->line[comma] = '\0';
-                length = read_token(r, p, &token);
+                length = partitions_conf_read_token(r, p, &token);
                 if (strcmp(token.name, "mgid") == 0)
                         return partitions_conf_read_group(r, &token, p + length, ret_end);
                 e = partitions_conf_read_member(r, &token);
@@ -315,23 +204,6 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
         } while (comma != NOWHERE);
         *ret_end = p;
         return 0;
-}
-
-size_t partitions_conf_read_flags(struct reader *r, size_t p, struct group_flags *flags)
-{
-        struct token token;
-        size_t start = p, comma;
-
-        do {
-                if (p >= sizeof(r->line))
-                        break;
-                comma = find(r, p, ',');
-                if (comma != NOWHERE)
-                        r->line[comma] = '\0';
-                p += read_token(r, p, &token);
-                (void) partitions_conf_group_flag(r, &token, flags);
-        } while (comma != NOWHERE);
-        return p - start;
 }
 
 /* One definition, or more of the one that is open. *ret_end is where OpenSM goes on if a semicolon was there. */
@@ -361,20 +233,10 @@ static void begin_definition(struct reader *r)
         r->begun = true;
 }
 
-bool partitions_conf_known_text(struct reader *r, size_t p)
-{
-        if (p <= r->length)
-                return true;
-        if (p < r->written && p < sizeof(r->line) && r->line[skip_blanks(r, p)] != '\0')
-                partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this again behind the end of line %u, which is "
-                                     "shorter", r->line_number);
-        return p < r->written && p < sizeof(r->line);
-}
-
 /* It may find nothing there, or the end of another file. */
 static int give_up(struct reader *r)
 {
-        struct place place = place_of(r, 0);
+        struct place place = partitions_conf_place(r, 0);
 
         report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
                    "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is "
@@ -388,18 +250,18 @@ static int read_chunk(struct reader *r)
         size_t p = 0, semicolon;
         int e;
 
-        r->hash = find(r, 0, '#');
+        r->hash = partitions_conf_find_char(r, 0, '#');
         if (r->hash != NOWHERE)
                 r->line[r->hash] = '\0';
         do {
                 if (!partitions_conf_known_text(r, p))
                         return give_up(r);
-                p = skip_blanks(r, p);
+                p = partitions_conf_skip_blanks(r, p);
                 if (r->line[p] == '\0')
                         return 0;
                 if (!r->begun)
                         begin_definition(r);
-                semicolon = find(r, p, ';');
+                semicolon = partitions_conf_find_char(r, p, ';');
                 if (semicolon != NOWHERE)
                         r->line[semicolon] = '\0';
                 e = read_definition(r, p, &p);

@@ -55,6 +55,7 @@ struct partitions_conf_partition {
         struct partitions_conf_member *members, *last;
         uint32_t n_members;
         struct ipoib *ipoib;        /* NULL: none; its groups are those of mgid lines, and are the model's own */
+        uint32_t allocated_groups;  /* of them */
         bool has_broadcast;         /* `ipoib` was said; else only mgid lines were there */
 };
 

@@ -54,25 +54,31 @@ struct reader {
         struct origin origin[4096];
 };
 
+/*
+ * partitions_conf_words.c: the words in the buffer, what they mean, and where they mean something else than it seems. It calls
+ * nothing of partitions_conf.c, which reads lines and definitions.
+ */
+
+/* Where a position of the buffer is in the file. */
+struct place partitions_conf_place(const struct reader *r, size_t position);
 /* A warning at a position of the buffer. */
 void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
                 __attribute__((format(printf, 4, 5)));
 
-/* Is `word` the beginning of `whole`? The empty word is the beginning of any. */
-bool partitions_conf_begins(const char *word, const char *whole);
+size_t partitions_conf_skip_blanks(const struct reader *r, size_t p);
+/* Position of c from p on, before the next NUL; NOWHERE if there is none. */
+size_t partitions_conf_find_char(const struct reader *r, size_t p, char c);
+/* NAME or NAME=VALUE from p to the next NUL. Gives how far OpenSM goes on: behind that NUL. */
+size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret);
+/* strtoull with base 0, of a libc for which 0b is no prefix. */
 uint64_t partitions_conf_number(const char *text, const char **ret_end);
 
-int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member);
 /* May OpenSM's reading go on at p, and is it known what stands there? Says so if it is no longer this line's text. */
 bool partitions_conf_known_text(struct reader *r, size_t p);
-/* Flags of multicast groups, separated by commas, from p to the next NUL. Gives how far OpenSM goes. */
-size_t partitions_conf_read_flags(struct reader *r, size_t p, struct group_flags *flags);
 
-/* partitions_conf_words.c: what single words mean, and where they mean something else than it seems. */
-
-/* True if it was one of these flags. */
-bool partitions_conf_group_flag(struct reader *r, const struct token *t, struct group_flags *flags);
 void partitions_conf_add_flag(struct reader *r, const struct token *t);
+/* To the definition that is open. 0 or -ENOMEM. */
+int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member);
 /* 0, -EINVAL (no GUID: the file is dropped), -ENOMEM. */
 int partitions_conf_read_member(struct reader *r, const struct token *t);
 /* The rest of a line `mgid=...`, flags from p on. 0, -EBADMSG, -ENOMEM. */

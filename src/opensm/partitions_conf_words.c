@@ -1,9 +1,114 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opensm/partitions_conf_reader.h"
+#include "util/vector.h"
+
+/* ---- the line in OpenSM's buffer ------------------------------------------------------------------------------- */
+
+struct place partitions_conf_place(const struct reader *r, size_t position)
+{
+        position = MIN(position, sizeof(r->line) - 1);
+        return (struct place) { .where = { r->conf->file, r->origin[position].line, r->origin[position].column },
+                                .source_line = r->origin[position].line == r->line_number ? r->source_line : NULL };
+}
+
+void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
+{
+        struct place place = partitions_conf_place(r, position);
+        va_list ap;
+
+        va_start(ap, format);
+        report_vadd(&r->report, FINDING_WARNING, code, &place, format, ap);
+        va_end(ap);
+}
+
+static bool is_blank(char c)
+{
+        return c == ' ' || c == '\t' || c == '\n';
+}
+
+size_t partitions_conf_skip_blanks(const struct reader *r, size_t p)
+{
+        while (is_blank(r->line[p]))
+                p++;
+        return p;
+}
+
+size_t partitions_conf_find_char(const struct reader *r, size_t p, char c)
+{
+        const char *at = strchr(r->line + p, c);
+
+        return at ? (size_t) (at - r->line) : NOWHERE;
+}
+
+static void cut_blanks_behind(struct reader *r, size_t start)
+{
+        size_t q = start + strlen(r->line + start);
+
+        while (q != start && (r->line[q] == '\0' || is_blank(r->line[q])))
+                r->line[q--] = '\0';
+}
+
+size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret)
+{
+        size_t name = partitions_conf_skip_blanks(r, p), length, value, end;
+        size_t equals = partitions_conf_find_char(r, name, '=');
+
+        if (equals != NOWHERE)
+                r->line[equals] = '\0';
+        length = strlen(r->line + p) + 1;
+        cut_blanks_behind(r, name);
+        *ret = (struct token) { .name = r->line + name, .at = name };
+        if (equals == NOWHERE)
+                return length;
+        value = partitions_conf_skip_blanks(r, equals + 1);
+        end = value + strlen(r->line + value);
+        length += end - (equals + 1) + 1;
+        cut_blanks_behind(r, value);
+        ret->value = r->line + value;
+        ret->value_at = value;
+        return length;
+}
+
+/* Is `word` the beginning of `whole`? The empty word is the beginning of any. */
+static bool begins(const char *word, const char *whole)
+{
+        return strncmp(word, whole, strlen(word)) == 0;
+}
+
+uint64_t partitions_conf_number(const char *text, const char **ret_end)
+{
+        const char *p = text;
+        char *end;
+        uint64_t v;
+
+        while (isspace((unsigned char) *p))
+                p++;
+        p += *p == '-' || *p == '+';
+        if (p[0] == '0' && (p[1] == 'b' || p[1] == 'B')) {
+                *ret_end = p + 1;
+                return 0;
+        }
+        v = strtoull(text, &end, 0);
+        *ret_end = end;
+        return v;
+}
+
+bool partitions_conf_known_text(struct reader *r, size_t p)
+{
+        if (p <= r->length)
+                return true;
+        if (p < r->written && p < sizeof(r->line) && r->line[partitions_conf_skip_blanks(r, p)] != '\0')
+                partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this again behind the end of line %u, which is "
+                                     "shorter", r->line_number);
+        return p < r->written && p < sizeof(r->line);
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
 
 static const char *quote(struct reader *r, const char *text)
 {
@@ -75,7 +180,7 @@ static void read_checked(struct reader *r, const struct token *t, const char *wh
 
 static bool is_flag(struct reader *r, const struct token *t, const char *whole)
 {
-        if (!partitions_conf_begins(t->name, whole))
+        if (!begins(t->name, whole))
                 return false;
         if (t->value || t->at < r->hash)
                 judge_word(r, t->at, t->name, whole);
@@ -84,7 +189,7 @@ static bool is_flag(struct reader *r, const struct token *t, const char *whole)
         return true;
 }
 
-bool partitions_conf_group_flag(struct reader *r, const struct token *t, struct group_flags *flags)
+static bool read_flag(struct reader *r, const struct token *t, struct group_flags *flags)
 {
         uint64_t v;
 
@@ -109,6 +214,24 @@ bool partitions_conf_group_flag(struct reader *r, const struct token *t, struct 
         else
                 return false;
         return true;
+}
+
+/* Flags of multicast groups, separated by commas, from p to the next NUL. Gives how far OpenSM goes. */
+static size_t read_flags(struct reader *r, size_t p, struct group_flags *flags)
+{
+        struct token token;
+        size_t start = p, comma;
+
+        do {
+                if (p >= sizeof(r->line))
+                        break;
+                comma = partitions_conf_find_char(r, p, ',');
+                if (comma != NOWHERE)
+                        r->line[comma] = '\0';
+                p += partitions_conf_read_token(r, p, &token);
+                (void) read_flag(r, &token, flags);
+        } while (comma != NOWHERE);
+        return p - start;
 }
 
 /* Codes that are none are told, and the default taken: no group of such a kind can be joined. */
@@ -196,20 +319,11 @@ static bool is_broadcast(const struct reader *r, const struct mgid *mgid)
 
 static int add_group(struct reader *r, const struct multicast_group *group)
 {
+        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
         struct ipoib *ipoib = ipoib_of(r);
-        struct multicast_group *groups;
 
-        if (!ipoib)
+        if (!ipoib || VECTOR_GROW(r->arena, ipoib->groups, ipoib->n_groups, p->allocated_groups) < 0)
                 return -ENOMEM;
-        /* doubled whenever it is full */
-        if ((ipoib->n_groups & (ipoib->n_groups - 1)) == 0) {
-                groups = arena_new_array(r->arena, struct multicast_group, MAX((size_t) ipoib->n_groups * 2, (size_t) 1));
-                if (!groups)
-                        return -ENOMEM;
-                if (ipoib->n_groups > 0)
-                        memcpy(groups, ipoib->groups, ipoib->n_groups * sizeof(*groups));
-                ipoib->groups = groups;
-        }
         memcpy((void *) &ipoib->groups[ipoib->n_groups++], group, sizeof(*group));
         return 0;
 }
@@ -234,7 +348,7 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
         }
         flags.tclass = 0;
         if (partitions_conf_known_text(r, p))
-                *ret_end = p + partitions_conf_read_flags(r, p, &flags);
+                *ret_end = p + read_flags(r, p, &flags);
         problem = group_problem(r, &group, &flags);
         if (problem) {
                 partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s: OpenSM makes no group for this line", problem);
@@ -256,7 +370,7 @@ static void read_defmember(struct reader *r, const struct token *t)
         static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
 
         for (size_t i = 0; t->value && i < ELEMENTS(words); i++) {
-                if (partitions_conf_begins(t->value, words[i])) {
+                if (begins(t->value, words[i])) {
                         judge_word(r, t->value_at, t->value, words[i]);
                         r->open.membership = values[i];
                         return;
@@ -268,12 +382,12 @@ static void read_defmember(struct reader *r, const struct token *t)
 
 void partitions_conf_add_flag(struct reader *r, const struct token *t)
 {
-        if (partitions_conf_group_flag(r, t, &r->open.flags))
+        if (read_flag(r, t, &r->open.flags))
                 return;
-        if (partitions_conf_begins(t->name, "ipoib")) {
+        if (begins(t->name, "ipoib")) {
                 judge_word(r, t->at, t->name, "ipoib");
                 r->open.ipoib = true;
-        } else if (partitions_conf_begins(t->name, "defmember")) {
+        } else if (begins(t->name, "defmember")) {
                 judge_word(r, t->at, t->name, "defmember");
                 read_defmember(r, t);
         } else if (strcmp(t->name, "indx0") == 0)
@@ -335,15 +449,15 @@ static enum membership read_membership(struct reader *r, const struct token *t)
 {
         if (!t->value)
                 return r->open.membership;
-        if (partitions_conf_begins(t->value, "full")) {
+        if (begins(t->value, "full")) {
                 judge_word(r, t->value_at, t->value, "full");
                 return MEMBERSHIP_FULL;
         }
-        if (partitions_conf_begins(t->value, "both")) {
+        if (begins(t->value, "both")) {
                 judge_word(r, t->value_at, t->value, "both");
                 return MEMBERSHIP_BOTH;
         }
-        if (!partitions_conf_begins(t->value, "limited"))
+        if (!begins(t->value, "limited"))
                 partitions_conf_warn(r, t->value_at, FINDING_OPENSM_WORD, "%s is no membership; OpenSM takes it for limited",
                                      quote(r, t->value));
         return MEMBERSHIP_LIMITED;
@@ -364,7 +478,7 @@ static bool read_keyword(struct reader *r, const struct token *t, struct partiti
         };
 
         for (size_t i = 0; i < ELEMENTS(keywords); i++) {
-                if (!partitions_conf_begins(t->name, keywords[i].word))
+                if (!begins(t->name, keywords[i].word))
                         continue;
                 judge_word(r, t->at, t->name, keywords[i].word);
                 m->who = keywords[i].who;
@@ -390,13 +504,30 @@ static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
         return 0;
 }
 
+int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member)
+{
+        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_member *m = arena_new_object(r->arena, struct partitions_conf_member);
+
+        if (!m)
+                return -ENOMEM;
+        *m = member;
+        if (p->last)
+                p->last->next = m;
+        else
+                p->members = m;
+        p->last = m;
+        p->n_members++;
+        return 0;
+}
+
 int partitions_conf_read_member(struct reader *r, const struct token *t)
 {
         struct partitions_conf_member m = { .who = PARTITIONS_CONF_GUID, .index0 = r->open.index0 };
 
         if (!*t->name)
                 return 0;
-        if (partitions_conf_begins(t->name, "NONE")) {
+        if (begins(t->name, "NONE")) {
                 if (strcmp(t->name, "NONE") != 0)
                         partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "OpenSM takes %s for NONE: nobody",
                                              quote(r, t->name));
