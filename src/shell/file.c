@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/vector.h"
+
 #define READ_AT_LEAST 4096
 
 int file_open(const char *path)
@@ -18,19 +20,6 @@ int file_open(const char *path)
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
         return fd < 0 ? -errno : fd;
-}
-
-/* Makes room for at least one byte more, and for at most max in all. */
-static int grow(char **bytes, size_t *allocated, size_t max)
-{
-        size_t n = *allocated > max / 2 ? max : MIN(MAX(*allocated * 2, (size_t) READ_AT_LEAST), max);
-        char *larger = realloc(*bytes, n);
-
-        if (!larger)
-                return -ENOMEM;
-        *bytes = larger;
-        *allocated = n;
-        return 0;
 }
 
 static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)
@@ -43,15 +32,13 @@ static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes,
                 return -EINVAL;
         for (;;) {
                 ssize_t k;
-                int r;
 
                 if (n > max)
                         return -EFBIG;
+                if (VECTOR_EXTEND(NULL, bytes, n, allocated, READ_AT_LEAST) < 0)
+                        return -ENOMEM;
                 /* One byte more than is allowed, to see whether there is one. */
-                r = n == allocated ? grow(&bytes, &allocated, max + 1) : 0;
-                if (r < 0)
-                        return r;
-                k = read(fd, bytes + n, allocated - n);
+                k = read(fd, bytes + n, MIN(allocated, max + 1) - n);
                 if (k < 0 && errno == EINTR)
                         continue;
                 if (k < 0)
@@ -147,52 +134,26 @@ static int sync_directory_of(const char *path)
         return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* With a descriptor of the new file, whose name is *ret_beside (owned, also on error). */
-static int write_beside(const char *path, const void *bytes, size_t n, char **ret_beside)
-{
-        _cleanup_close_ int fd = -1;
-        int r;
-
-        if (asprintf(ret_beside, "%s.XXXXXX", path) < 0) {
-                *ret_beside = NULL;
-                return -ENOMEM;
-        }
-        fd = mkostemp(*ret_beside, O_CLOEXEC); /* mode 0600 */
-        if (fd < 0)
-                return -errno;
-        r = write_all(fd, bytes, n);
-        if (r < 0) {
-                (void) unlink(*ret_beside);
-                return r;
-        }
-        r = fd;
-        fd = -1;
-        return r;
-}
-
-static int put_in_place(const char *beside, const char *path, int r)
-{
-        if (r >= 0 && rename(beside, path) < 0)
-                r = -errno;
-        if (r < 0)
-                (void) unlink(beside);
-        return r;
-}
-
 /* A whole file in the place of another: for everybody to read, or with the mode 0600 it was made with; `lasting`: on the disk,
  * name and all, before it returns. */
 static int replace(const char *path, const void *bytes, size_t n, bool readable, bool lasting)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
-        int r = 0;
+        int r;
 
-        fd = write_beside(path, bytes, n, &beside);
+        if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
+                beside = NULL;
+                return -ENOMEM;
+        }
+        fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
         if (fd < 0)
-                return fd;
-        if ((readable && fchmod(fd, 0644) < 0) || (lasting && fsync(fd) < 0))
+                return -errno;
+        r = write_all(fd, bytes, n);
+        if (r == 0 && ((readable && fchmod(fd, 0644) < 0) || (lasting && fsync(fd) < 0) || rename(beside, path) < 0))
                 r = -errno;
-        r = put_in_place(beside, path, r);
+        if (r < 0)
+                (void) unlink(beside);
         return r < 0 || !lasting ? r : sync_directory_of(path);
 }
 

@@ -48,6 +48,7 @@ START_TEST(write_and_read)
                 ck_assert_uint_eq(n, sizes[i]);
                 ck_assert_int_eq(memcmp(back, bytes, n), 0);
                 ck_assert_int_eq(back[n], 0);
+                ck_assert_int_eq(file_read(arena, "a", SIZE_MAX, &back, &n), -EINVAL);
                 if (n > 0)
                         ck_assert_int_eq(file_read(arena, "a", n - 1, &back, &n), -EFBIG);
         }
