@@ -436,14 +436,11 @@ static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_
 
 static size_t count_elements(const char *s)
 {
-        size_t n = 1, length;
+        size_t n = 1;
 
-        for (;; n++) {
-                length = element_length(s);
-                if (s[length] == '\0')
-                        return n;
-                s += length + 1;
-        }
+        for (s += element_length(s); *s; s += 1 + element_length(s + 1))
+                n++;
+        return n;
 }
 
 static int add_element(const struct selector_reader *r, const struct selector_source *source, size_t offset, size_t n,
@@ -451,7 +448,6 @@ static int add_element(const struct selector_reader *r, const struct selector_so
 {
         struct element e = { .reader = r, .source = source };
         size_t lead;
-
 
         e.selector = arena_new_object(r->arena, struct selector);
         e.text = copy_element(r->arena, source->text + offset, n, &lead);
