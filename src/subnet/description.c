@@ -100,12 +100,11 @@ int node_description_split(struct arena *a, const char *raw, size_t size, const 
 
         /* The CA inside of a switch that does collective operations (SHARP) is an endport, but no host. */
         if (!ends_with(all, "Aggregation Node")) {
-                if (managed_switch_name(all, &rest))
-                        name = take_word(&rest);
-                else {
-                        name = take_word(&rest);
+                bool is_switch = managed_switch_name(all, &rest);
+
+                name = take_word(&rest);
+                if (!is_switch)
                         device = take_word(&rest);
-                }
         }
 
         description = escape(a, all);
