@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "util/vector.h"
+
 void text_done(struct text *t)
 {
         free(t->bytes);
@@ -11,22 +13,9 @@ void text_done(struct text *t)
 
 static bool reserve(struct text *t, size_t n)
 {
-        size_t allocated = MAX(t->allocated * 2, (size_t) 256);
-        char *bytes;
-
-        if (t->failed)
-                return false;
-        if (t->allocated - t->n > n)
-                return true;
-        allocated = MAX(allocated, t->n + n + 1);
-        bytes = realloc(t->bytes, allocated);
-        if (!bytes) {
-                t->failed = true;
-                return false;
-        }
-        t->bytes = bytes;
-        t->allocated = allocated;
-        return true;
+        /* one more for the NUL */
+        t->failed = t->failed || VECTOR_EXTEND(NULL, t->bytes, t->n, t->allocated, n + 1) < 0;
+        return !t->failed;
 }
 
 void text_add_n(struct text *t, const char *bytes, size_t n)
