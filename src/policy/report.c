@@ -27,7 +27,6 @@ void report_vadd(struct report *r, enum finding_severity severity, enum finding_
                  const char *format, va_list ap)
 {
         struct location where = {};
-        const char *text;
 
         r->last = NULL;
         r->n++;
@@ -37,16 +36,11 @@ void report_vadd(struct report *r, enum finding_severity severity, enum finding_
                 r->dropped_errors += severity == FINDING_ERROR;
                 return;
         }
-        text = arena_vprintf(r->findings->arena, format, ap);
         if (place) {
                 where = place->where;
                 where.file = copy_file(r, where.file);
         }
-        if (!text) {
-                r->findings->out_of_memory = true;
-                return;
-        }
-        r->last = findings_add(r->findings, severity, code, &where, "%s", text);
+        r->last = findings_vadd(r->findings, severity, code, &where, format, ap);
         if (r->last && place && place->source_line)
                 r->last->source_line = arena_strdup(r->findings->arena, place->source_line);
 }

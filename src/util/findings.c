@@ -27,8 +27,8 @@ void findings_done(struct findings *f)
         f->n = f->allocated = 0;
 }
 
-static struct finding *add(struct findings *f, enum finding_severity severity, enum finding_code code,
-                           const struct location *where, const char *format, va_list ap)
+struct finding *findings_vadd(struct findings *f, enum finding_severity severity, enum finding_code code,
+                              const struct location *where, const char *format, va_list ap)
 {
         const char *text = arena_vprintf(f->arena, format, ap);
         struct finding *item;
@@ -54,7 +54,7 @@ struct finding *findings_add(struct findings *f, enum finding_severity severity,
         va_list ap;
 
         va_start(ap, format);
-        item = add(f, severity, code, where, format, ap);
+        item = findings_vadd(f, severity, code, where, format, ap);
         va_end(ap);
         return item;
 }
@@ -65,7 +65,7 @@ int findings_error(struct findings *f, enum finding_code code, const char *hint,
         va_list ap;
 
         va_start(ap, format);
-        item = add(f, FINDING_ERROR, code, NULL, format, ap);
+        item = findings_vadd(f, FINDING_ERROR, code, NULL, format, ap);
         va_end(ap);
         if (!item)
                 return -ENOMEM;

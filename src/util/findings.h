@@ -64,6 +64,9 @@ void findings_done(struct findings *f);
 struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
                              const struct location *where, const char *format, ...)
         __attribute__((format(printf, 5, 6)));
+struct finding *findings_vadd(struct findings *f, enum finding_severity severity, enum finding_code code,
+                              const struct location *where, const char *format, va_list ap)
+        __attribute__((format(printf, 5, 0)));
 /* Appends an error that is about no file; hint NULL: none. Returns -EBADMSG, -ENOMEM when memory is out. */
 int findings_error(struct findings *f, enum finding_code code, const char *hint, const char *format, ...)
                 __attribute__((format(printf, 4, 5)));
