@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command line. Pure but for --help and --version, which main prints. */
+/* The command line. --help and --version are printed by main. */
 
 #include "ib/types.h"
 #include "util/findings.h"
@@ -28,8 +28,8 @@ struct options {
         unsigned n_arguments;
 };
 
-/* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is set whatever happens, so that
- * mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
+/* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is
+ * set whatever happens, so that mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);
 
 /* "did you mean 'verify'?" as hint of `item`, if one of the names is near. */

@@ -54,13 +54,11 @@ static int run(const struct options *o)
 
 int main(int argc, char *argv[])
 {
+        _cleanup_arena_ struct arena *a = arena_new();
         struct options options;
-        int r;
+        int r = a ? options_parse(a, argc, argv, &options) : -ENOMEM;
 
-        r = options_parse(argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-        r = options.check ? check_files(&options) : run(&options);
-        options_done(&options);
-        return r;
+        return options.check ? check_files(&options) : run(&options);
 }

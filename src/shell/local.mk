@@ -17,6 +17,7 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/thread.h \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
+libpkeyd_shell_la_SOURCES += src/shell/command_line.c src/shell/command_line.h
 libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h
 libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h
 libpkeyd_shell_la_SOURCES += src/shell/secret.c src/shell/secret.h

@@ -19,3 +19,8 @@ check_PROGRAMS += check_opensm_process
 TESTS += check_opensm_process
 check_opensm_process_SOURCES = tests/unit/check_opensm_process.c
 check_opensm_process_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
+check_PROGRAMS += check_command_line
+TESTS += check_command_line
+check_command_line_SOURCES = tests/unit/check_command_line.c
+check_command_line_LDADD = libpkeyd-shell.la $(TEST_LIBS)

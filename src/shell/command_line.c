@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/command_line.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "ib/types.h"
+#include "util/nearest.h"
+
+#define MAX_PORT         254
+#define MAX_TIMEOUT_MSEC 60000
+
+#define FIRST_LONG 256 /* what getopt_long() gives for an option without a letter: this and its number */
+
+/* A decimal number and nothing else. */
+static bool read_number(struct findings *findings, const char *name, const char *text, unsigned most, unsigned *ret)
+{
+        unsigned long value = 0;
+        char *end = NULL;
+
+        if (*text >= '0' && *text <= '9') {
+                errno = 0;
+                value = strtoul(text, &end, 10);
+        }
+        if (!end || *end != '\0' || errno != 0 || value < 1 || value > most) {
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--%s: '%s' is not a number from 1 to %u", name,
+                                      text, most);
+                return false;
+        }
+        *ret = (unsigned) value;
+        return true;
+}
+
+static void take_value(struct findings *findings, const struct command_line_option *o, const char *text, void *options)
+{
+        void *member = (char *) options + o->offset;
+        unsigned number;
+
+        switch (o->kind) {
+        case COMMAND_LINE_TEXT:
+                *(const char **) member = text;
+                break;
+        case COMMAND_LINE_FLAG:
+                *(bool *) member = true;
+                break;
+        case COMMAND_LINE_PORT:
+                (void) read_number(findings, o->name, text, MAX_PORT, member);
+                break;
+        case COMMAND_LINE_TIMEOUT:
+                if (read_number(findings, o->name, text, MAX_TIMEOUT_MSEC, &number))
+                        *(usec_t *) member = number * USEC_PER_MSEC;
+                break;
+        case COMMAND_LINE_READ:
+                o->read(findings, text, options);
+                break;
+        }
+}
+
+static void complain_unknown(const struct command_line *line, struct findings *findings, const char *word)
+{
+        struct finding *item = findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown option '%s'", word);
+        const char *names[COMMAND_LINE_MAX_OPTIONS], *near = NULL;
+
+        for (size_t i = 0; i < line->n; i++)
+                names[i] = line->options[i].name;
+        if (strncmp(word, "--", 2) == 0)
+                near = nearest_word(word + 2, names, line->n);
+        if (near)
+                finding_set_hint(findings, item, "did you mean '--%s'?", near);
+        else
+                finding_set_hint(findings, item, "%s --help lists the options", line->program);
+}
+
+/* What getopt_long() gave. `word` is the argument it was found in. */
+static void take(const struct command_line *line, struct findings *findings, int c, const char *word, void *options)
+{
+        const struct command_line_option *o = line->options;
+
+        if (c == ':') {
+                (void) findings_error(findings, FINDING_USAGE, NULL, "'%s' needs a value", word);
+                return;
+        }
+        if (c == '?') {
+                complain_unknown(line, findings, word);
+                return;
+        }
+        while (o->letter != c && c != FIRST_LONG + (o - line->options))
+                o++;
+        take_value(findings, o, optarg, options);
+}
+
+/* The word to blame: a short option may stand inside a cluster, then optopt is its letter. */
+static const char *blame(char **argv, int c, char letter[3])
+{
+        if ((c == '?' || c == ':') && optopt > 0 && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0) {
+                letter[0] = '-';
+                letter[1] = (char) optopt;
+                letter[2] = '\0';
+                return letter;
+        }
+        return argv[optind - 1];
+}
+
+/* The table as getopt_long() takes it. A colon in front: it prints nothing and tells a missing value from an unknown option. */
+static void make_tables(const struct command_line *line, struct option *long_options, char *letters)
+{
+        *letters++ = ':';
+        for (size_t i = 0; i < line->n; i++) {
+                const struct command_line_option *o = &line->options[i];
+                bool has_value = o->kind != COMMAND_LINE_FLAG;
+
+                long_options[i] = (struct option) {
+                        o->name, has_value ? required_argument : no_argument, NULL, o->letter ?: FIRST_LONG + (int) i,
+                };
+                if (o->letter)
+                        *letters++ = (char) o->letter;
+                if (o->letter && has_value)
+                        *letters++ = ':';
+        }
+}
+
+int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options)
+{
+        struct option long_options[COMMAND_LINE_MAX_OPTIONS + 1] = {};
+        char letters[1 + 2 * COMMAND_LINE_MAX_OPTIONS + 1] = "", letter[3];
+        int c;
+
+        assert(line->n <= COMMAND_LINE_MAX_OPTIONS);
+        make_tables(line, long_options, letters);
+        optind = 0; /* from the beginning, whoever called getopt_long() before */
+        while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0)
+                take(line, findings, c, blame(argv, c, letter), options);
+        return findings_refuse(findings) ? -EBADMSG : optind;
+}
