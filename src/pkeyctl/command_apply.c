@@ -150,7 +150,7 @@ static int confirm(struct context *ctx, void *userdata)
 
         if (r < 0)
                 return r;
-        ctx->output->propose(ctx, &run->plan);
+        output_proposal(ctx, &run->plan);
         return ctx->output_r < 0 ? ctx->output_r : ask(ctx);
 }
 
@@ -188,8 +188,7 @@ int command_apply(struct context *ctx, const struct arguments *arguments)
 {
         _cleanup_(run_done) struct run run = { .ctx = ctx };
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
-        struct apply_result result;
-        enum exit_status status;
+        struct result result = { .kind = RESULT_APPLY };
         int r;
 
         r = prepare(ctx, arguments, &run);
@@ -199,7 +198,6 @@ int command_apply(struct context *ctx, const struct arguments *arguments)
                 r = describe_plan(ctx, &run);
         if (r < 0)
                 return r;
-        status = collect(ctx, &run, &result);
-        ctx->output->apply(ctx, &result, status);
-        return status;
+        result.status = collect(ctx, &run, &result.apply);
+        return output(ctx, &result);
 }

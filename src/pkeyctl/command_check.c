@@ -24,7 +24,7 @@ static int count_members(struct context *ctx, struct check_result *result)
 
 int command_check(struct context *ctx, const struct arguments *arguments)
 {
-        struct check_result result = {};
+        struct result result = { .kind = RESULT_CHECK };
         int files, topology = 0, r;
 
         ctx->named_files_only = true;
@@ -36,10 +36,9 @@ int command_check(struct context *ctx, const struct arguments *arguments)
         if (files < 0 || topology < 0)
                 return topology < 0 ? topology : files;
         if (ctx->subnet) {
-                r = count_members(ctx, &result);
+                r = count_members(ctx, &result.check);
                 if (r < 0)
                         return r;
         }
-        ctx->output->check(ctx, &result);
-        return EXIT_DONE;
+        return output(ctx, &result);
 }

@@ -22,8 +22,7 @@ int command_status(struct context *ctx, const struct arguments *arguments)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        struct daemon_status status = {};
-        enum exit_status exit_status;
+        struct result result = { .kind = RESULT_STATUS };
         int r;
 
         (void) arguments;
@@ -31,12 +30,11 @@ int command_status(struct context *ctx, const struct arguments *arguments)
         if (r == 0)
                 r = bus_client_call(ctx, bus, "Status", 0, &reply);
         if (r == 0)
-                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &status, NULL);
+                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &result.daemon, NULL);
         if (r < 0)
                 return r;
-        exit_status = status_of(&status);
-        ctx->output->status(ctx, &status, exit_status);
-        return exit_status;
+        result.status = status_of(&result.daemon);
+        return output(ctx, &result);
 }
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
@@ -54,8 +52,8 @@ int command_reload(struct context *ctx, const struct arguments *arguments)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        struct reload_result result = {};
-        enum exit_status exit_status;
+        struct result result = { .kind = RESULT_RELOAD };
+        struct reload_result *reload = &result.reload;
         int r;
 
         (void) arguments;
@@ -64,13 +62,12 @@ int command_reload(struct context *ctx, const struct arguments *arguments)
                 r = bus_client_call(ctx, bus, "Reload", UINT64_MAX, &reply);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(reply, "sts", &result.outcome, &result.generation, &result.text);
+        r = sd_bus_message_read(reply, "sts", &reload->outcome, &reload->generation, &reload->text);
         if (r < 0)
                 return bus_client_complain(ctx, r);
         r = bus_client_read_findings(ctx, reply);
         if (r < 0)
                 return r;
-        exit_status = status_of_outcome(result.outcome);
-        ctx->output->reload(ctx, &result, exit_status);
-        return exit_status;
+        result.status = status_of_outcome(reload->outcome);
+        return output(ctx, &result);
 }

@@ -331,8 +331,8 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
 int command_doctor(struct context *ctx, const struct arguments *arguments)
 {
         struct doctor_facts facts = {.settings = &ctx->settings};
-        struct doctor_result result = {.facts = &facts};
-        enum exit_status status;
+        struct result result = { .kind = RESULT_DOCTOR, .doctor.facts = &facts };
+        struct diagnoses *diagnoses = &result.doctor.diagnoses;
         int r;
 
         r = read_files(ctx, arguments->n > 0 ? arguments->items[0] : NULL, &facts.host);
@@ -350,13 +350,12 @@ int command_doctor(struct context *ctx, const struct arguments *arguments)
         r = look_at_fabric(ctx, &facts);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        r = doctor_diagnose(ctx->arena, &facts, &result.diagnoses);
+        r = doctor_diagnose(ctx->arena, &facts, diagnoses);
         if (r < 0)
                 return r;
         if (facts.subnet)
-                status = result.diagnoses.n > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
+                result.status = diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
         else
-                status = EXIT_REFUSED;
-        ctx->output->doctor(ctx, &result, status);
-        return status;
+                result.status = EXIT_REFUSED;
+        return output(ctx, &result);
 }

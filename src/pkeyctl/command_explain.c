@@ -146,29 +146,27 @@ static int choose_pairs(struct context *ctx, void *userdata, const uint32_t **re
 
 int command_explain(struct context *ctx, const struct arguments *arguments)
 {
-        struct explain_result result = {
-                .a_text = arguments->items[0],
-                .b_text = arguments->items[1],
-                .max_listed = MAX_LISTED,
-        };
-        struct chosen_pairs chosen = { .result = &result };
+        struct result result = { .kind = RESULT_EXPLAIN };
+        struct explain_result *e = &result.explain;
+        struct chosen_pairs chosen = { .result = e };
         const struct session_hooks hooks = { .choose = choose_pairs, .userdata = &chosen };
-        enum exit_status status;
         int r;
 
+        *e = (struct explain_result) {
+                .a_text = arguments->items[0], .b_text = arguments->items[1], .max_listed = MAX_LISTED,
+        };
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_LOOK, &hooks);
         if (r == 0)
                 r = pipeline_resolve(ctx);
         if (r == 0)
-                r = make_sides(ctx, chosen.a, result.n_a, &result.a);
+                r = make_sides(ctx, chosen.a, e->n_a, &e->a);
         if (r == 0)
-                r = make_sides(ctx, chosen.b, result.n_b, &result.b);
+                r = make_sides(ctx, chosen.b, e->n_b, &e->b);
         if (r < 0)
                 return r;
-        judge(&result);
-        status = explain_status(&result);
-        ctx->output->explain(ctx, &result, status);
-        return status;
+        judge(e);
+        result.status = explain_status(e);
+        return output(ctx, &result);
 }

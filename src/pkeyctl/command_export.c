@@ -108,9 +108,8 @@ int command_export(struct context *ctx, const struct arguments *arguments)
 {
         struct partitions_file file;
         const struct session_hooks hooks = { .choose = session_choose_none };
+        struct result result = { .kind = RESULT_FILE };
         struct opensm_conf opensm;
-        const char *bytes;
-        size_t n;
         int r;
 
         if (strcmp(arguments->items[0], "opensm") != 0) {
@@ -130,9 +129,7 @@ int command_export(struct context *ctx, const struct arguments *arguments)
         if (r < 0)
                 return r;
         file.released = true;
-        r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        ctx->output->file(ctx, bytes, n);
-        return EXIT_DONE;
+        r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &result.file.bytes,
+                                   &result.file.n);
+        return r < 0 ? r : output(ctx, &result);
 }

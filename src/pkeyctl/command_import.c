@@ -53,6 +53,7 @@ static int look_for_names(struct context *ctx)
 int command_import(struct context *ctx, const struct arguments *arguments)
 {
         const char *path = arguments->items[0], *bytes, *yaml;
+        struct result result = { .kind = RESULT_FILE };
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;
         int r, read, look;
@@ -75,6 +76,8 @@ int command_import(struct context *ctx, const struct arguments *arguments)
         r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
         if (r < 0)
                 return r;
-        ctx->output->file(ctx, yaml, strlen(yaml));
-        return conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
+        result.status = conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
+        result.file.bytes = yaml;
+        result.file.n = strlen(yaml);
+        return output(ctx, &result);
 }

@@ -29,7 +29,7 @@ struct local {
         struct kernel_table *tables;
         uint32_t n_tables;
         struct local_unread *unread, *down;
-        struct local_result result;
+        struct local_result *result;
 };
 
 /* --- what is there ------------------------------------------------------------------------------------------------ */
@@ -228,10 +228,10 @@ static int read_table(struct local *l, uint32_t i)
         switch (p->state) {
         case PORT_STATE_NONE:
         case PORT_STATE_DOWN:
-                leave_out(l->down, &l->result.n_down, l->index[i], "the link is down");
+                leave_out(l->down, &l->result->n_down, l->index[i], "the link is down");
                 return 0;
         case PORT_STATE_INIT:
-                leave_out(l->unread, &l->result.n_unread, l->index[i],
+                leave_out(l->unread, &l->result->n_unread, l->index[i],
                           "no subnet manager has brought it up yet; its table means nothing");
                 return 0;
         case PORT_STATE_ARMED:
@@ -242,7 +242,7 @@ static int read_table(struct local *l, uint32_t i)
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                leave_out(l->unread, &l->result.n_unread, l->index[i], strerror(-r));
+                leave_out(l->unread, &l->result->n_unread, l->index[i], strerror(-r));
                 return 0;
         }
         t->entries = entries;
@@ -260,9 +260,9 @@ static int read_tables(struct local *l)
                         r = read_table(l, i);
         if (r < 0)
                 return r;
-        l->result.unread = l->unread;
-        l->result.down = l->down;
-        if (l->n_tables + l->result.n_unread > 0)
+        l->result->unread = l->unread;
+        l->result->down = l->down;
+        if (l->n_tables + l->result->n_unread > 0)
                 return 0;
         return findings_error(&l->ctx->findings, FINDING_HOST_PORT_DOWN, NULL,
                               "the link of every InfiniBand port of this host%s%s is down",
@@ -294,15 +294,15 @@ static int look(struct local *l)
                 r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
         if (r == 0)
                 r = verify_local(ctx->arena, &possible, &ctx->plan_options, l->tables, l->n_tables,
-                                 &l->result.verification);
+                                 &l->result->verification);
         return r;
 }
 
 int command_verify_local(struct context *ctx, const struct arguments *arguments)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
-        struct local l = { .ctx = ctx };
-        enum exit_status status = EXIT_DONE;
+        struct result result = { .kind = RESULT_VERIFY_LOCAL };
+        struct local l = { .ctx = ctx, .result = &result.local };
         int r;
 
         r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
@@ -313,10 +313,9 @@ int command_verify_local(struct context *ctx, const struct arguments *arguments)
                 r = look(&l);
         if (r < 0)
                 return r;
-        if (l.result.verification.v->n_differ > 0)
-                status = EXIT_DIFFERENCE;
-        else if (l.result.n_unread > 0)
-                status = EXIT_PARTIAL;
-        ctx->output->verify_local(ctx, &l.result, status);
-        return status;
+        if (result.local.verification.v->n_differ > 0)
+                result.status = EXIT_DIFFERENCE;
+        else if (result.local.n_unread > 0)
+                result.status = EXIT_PARTIAL;
+        return output(ctx, &result);
 }

@@ -182,24 +182,24 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
 
 int command_violations_once(struct context *ctx)
 {
-        struct violations_result result = {
-                .node = ctx->options->node, .once = true, .interval = ctx->options->interval ?: DEFAULT_INTERVAL,
+        usec_t interval = ctx->options->interval ?: DEFAULT_INTERVAL;
+        struct result result = {
+                .kind = RESULT_VIOLATIONS,
+                .violations = { .node = ctx->options->node, .once = true, .interval = interval },
         };
-        const struct violations_config book_config = { .interval = result.interval, .threshold = 1 };
-        const struct violation_poll_config poll_config = { .interval = result.interval };
+        const struct violations_config book_config = { .interval = interval, .threshold = 1 };
+        const struct violation_poll_config poll_config = { .interval = interval };
         _cleanup_(violation_poll_free_p) struct violation_poll *poll = violation_poll_new(&poll_config);
         _cleanup_(violations_free_p) struct violations *book = violations_new(&book_config);
-        enum exit_status status;
         int r;
 
         r = poll && book ? prepare(ctx) : -ENOMEM;
         if (r == 0)
-                r = check_node(ctx, result.node);
+                r = check_node(ctx, ctx->options->node);
         if (r == 0)
-                r = poll_twice(ctx, poll, book, &result);
+                r = poll_twice(ctx, poll, book, &result.violations);
         if (r < 0)
                 return r;
-        status = status_of(&result);
-        ctx->output->violations(ctx, &result, status);
-        return status;
+        result.status = status_of(&result.violations);
+        return output(ctx, &result);
 }

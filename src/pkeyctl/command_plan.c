@@ -14,8 +14,8 @@ static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreacha
 int command_plan(struct context *ctx, const struct arguments *arguments)
 {
         const struct session_hooks none = {};
-        struct plan_result result = {};
-        enum exit_status status;
+        struct result result = { .kind = RESULT_PLAN };
+        struct plan_result *plan = &result.plan;
         struct changes changes;
         int r;
 
@@ -23,13 +23,12 @@ int command_plan(struct context *ctx, const struct arguments *arguments)
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_PLAN, &none);
         if (r == 0)
-                r = pipeline_unreachable(ctx, &result.unreachable, &result.n_unreachable);
+                r = pipeline_unreachable(ctx, &plan->unreachable, &plan->n_unreachable);
         if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
         if (r < 0)
                 return r;
-        result.changes = &changes;
-        status = plan_status(ctx->plan, result.n_unreachable);
-        ctx->output->plan(ctx, &result, status);
-        return status;
+        plan->changes = &changes;
+        result.status = plan_status(ctx->plan, plan->n_unreachable);
+        return output(ctx, &result);
 }

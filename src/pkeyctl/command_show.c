@@ -42,28 +42,26 @@ static int collect_ports(struct context *ctx, struct ports_result *ret)
 }
 
 /* What was asked for and could not be read makes it a partial answer. */
-static int status_of(const struct context *ctx, const struct ports_result *result)
+static int output_ports(struct context *ctx, struct result *result)
 {
-        for (uint32_t i = 0; i < result->n_ports; i++)
-                if (ctx->observed->tables[result->ports[i]].source != TABLE_READ)
-                        return EXIT_PARTIAL;
-        return EXIT_DONE;
+        const struct ports_result *p = &result->ports;
+
+        for (uint32_t i = 0; i < p->n_ports; i++)
+                if (ctx->observed->tables[p->ports[i]].source != TABLE_READ)
+                        result->status = EXIT_PARTIAL;
+        return output(ctx, result);
 }
 
 static int show_ports(struct context *ctx)
 {
         const struct session_hooks none = {};
-        struct ports_result result;
+        struct result result = { .kind = RESULT_PORTS };
         int r;
 
         r = look(ctx, &none);
-        if (r < 0)
-                return r;
-        r = collect_ports(ctx, &result);
-        if (r < 0)
-                return r;
-        ctx->output->show_ports(ctx, &result);
-        return status_of(ctx, &result);
+        if (r == 0)
+                r = collect_ports(ctx, &result.ports);
+        return r < 0 ? r : output_ports(ctx, &result);
 }
 
 /* --- show partitions ------------------------------------------------------------------------------------------------- */
@@ -141,7 +139,8 @@ static int make_rows(struct context *ctx, const struct member_count *wanted, con
 static int show_partitions(struct context *ctx)
 {
         const struct session_hooks none = {};
-        struct partitions_result result = {};
+        struct result result = { .kind = RESULT_PARTITIONS };
+        struct partitions_result *partitions = &result.partitions;
         struct member_count *wanted, *held;
         int r;
 
@@ -150,16 +149,14 @@ static int show_partitions(struct context *ctx)
         if (!wanted || !held)
                 return -ENOMEM;
         r = look(ctx, &none);
+        if (r == 0)
+                r = count_all(ctx, wanted, held, &partitions->n_unread);
+        if (r == 0)
+                r = make_rows(ctx, wanted, held, partitions);
         if (r < 0)
                 return r;
-        r = count_all(ctx, wanted, held, &result.n_unread);
-        if (r < 0)
-                return r;
-        r = make_rows(ctx, wanted, held, &result);
-        if (r < 0)
-                return r;
-        ctx->output->show_partitions(ctx, &result);
-        return result.n_unread > 0 ? EXIT_PARTIAL : EXIT_DONE;
+        result.status = partitions->n_unread > 0 ? EXIT_PARTIAL : EXIT_DONE;
+        return output(ctx, &result);
 }
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
@@ -181,14 +178,13 @@ static int show_port(struct context *ctx, const char *text)
 {
         struct chosen_ports chosen = { .text = text };
         const struct session_hooks hooks = { .choose = choose_ports, .userdata = &chosen };
-        struct ports_result result;
+        struct result result = { .kind = RESULT_PORT };
         int r = look(ctx, &hooks);
 
         if (r < 0)
                 return r;
-        result = (struct ports_result) { chosen.ports, chosen.n };
-        ctx->output->show_port(ctx, &result);
-        return status_of(ctx, &result);
+        result.ports = (struct ports_result) { chosen.ports, chosen.n };
+        return output_ports(ctx, &result);
 }
 
 /* --- which ----------------------------------------------------------------------------------------------------------- */

@@ -16,8 +16,7 @@ static enum exit_status verify_status(const struct verification *v)
 int command_verify(struct context *ctx, const struct arguments *arguments)
 {
         const struct session_hooks none = {};
-        struct verification *verification;
-        enum exit_status status;
+        struct result result = { .kind = RESULT_VERIFY };
         int r;
 
         if (ctx->options->local)
@@ -28,12 +27,11 @@ int command_verify(struct context *ctx, const struct arguments *arguments)
         if (r == 0)
                 r = pipeline_resolve(ctx);
         if (r == 0)
-                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &verification);
+                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &result.verification);
         if (r == 0)
-                r = kernel_verify(ctx, verification);
+                r = kernel_verify(ctx, result.verification);
         if (r < 0)
                 return r;
-        status = verify_status(verification);
-        ctx->output->verify(ctx, verification, status);
-        return status;
+        result.status = verify_status(result.verification);
+        return output(ctx, &result);
 }

@@ -43,10 +43,11 @@ static int ask(struct context *ctx, sd_bus *bus, sd_bus_message **ret)
 
 int command_violations(struct context *ctx, const struct arguments *arguments)
 {
-        struct violations_result result = { .node = ctx->options->node, .since = ctx->options->since };
+        struct result result = {
+                .kind = RESULT_VIOLATIONS, .violations = { .node = ctx->options->node, .since = ctx->options->since },
+        };
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        enum exit_status status;
         int r;
 
         (void) arguments;
@@ -56,10 +57,9 @@ int command_violations(struct context *ctx, const struct arguments *arguments)
         if (r == 0)
                 r = ask(ctx, bus, &reply);
         if (r == 0)
-                r = read_items(ctx, reply, &result);
+                r = read_items(ctx, reply, &result.violations);
         if (r < 0)
                 return r;
-        status = result.n_items > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
-        ctx->output->violations(ctx, &result, status);
-        return status;
+        result.status = result.violations.n_items > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
+        return output(ctx, &result);
 }

@@ -28,7 +28,7 @@ static int show(struct context *ctx, struct watched *what,
         if (r == 0 && fill)
                 r = fill(ctx, m, what);
         if (r == 0)
-                ctx->output->watch(ctx, what);
+                output_watched(ctx, what);
         if (r == 0)
                 r = ctx->output_r;
         if (r == 0 && (fflush(stdout) != 0 || ferror(stdout)))

@@ -3,11 +3,9 @@
 
 #include <errno.h>
 
-#include "pkeyctl/output.h"
-
 int context_init(struct context *ctx, const struct options *options)
 {
-        *ctx = (struct context) { .options = options, .command = "", .output = output_for(options) };
+        *ctx = (struct context) { .options = options, .command = "" };
         ctx->arena = arena_new();
         findings_init(&ctx->findings, ctx->arena);
         settings_default(&ctx->settings);

@@ -28,12 +28,9 @@ enum exit_status {
         EXIT_PARTIAL = 3,    /* ports did not answer or refused */
 };
 
-struct output;
-
 struct context {
         const struct options *options;
         const char *command;           /* its name; "" before it is known */
-        const struct output *output;
         struct arena *arena;
         struct findings findings;
         size_t n_told;                 /* of them, by text: the first so many */

@@ -71,44 +71,32 @@ static json_t *reload_object(struct doc *d, const struct reload_result *r)
                         "text", doc_text(r->text));
 }
 
-void as_json_status(struct context *ctx, const struct daemon_status *r, enum exit_status status)
+void as_json_status(struct doc *d, const struct result *r)
 {
-        _cleanup_doc_ struct doc d = {};
-
-        (void) status;
-        doc_begin(&d, ctx, true);
-        doc_merge(&d, d.root, status_object(&d, r, UINT64_MAX));
-        doc_print(&d);
+        doc_merge(d, d->root, status_object(d, &r->daemon, UINT64_MAX));
 }
 
-void as_json_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
+void as_json_reload(struct doc *d, const struct result *r)
 {
-        _cleanup_doc_ struct doc d = {};
-
-        doc_begin(&d, ctx, status == EXIT_DONE);
-        doc_merge(&d, d.root, reload_object(&d, r));
-        doc_print(&d);
+        doc_merge(d, d->root, reload_object(d, &r->reload));
 }
 
-void as_json_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
+void as_json_violations(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct violations_result *r = &result->violations;
         json_t *list = json_array();
 
-        (void) status;
-        doc_begin(&d, ctx, true);
         for (uint32_t i = 0; i < r->n_items; i++)
-                doc_append(&d, list, violation_object(&d, &r->items[i]));
-        doc_add(&d, d.root, "{s:o, s:o, s:I}", "since", time_value(MAX(r->since, r->counted_since)), "counted_since",
+                doc_append(d, list, violation_object(d, &r->items[i]));
+        doc_add(d, d->root, "{s:o, s:o, s:I}", "since", time_value(MAX(r->since, r->counted_since)), "counted_since",
                 time_value(r->counted_since), "records", (json_int_t) r->n_all);
         if (r->once)
-                doc_add(&d, d.root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
-        doc_add(&d, d.root, "{s:o}", "violations", list);
-        doc_print(&d);
+                doc_add(d, d->root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
+        doc_add(d, d->root, "{s:o}", "violations", list);
 }
 
 /* One object to a line; findings have no place in it. */
-void as_json_watch(struct context *ctx, const struct watched *r)
+void as_json_watched(struct context *ctx, const struct watched *r)
 {
         static const char *const names[] = {
                 [WATCHED_STATUS] = "status",       [WATCHED_CHANGE] = "change", [WATCHED_RELOAD] = "reload",

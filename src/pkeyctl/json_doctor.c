@@ -43,18 +43,16 @@ static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
         return array;
 }
 
-void as_json_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
+void as_json_doctor(struct doc *d, const struct result *result)
 {
+        const struct doctor_result *r = &result->doctor;
         const struct diagnoses *all = &r->diagnoses;
-        _cleanup_doc_ struct doc d = {};
 
-        doc_begin(&d, ctx, status == EXIT_DONE);
         for (uint32_t i = 0; i < all->n; i++)
-                doc_append(&d, json_object_get(d.root, "findings"), diagnosis_object(&d, &all->items[i]));
-        doc_add(&d, d.root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes",
-                all->n_notes, "policy", doc_text(ctx->policy ? ctx->policy->file : NULL));
+                doc_append(d, json_object_get(d->root, "findings"), diagnosis_object(d, &all->items[i]));
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes",
+                all->n_notes, "policy", doc_text(d->ctx->policy ? d->ctx->policy->file : NULL));
         if (r->facts->subnet)
-                doc_add(&d, d.root, "{s:i, s:i, s:o}", "nodes", ctx->subnet->n_nodes, "endports",
-                        ctx->subnet->n_by_port_guid, "subnet_managers", subnet_managers(&d, r->facts->probe));
-        doc_print(&d);
+                doc_add(d, d->root, "{s:i, s:i, s:o}", "nodes", d->ctx->subnet->n_nodes, "endports",
+                        d->ctx->subnet->n_by_port_guid, "subnet_managers", subnet_managers(d, r->facts->probe));
 }

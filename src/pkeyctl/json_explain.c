@@ -77,16 +77,14 @@ static json_t *pairs(struct doc *d, const struct explain_result *r)
         return array;
 }
 
-void as_json_explain(struct context *ctx, const struct explain_result *r, enum exit_status status)
+void as_json_explain(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct explain_result *r = &result->explain;
 
-        doc_begin(&d, ctx, true);
-        doc_add(&d, d.root, "{s:o, s:o, s:I, s:I, s:I, s:o, s:o}", "may_talk",
-                status == EXIT_PARTIAL ? json_null() : json_boolean(status == EXIT_DONE), "policy_allows",
-                ctx->policy ? json_boolean(r->n_talk_policy == r->n_pairs) : json_null(), "pairs_total",
+        doc_add(d, d->root, "{s:o, s:o, s:I, s:I, s:I, s:o, s:o}", "may_talk",
+                result->status == EXIT_PARTIAL ? json_null() : json_boolean(result->status == EXIT_DONE), "policy_allows",
+                d->ctx->policy ? json_boolean(r->n_talk_policy == r->n_pairs) : json_null(), "pairs_total",
                 (json_int_t) r->n_pairs, "pairs_talking", (json_int_t) r->n_talk_hardware, "pairs_unknown",
                 (json_int_t) r->n_unknown, "pairs_talking_by_policy",
-                ctx->policy ? json_integer((json_int_t) r->n_talk_policy) : json_null(), "pairs", pairs(&d, r));
-        doc_print(&d);
+                d->ctx->policy ? json_integer((json_int_t) r->n_talk_policy) : json_null(), "pairs", pairs(d, r));
 }

@@ -84,14 +84,9 @@ static void put_plan(struct doc *d, const struct plan_result *r)
                 phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable));
 }
 
-void as_json_plan(struct context *ctx, const struct plan_result *r, enum exit_status status)
+void as_json_plan(struct doc *d, const struct result *r)
 {
-        _cleanup_doc_ struct doc d = {};
-
-        (void) status;
-        doc_begin(&d, ctx, true);
-        put_plan(&d, r);
-        doc_print(&d);
+        put_plan(d, &r->plan);
 }
 
 /* --- apply ----------------------------------------------------------------------------------------------------------- */
@@ -147,15 +142,13 @@ static json_t *held_back(struct doc *d, const struct apply *apply)
         return array;
 }
 
-void as_json_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
+void as_json_apply(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct apply_result *r = &result->apply;
 
-        doc_begin(&d, ctx, status == EXIT_DONE);
-        put_plan(&d, r->plan);
-        doc_add(&d, d.root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent",
-                r->summary.sets_sent, "failed", failed_writes(&d, r), "held_back", held_back(&d, r->apply),
+        put_plan(d, r->plan);
+        doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent",
+                r->summary.sets_sent, "failed", failed_writes(d, r), "held_back", held_back(d, r->apply),
                 "interrupted", r->interrupted, "verified", r->verified, "generation",
                 r->generation ? json_integer((json_int_t) r->generation) : json_null());
-        doc_print(&d);
 }

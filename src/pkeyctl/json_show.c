@@ -46,36 +46,32 @@ static json_t *port_object(struct doc *d, uint32_t port)
         return o;
 }
 
-void as_json_show_ports(struct context *ctx, const struct ports_result *r)
+void as_json_show_ports(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct ports_result *r = &result->ports;
         json_t *ports = json_array();
 
-        doc_begin(&d, ctx, true);
         for (uint32_t i = 0; i < r->n_ports; i++)
-                doc_append(&d, ports, port_object(&d, r->ports[i]));
-        doc_add(&d, d.root, "{s:o}", "ports", ports);
-        doc_print(&d);
+                doc_append(d, ports, port_object(d, r->ports[i]));
+        doc_add(d, d->root, "{s:o}", "ports", ports);
 }
 
-void as_json_show_partitions(struct context *ctx, const struct partitions_result *r)
+void as_json_show_partitions(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct partitions_result *r = &result->partitions;
         json_t *partitions = json_array();
 
-        doc_begin(&d, ctx, true);
         for (uint32_t i = 0; i < r->n_rows; i++) {
                 const struct partition_row *row = &r->rows[i];
 
-                doc_append(&d, partitions,
-                           doc_pack(&d, "{s:o, s:o, s:o, s:o}", "partition",
-                                    doc_text(row->partition < 0 ? NULL : output_partition(ctx, row->base)), "p_key",
+                doc_append(d, partitions,
+                           doc_pack(d, "{s:o, s:o, s:o, s:o}", "partition",
+                                    doc_text(row->partition < 0 ? NULL : output_partition(d->ctx, row->base)), "p_key",
                                     doc_base(row->base), "policy",
-                                    ctx->policy ? as_json_member_count(&d, &row->by_policy) : json_null(), "hardware",
-                                    as_json_member_count(&d, &row->in_hardware)));
+                                    d->ctx->policy ? as_json_member_count(d, &row->by_policy) : json_null(), "hardware",
+                                    as_json_member_count(d, &row->in_hardware)));
         }
-        doc_add(&d, d.root, "{s:o, s:i}", "partitions", partitions, "unread", r->n_unread);
-        doc_print(&d);
+        doc_add(d, d->root, "{s:o, s:i}", "partitions", partitions, "unread", r->n_unread);
 }
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
@@ -112,22 +108,20 @@ static json_t *neighbour_object(struct doc *d, uint32_t neighbour)
         return o;
 }
 
-void as_json_show_port(struct context *ctx, const struct ports_result *r)
+void as_json_show_port(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct ports_result *r = &result->ports;
         json_t *ports = json_array();
 
-        doc_begin(&d, ctx, true);
         for (uint32_t i = 0; i < r->n_ports; i++) {
                 uint32_t port = r->ports[i];
-                const struct desired_port *wanted = ctx->desired ? &ctx->desired->ports[port] : NULL;
-                json_t *o = port_object(&d, port);
+                const struct desired_port *wanted = d->ctx->desired ? &d->ctx->desired->ports[port] : NULL;
+                json_t *o = port_object(d, port);
 
-                doc_add(&d, o, "{s:o, s:o, s:o}", "table", table_entries(&d, port), "wanted",
-                        wanted ? doc_p_keys(&d, wanted->wanted, wanted->n_wanted) : json_null(), "neighbour",
-                        neighbour_object(&d, ctx->subnet->ports[port].neighbour));
-                doc_append(&d, ports, o);
+                doc_add(d, o, "{s:o, s:o, s:o}", "table", table_entries(d, port), "wanted",
+                        wanted ? doc_p_keys(d, wanted->wanted, wanted->n_wanted) : json_null(), "neighbour",
+                        neighbour_object(d, d->ctx->subnet->ports[port].neighbour));
+                doc_append(d, ports, o);
         }
-        doc_add(&d, d.root, "{s:o}", "ports", ports);
-        doc_print(&d);
+        doc_add(d, d->root, "{s:o}", "ports", ports);
 }

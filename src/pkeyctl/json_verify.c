@@ -36,14 +36,12 @@ static json_t *differences(struct doc *d, const struct verification *v)
         return differ;
 }
 
-void as_json_verify(struct context *ctx, const struct verification *r, enum exit_status status)
+void as_json_verify(struct doc *d, const struct result *result)
 {
-        _cleanup_doc_ struct doc d = {};
+        const struct verification *r = result->verification;
 
-        doc_begin(&d, ctx, status == EXIT_DONE);
-        doc_add(&d, d.root, "{s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "differ",
-                differences(&d, r), "unreachable", as_json_unreachable(&d, r->unreachable, r->n_unreachable));
-        doc_print(&d);
+        doc_add(d, d->root, "{s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "differ",
+                differences(d, r), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable));
 }
 
 /* --- this host alone ------------------------------------------------------------------------------------------------- */
@@ -79,14 +77,12 @@ static json_t *undecided(struct doc *d, const struct local_verification *v)
         return array;
 }
 
-void as_json_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status)
+void as_json_verify_local(struct doc *d, const struct result *result)
 {
+        const struct local_result *r = &result->local;
         const struct verification *v = r->verification.v;
-        _cleanup_doc_ struct doc d = {};
 
-        doc_begin(&d, ctx, status == EXIT_DONE);
-        doc_add(&d, d.root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->n_ports, "differ",
-                differences(&d, v), "undecided", undecided(&d, &r->verification), "unreachable",
-                unread_ports(&d, r->unread, r->n_unread), "down", unread_ports(&d, r->down, r->n_down));
-        doc_print(&d);
+        doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->n_ports, "differ",
+                differences(d, v), "undecided", undecided(d, &r->verification), "unreachable",
+                unread_ports(d, r->unread, r->n_unread), "down", unread_ports(d, r->down, r->n_down));
 }

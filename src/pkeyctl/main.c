@@ -169,13 +169,15 @@ static void tell_out_of_memory(const struct context *ctx)
 /* Every way a run can fail ends here, in words, once. */
 static int tell_failure(struct context *ctx, int r)
 {
+        const struct result refused = { .kind = RESULT_REFUSED, .status = EXIT_REFUSED };
+
         if (r == -EIO && ferror(stdout))
                 return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
         ctx->output_r = 0;
         if (r != -ENOMEM)
-                ctx->output->refused(ctx);
+                (void) output(ctx, &refused);
         if (r == -ENOMEM || ctx->output_r < 0)
                 tell_out_of_memory(ctx);
         return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
@@ -208,7 +210,6 @@ int main(int argc, char **argv)
         r = context_init(&ctx, &options);
         if (r >= 0)
                 r = options_parse(argc, argv, &ctx.findings, &options);
-        ctx.output = output_for(&options);
         status = run(&ctx, r);
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));

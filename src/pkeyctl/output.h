@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * How results are told: one table of functions for people, one for programs.
- *
- * A command calls exactly one of them at its end (apply also `propose` before it writes). Text goes to stdout, findings
- * to stderr. JSON is one object on stdout, findings inside it.
+ * How results are told. A command puts what it found into a struct result and ends with output(); apply also shows what it
+ * proposes before it writes, and watch has one line after the other. Text goes to stdout, findings to stderr. JSON is one
+ * object on stdout, findings inside it.
  */
 
 #include "apply/apply.h"
@@ -13,6 +12,7 @@
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
+#include "pkeyctl/kernel.h"
 #include "util/text.h"
 #include "verify/explain.h"
 #include "verify/verify.h"
@@ -82,8 +82,6 @@ struct explain_result {
         uint32_t max_listed;
 };
 
-struct local_result; /* kernel.h */
-
 struct doctor_result {
         const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
         struct diagnoses diagnoses;
@@ -126,30 +124,52 @@ struct watched {
         const struct seen_violation *violation;
 };
 
-struct output {
-        void (*refused)(struct context *ctx); /* findings, and that nothing was sent */
-        void (*check)(struct context *ctx, const struct check_result *r);
-        void (*plan)(struct context *ctx, const struct plan_result *r, enum exit_status status);
-        void (*propose)(struct context *ctx, const struct plan_result *r);
-        void (*apply)(struct context *ctx, const struct apply_result *r, enum exit_status status);
-        void (*verify)(struct context *ctx, const struct verification *r, enum exit_status status);
-        void (*verify_local)(struct context *ctx, const struct local_result *r, enum exit_status status);
-        void (*show_ports)(struct context *ctx, const struct ports_result *r);
-        void (*show_partitions)(struct context *ctx, const struct partitions_result *r);
-        void (*show_port)(struct context *ctx, const struct ports_result *r);
-        /* a file that was made: to --output, or standard output */
-        void (*file)(struct context *ctx, const char *bytes, size_t n);
-        void (*explain)(struct context *ctx, const struct explain_result *r, enum exit_status status);
-        void (*doctor)(struct context *ctx, const struct doctor_result *r, enum exit_status status);
-        void (*status)(struct context *ctx, const struct daemon_status *r, enum exit_status status);
-        void (*reload)(struct context *ctx, const struct reload_result *r, enum exit_status status);
-        void (*violations)(struct context *ctx, const struct violations_result *r, enum exit_status status);
-        void (*watch)(struct context *ctx, const struct watched *r); /* again and again */
+enum result_kind {
+        RESULT_REFUSED,                /* findings, and that nothing was sent */
+        RESULT_CHECK,
+        RESULT_PLAN,
+        RESULT_APPLY,
+        RESULT_VERIFY,
+        RESULT_VERIFY_LOCAL,
+        RESULT_PORTS,                  /* show ports */
+        RESULT_PARTITIONS,
+        RESULT_PORT,                   /* show port, which may be several */
+        RESULT_FILE,                   /* that was made: to --output, or standard output */
+        RESULT_EXPLAIN,
+        RESULT_DOCTOR,
+        RESULT_STATUS,
+        RESULT_RELOAD,
+        RESULT_VIOLATIONS,
 };
 
-extern const struct output output_text, output_json;
+struct result {
+        enum result_kind kind;
+        enum exit_status status;
+        union {
+                struct check_result check;
+                struct plan_result plan;
+                struct apply_result apply;
+                struct verification *verification;
+                struct local_result local;
+                struct ports_result ports;
+                struct partitions_result partitions;
+                struct {
+                        const char *bytes;
+                        size_t n;
+                } file;
+                struct explain_result explain;
+                struct doctor_result doctor;
+                struct daemon_status daemon;
+                struct reload_result reload;
+                struct violations_result violations;
+        };
+};
 
-const struct output *output_for(const struct options *options);
+/* Tells the result as --json says. Returns its status. */
+int output(struct context *ctx, const struct result *r);
+/* What apply is about to do. */
+void output_proposal(struct context *ctx, const struct plan_result *r);
+void output_watched(struct context *ctx, const struct watched *r);
 
 /* Output went wrong: the run ends with its first error, in the context. */
 void output_fail(struct context *ctx, int r);

@@ -52,38 +52,32 @@ void text_unreachable(struct context *ctx, const uint32_t *ports, uint32_t n)
                                        : "");
 }
 
-static void text_refused(struct context *ctx)
+void text_refused(struct context *ctx, const struct result *r)
 {
         char count[64];
 
-        text_findings(ctx, false);
+        (void) r;
         report_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
                 ctx->writing ? "the run ended in the middle, pkeyctl verify tells what is in force"
                              : "nothing was sent");
 }
 
-static void text_file(struct context *ctx, const char *bytes, size_t n)
+void text_file(struct context *ctx, const struct result *r)
 {
-        if (ctx->options->output) {
-                if (output_write_file(ctx, bytes, n) < 0)
-                        return;
-        } else if (fwrite(bytes, 1, n, stdout) != n) {
+        if (ctx->options->output)
+                (void) output_write_file(ctx, r->file.bytes, r->file.n);
+        else if (fwrite(r->file.bytes, 1, r->file.n, stdout) != r->file.n)
                 output_fail(ctx, -EIO);
-                return;
-        }
-        text_findings(ctx, false);
 }
 
-static void text_check(struct context *ctx, const struct check_result *r)
+void text_check(struct context *ctx, const struct result *result)
 {
+        const struct check_result *r = &result->check;
         const struct policy *policy = ctx->policy;
         struct table t;
         char count[64];
 
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
         table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct policy_partition *p = &policy->partitions[i];
@@ -97,23 +91,3 @@ static void text_check(struct context *ctx, const struct check_result *r)
         printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
                text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
 }
-
-const struct output output_text = {
-        .refused = text_refused,
-        .check = text_check,
-        .plan = text_plan,
-        .propose = text_propose,
-        .apply = text_apply,
-        .verify = text_verify,
-        .verify_local = text_verify_local,
-        .show_ports = text_show_ports,
-        .show_partitions = text_show_partitions,
-        .show_port = text_show_port,
-        .file = text_file,
-        .explain = text_explain,
-        .doctor = text_doctor,
-        .status = text_status,
-        .reload = text_reload,
-        .violations = text_violations,
-        .watch = text_watch,
-};

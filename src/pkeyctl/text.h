@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The text of each command; output_text.c makes the table of them. */
+/* The text of each kind of result; output.c has the table of them. */
 
 #include "pkeyctl/output.h"
 #include "pkeyctl/table.h"
 
-void text_plan(struct context *ctx, const struct plan_result *r, enum exit_status status);
-void text_propose(struct context *ctx, const struct plan_result *r);
-void text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status);
-void text_verify(struct context *ctx, const struct verification *r, enum exit_status status);
-void text_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status);
-void text_show_ports(struct context *ctx, const struct ports_result *r);
-void text_show_partitions(struct context *ctx, const struct partitions_result *r);
-void text_show_port(struct context *ctx, const struct ports_result *r);
-void text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status);
-void text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status);
-void text_status(struct context *ctx, const struct daemon_status *r, enum exit_status status);
-void text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status);
-void text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status);
-void text_watch(struct context *ctx, const struct watched *r);
+void text_refused(struct context *ctx, const struct result *r);
+void text_check(struct context *ctx, const struct result *r);
+void text_plan(struct context *ctx, const struct result *r);
+void text_proposal(struct context *ctx, const struct plan_result *r);
+void text_apply(struct context *ctx, const struct result *r);
+void text_verify(struct context *ctx, const struct result *r);
+void text_verify_local(struct context *ctx, const struct result *r);
+void text_show_ports(struct context *ctx, const struct result *r);
+void text_show_partitions(struct context *ctx, const struct result *r);
+void text_show_port(struct context *ctx, const struct result *r);
+void text_file(struct context *ctx, const struct result *r);
+void text_explain(struct context *ctx, const struct result *r);
+void text_doctor(struct context *ctx, const struct result *r);
+void text_status(struct context *ctx, const struct result *r);
+void text_reload(struct context *ctx, const struct result *r);
+void text_violations(struct context *ctx, const struct result *r);
+void text_watched(struct context *ctx, const struct watched *r);
 
 /* Findings that were not told yet, on stderr: errors only with -q, and with `terse` unless -v. */
 void text_findings(struct context *ctx, bool terse);

@@ -71,10 +71,11 @@ static void print_state(const struct apply_result *r)
                 puts("verified, the policy is in force");
 }
 
-void text_apply(struct context *ctx, const struct apply_result *r, enum exit_status status)
+void text_apply(struct context *ctx, const struct result *result)
 {
-        text_findings(ctx, false);
-        if (ctx->options->quiet && status == EXIT_DONE)
+        const struct apply_result *r = &result->apply;
+
+        if (ctx->options->quiet && result->status == EXIT_DONE)
                 return;
         if (!r->apply) {
                 printf("nothing to do; ");

@@ -41,14 +41,12 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
-void text_status(struct context *ctx, const struct daemon_status *s, enum exit_status status)
+void text_status(struct context *ctx, const struct result *result)
 {
+        const struct daemon_status *s = &result->daemon;
         char buffer[TIME_SIZE];
 
-        (void) status;
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
+        (void) ctx;
         printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
@@ -65,8 +63,9 @@ void text_status(struct context *ctx, const struct daemon_status *s, enum exit_s
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
 
-void text_reload(struct context *ctx, const struct reload_result *r, enum exit_status status)
+void text_reload(struct context *ctx, const struct result *result)
 {
+        const struct reload_result *r = &result->reload;
         static const struct {
                 const char *outcome, *sentence;
         } sentences[] = {
@@ -77,11 +76,10 @@ void text_reload(struct context *ctx, const struct reload_result *r, enum exit_s
         };
         const char *sentence = "";
 
-        text_findings(ctx, false);
         for (size_t i = 0; i < ELEMENTS(sentences); i++)
                 if (strcmp(r->outcome, sentences[i].outcome) == 0)
                         sentence = sentences[i].sentence;
-        if (status == EXIT_REFUSED)
+        if (result->status == EXIT_REFUSED)
                 fprintf(stderr, "%s\n", r->text);
         else if (!ctx->options->quiet)
                 printf("%s%s\n", sentence, r->text);
@@ -120,14 +118,11 @@ static void say_none(const struct violations_result *r)
                 printf("no violations%s%s since %s\n", at, node, format_time(since, buffer));
 }
 
-void text_violations(struct context *ctx, const struct violations_result *r, enum exit_status status)
+void text_violations(struct context *ctx, const struct result *result)
 {
+        const struct violations_result *r = &result->violations;
         struct table t;
 
-        (void) status;
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
         if (r->once && r->n_silent > 0)
                 printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
@@ -170,7 +165,7 @@ static void print_changes(const struct watched *r)
                 printf("%s%s", *space ? ": " : "", r->status->text);
 }
 
-void text_watch(struct context *ctx, const struct watched *r)
+void text_watched(struct context *ctx, const struct watched *r)
 {
         char buffer[TIME_SIZE];
 

@@ -101,14 +101,11 @@ static void print_title(const struct diagnosis *d)
                colour ? COLOUR_OFF : "", d->title, diagnosis_code_to_string(d->code));
 }
 
-void text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_status status)
+void text_doctor(struct context *ctx, const struct result *result)
 {
-        const struct diagnoses *all = &r->diagnoses;
+        const struct diagnoses *all = &result->doctor.diagnoses;
         unsigned width = line_width();
 
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
         for (uint32_t i = 0; i < all->n; i++) {
                 const struct diagnosis *d = &all->items[i];
 
@@ -118,7 +115,7 @@ void text_doctor(struct context *ctx, const struct doctor_result *r, enum exit_s
                 print_wrapped("do", diagnosis_advice(d->code), width);
                 putchar('\n');
         }
-        if (status == EXIT_REFUSED)
+        if (result->status == EXIT_REFUSED)
                 printf("this host only, for the fabric could not be looked at: ");
         else
                 printf("%u nodes, %u endports: ", ctx->subnet->n_nodes, ctx->subnet->n_by_port_guid);

@@ -108,14 +108,11 @@ static void print_total(const struct context *ctx, const struct explain_result *
         putchar('\n');
 }
 
-void text_explain(struct context *ctx, const struct explain_result *r, enum exit_status status)
+void text_explain(struct context *ctx, const struct result *result)
 {
+        const struct explain_result *r = &result->explain;
         uint32_t listed = 0;
 
-        (void) status;
-        text_findings(ctx, true);
-        if (ctx->options->quiet)
-                return;
         for (uint32_t i = 0; i < r->n_a; i++)
                 for (uint32_t j = 0; j < r->n_b && listed < r->max_listed; j++) {
                         if (r->a[i].port == r->b[j].port)

@@ -144,12 +144,11 @@ static void print_plan(struct context *ctx, const struct plan_result *r)
                 printf("; %u could not be read", r->n_unreachable);
 }
 
-void text_plan(struct context *ctx, const struct plan_result *r, enum exit_status status)
+void text_plan(struct context *ctx, const struct result *result)
 {
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
-        if (status != EXIT_DIFFERENCE) {
+        const struct plan_result *r = &result->plan;
+
+        if (result->status != EXIT_DIFFERENCE) {
                 puts(r->n_unreachable > 0 ? "nothing to do on the ports that answered"
                                           : "nothing to do: every table is as the policy says");
                 return;
@@ -158,7 +157,7 @@ void text_plan(struct context *ctx, const struct plan_result *r, enum exit_statu
         puts("; nothing was sent");
 }
 
-void text_propose(struct context *ctx, const struct plan_result *r)
+void text_proposal(struct context *ctx, const struct plan_result *r)
 {
         /* before the question, for they may decide the answer */
         text_findings(ctx, false);

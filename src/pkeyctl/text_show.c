@@ -25,11 +25,11 @@ static void add_port(struct context *ctx, struct table *t, uint32_t port)
                   read ? text_p_keys(ctx, table->entries, table->capacity) : output_failure(ctx, port));
 }
 
-void text_show_ports(struct context *ctx, const struct ports_result *r)
+void text_show_ports(struct context *ctx, const struct result *result)
 {
+        const struct ports_result *r = &result->ports;
         struct table t;
 
-        text_findings(ctx, true);
         table_begin(&t, "NODE|PORT|>LID|STATE|>USED|*P_KEYS", 0);
         for (uint32_t i = 0; i < r->n_ports; i++)
                 if (ctx->subnet->ports[r->ports[i]].role == PORT_ENDPORT || ctx->options->verbose)
@@ -49,11 +49,11 @@ static bool same_count(const struct member_count *a, const struct member_count *
         return a->full == b->full && a->limited == b->limited && a->both == b->both;
 }
 
-void text_show_partitions(struct context *ctx, const struct partitions_result *r)
+void text_show_partitions(struct context *ctx, const struct result *result)
 {
+        const struct partitions_result *r = &result->partitions;
         struct table t;
 
-        text_findings(ctx, true);
         table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE",
                     ctx->policy ? 0 : 4);
         for (uint32_t i = 0; i < r->n_rows; i++) {
@@ -147,9 +147,10 @@ static void print_entries(struct context *ctx, uint32_t port)
         text_table(ctx, &t);
 }
 
-void text_show_port(struct context *ctx, const struct ports_result *r)
+void text_show_port(struct context *ctx, const struct result *result)
 {
-        text_findings(ctx, true);
+        const struct ports_result *r = &result->ports;
+
         for (uint32_t i = 0; i < r->n_ports; i++) {
                 if (i > 0)
                         putchar('\n');

@@ -58,16 +58,15 @@ static void print_differences(struct context *ctx, const struct verification *v)
         text_table(ctx, &t);
 }
 
-void text_verify(struct context *ctx, const struct verification *r, enum exit_status status)
+void text_verify(struct context *ctx, const struct result *result)
 {
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
+        const struct verification *r = result->verification;
+
         print_differences(ctx, r);
         print_kernel(ctx, r);
         text_unreachable(ctx, r->unreachable, r->n_unreachable);
         printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
-        if (status == EXIT_DONE) {
+        if (result->status == EXIT_DONE) {
                 printf("every table is as the policy says");
                 if (r->n_kernel_ports > 0)
                         printf("; the kernel says the same of %u port%s of this host", r->n_kernel_ports,
@@ -103,13 +102,11 @@ static void print_undecided(struct context *ctx, const struct local_verification
         }
 }
 
-void text_verify_local(struct context *ctx, const struct local_result *r, enum exit_status status)
+void text_verify_local(struct context *ctx, const struct result *result)
 {
+        const struct local_result *r = &result->local;
         const struct verification *v = r->verification.v;
 
-        text_findings(ctx, false);
-        if (ctx->options->quiet)
-                return;
         print_kernel(ctx, v);
         print_undecided(ctx, &r->verification);
         print_unread(ctx, "not judged", r->unread, r->n_unread);
@@ -119,5 +116,5 @@ void text_verify_local(struct context *ctx, const struct local_result *r, enum e
         if (v->n_differ > 0)
                 printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");
         else
-                puts(status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
+                puts(result->status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
 }
