@@ -154,11 +154,11 @@ static int confirm(struct context *ctx, void *userdata)
         return ctx->output_r < 0 ? ctx->output_r : ask(ctx);
 }
 
-static int prepare(struct context *ctx, const struct arguments *arguments, struct run *run)
+static int prepare(struct context *ctx, struct run *run)
 {
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
                 r = check_writer(ctx);
         if (r == 0)
@@ -184,14 +184,14 @@ static enum exit_status collect(const struct context *ctx, const struct run *run
         return all && ret->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
-int command_apply(struct context *ctx, const struct arguments *arguments)
+int command_apply(struct context *ctx)
 {
         _cleanup_(run_done) struct run run = { .ctx = ctx };
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
         struct result result = { .kind = RESULT_APPLY };
         int r;
 
-        r = prepare(ctx, arguments, &run);
+        r = prepare(ctx, &run);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_APPLY, &hooks);
         if (r == 0 && !run.plan.changes) /* nothing was to be confirmed */

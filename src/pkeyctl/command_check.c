@@ -22,13 +22,13 @@ static int count_members(struct context *ctx, struct check_result *result)
         return 0;
 }
 
-int command_check(struct context *ctx, const struct arguments *arguments)
+int command_check(struct context *ctx)
 {
         struct result result = { .kind = RESULT_CHECK };
         int files, topology = 0, r;
 
         ctx->named_files_only = true;
-        files = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        files = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (files < 0 && files != -EBADMSG)
                 return files;
         if (ctx->options->topology)

@@ -18,14 +18,13 @@ static enum exit_status status_of(const struct daemon_status *s)
         return s->ports_unreachable > 0 || is_state(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
 }
 
-int command_status(struct context *ctx, const struct arguments *arguments)
+int command_status(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
         struct result result = { .kind = RESULT_STATUS };
         int r;
 
-        (void) arguments;
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = bus_client_call(ctx, bus, "Status", 0, &reply);
@@ -48,7 +47,7 @@ static enum exit_status status_of_outcome(const char *outcome)
         return EXIT_REFUSED;
 }
 
-int command_reload(struct context *ctx, const struct arguments *arguments)
+int command_reload(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
@@ -56,7 +55,6 @@ int command_reload(struct context *ctx, const struct arguments *arguments)
         struct reload_result *reload = &result.reload;
         int r;
 
-        (void) arguments;
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = bus_client_call(ctx, bus, "Reload", UINT64_MAX, &reply);

@@ -328,14 +328,14 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
         return 0;
 }
 
-int command_doctor(struct context *ctx, const struct arguments *arguments)
+int command_doctor(struct context *ctx)
 {
         struct doctor_facts facts = {.settings = &ctx->settings};
         struct result result = { .kind = RESULT_DOCTOR, .doctor.facts = &facts };
         struct diagnoses *diagnoses = &result.doctor.diagnoses;
         int r;
 
-        r = read_files(ctx, arguments->n > 0 ? arguments->items[0] : NULL, &facts.host);
+        r = read_files(ctx, ctx->arguments[0], &facts.host);
         if (r < 0)
                 return r;
         r = look_at_secrets(ctx, &facts.host);

@@ -144,7 +144,7 @@ static int choose_pairs(struct context *ctx, void *userdata, const uint32_t **re
         return pipeline_around(ctx, all, result->n_a + result->n_b, ret, ret_n);
 }
 
-int command_explain(struct context *ctx, const struct arguments *arguments)
+int command_explain(struct context *ctx)
 {
         struct result result = { .kind = RESULT_EXPLAIN };
         struct explain_result *e = &result.explain;
@@ -153,7 +153,7 @@ int command_explain(struct context *ctx, const struct arguments *arguments)
         int r;
 
         *e = (struct explain_result) {
-                .a_text = arguments->items[0], .b_text = arguments->items[1], .max_listed = MAX_LISTED,
+                .a_text = ctx->arguments[0], .b_text = ctx->arguments[1], .max_listed = MAX_LISTED,
         };
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
         if (r == 0)

@@ -104,7 +104,7 @@ static int collect(struct context *ctx, struct partitions_file *ret)
         return partitions_file_from_ports(ctx->arena, ctx->policy, all, n + absent.n, ret);
 }
 
-int command_export(struct context *ctx, const struct arguments *arguments)
+int command_export(struct context *ctx)
 {
         struct partitions_file file;
         const struct session_hooks hooks = { .choose = session_choose_none };
@@ -112,12 +112,12 @@ int command_export(struct context *ctx, const struct arguments *arguments)
         struct opensm_conf opensm;
         int r;
 
-        if (strcmp(arguments->items[0], "opensm") != 0) {
+        if (strcmp(ctx->arguments[0], "opensm") != 0) {
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
-                                      "export: '%s' is no kind of file (accepted: opensm)", arguments->items[0]);
+                                      "export: '%s' is no kind of file (accepted: opensm)", ctx->arguments[0]);
         }
         ctx->named_files_only = ctx->options->topology != NULL;
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 1 ? arguments->items[1] : NULL);
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[1]);
         if (r == 0)
                 r = pipeline_read_opensm_conf(ctx, &opensm);
         if (r == 0)

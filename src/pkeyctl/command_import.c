@@ -50,9 +50,9 @@ static int look_for_names(struct context *ctx)
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }
 
-int command_import(struct context *ctx, const struct arguments *arguments)
+int command_import(struct context *ctx)
 {
-        const char *path = arguments->items[0], *bytes, *yaml;
+        const char *path = ctx->arguments[0], *bytes, *yaml;
         struct result result = { .kind = RESULT_FILE };
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;

@@ -298,14 +298,14 @@ static int look(struct local *l)
         return r;
 }
 
-int command_verify_local(struct context *ctx, const struct arguments *arguments)
+int command_verify_local(struct context *ctx)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
         struct result result = { .kind = RESULT_VERIFY_LOCAL };
         struct local l = { .ctx = ctx, .result = &result.local };
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
                 r = verbs_host_new(NULL, NULL, NULL, &host);
         l.host = host;

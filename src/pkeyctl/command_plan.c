@@ -11,7 +11,7 @@ static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreacha
         return n_unreachable > 0 ? EXIT_PARTIAL : EXIT_DONE;
 }
 
-int command_plan(struct context *ctx, const struct arguments *arguments)
+int command_plan(struct context *ctx)
 {
         const struct session_hooks none = {};
         struct result result = { .kind = RESULT_PLAN };
@@ -19,7 +19,7 @@ int command_plan(struct context *ctx, const struct arguments *arguments)
         struct changes changes;
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_PLAN, &none);
         if (r == 0)

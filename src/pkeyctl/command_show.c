@@ -208,15 +208,15 @@ static int complain_usage(struct context *ctx, const char *word)
         return -EBADMSG;
 }
 
-int command_show(struct context *ctx, const struct arguments *arguments)
+int command_show(struct context *ctx)
 {
-        const char *what = arguments->n > 0 ? arguments->items[0] : "ports";
+        const char *what = ctx->arguments[0] ?: "ports", *which = ctx->arguments[0] ? ctx->arguments[1] : NULL;
 
-        if (strcmp(what, "ports") == 0 && arguments->n <= 1)
+        if (strcmp(what, "ports") == 0 && !which)
                 return show_ports(ctx);
-        if (strcmp(what, "partitions") == 0 && arguments->n == 1)
+        if (strcmp(what, "partitions") == 0 && !which)
                 return show_partitions(ctx);
-        if (strcmp(what, "port") == 0 && arguments->n == 2)
-                return show_port(ctx, arguments->items[1]);
+        if (strcmp(what, "port") == 0 && which)
+                return show_port(ctx, which);
         return complain_usage(ctx, what);
 }

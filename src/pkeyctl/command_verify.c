@@ -13,15 +13,15 @@ static enum exit_status verify_status(const struct verification *v)
 }
 
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
-int command_verify(struct context *ctx, const struct arguments *arguments)
+int command_verify(struct context *ctx)
 {
         const struct session_hooks none = {};
         struct result result = { .kind = RESULT_VERIFY };
         int r;
 
         if (ctx->options->local)
-                return command_verify_local(ctx, arguments);
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, arguments->n > 0 ? arguments->items[0] : NULL);
+                return command_verify_local(ctx);
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_LOOK, &none);
         if (r == 0)

@@ -41,7 +41,7 @@ static int ask(struct context *ctx, sd_bus *bus, sd_bus_message **ret)
         return r < 0 ? bus_client_complain(ctx, r) : bus_client_send(ctx, bus, call, 0, ret);
 }
 
-int command_violations(struct context *ctx, const struct arguments *arguments)
+int command_violations(struct context *ctx)
 {
         struct result result = {
                 .kind = RESULT_VIOLATIONS, .violations = { .node = ctx->options->node, .since = ctx->options->since },
@@ -50,7 +50,6 @@ int command_violations(struct context *ctx, const struct arguments *arguments)
         _cleanup_bus_ sd_bus *bus = NULL;
         int r;
 
-        (void) arguments;
         if (ctx->options->once)
                 return command_violations_once(ctx);
         r = bus_client_open(ctx, &bus);

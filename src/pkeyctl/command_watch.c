@@ -168,12 +168,11 @@ static int make_loop(struct context *ctx, sd_bus *bus)
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
-int command_watch(struct context *ctx, const struct arguments *arguments)
+int command_watch(struct context *ctx)
 {
         _cleanup_bus_ sd_bus *bus = NULL;
         int r;
 
-        (void) arguments;
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = make_loop(ctx, bus);

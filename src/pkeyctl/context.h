@@ -31,6 +31,7 @@ enum exit_status {
 struct context {
         const struct options *options;
         const char *command;           /* its name; "" before it is known */
+        char **arguments;              /* behind it, NULL at the end; as many as it takes */
         struct arena *arena;
         struct findings findings;
         size_t n_told;                 /* of them, by text: the first so many */

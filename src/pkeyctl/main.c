@@ -143,7 +143,6 @@ static void check_options(struct context *ctx, const struct command *c)
 static int run_command(struct context *ctx)
 {
         const struct command *c = find_command(ctx);
-        struct arguments arguments;
 
         if (!c)
                 return -EBADMSG;
@@ -151,8 +150,8 @@ static int run_command(struct context *ctx)
         check_options(ctx, c);
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        arguments = (struct arguments) { ctx->options->arguments + 1, ctx->options->n_arguments - 1 };
-        return c->run(ctx, &arguments);
+        ctx->arguments = ctx->options->arguments + 1;
+        return c->run(ctx);
 }
 
 /* Told without asking for memory. */

@@ -24,7 +24,7 @@ struct options {
         const char *node;
         bool once;
         usec_t interval;       /* 0: not given */
-        char **arguments;      /* the command and its positional arguments */
+        char **arguments;      /* the command and its positional arguments, NULL at the end */
         unsigned n_arguments;
 };
 
