@@ -71,16 +71,6 @@ const char *bus_field_text(const struct bus_field *f, const void *object)
 
 /* --- calls ----------------------------------------------------------------------------------------------------------- */
 
-static int complain(struct context *ctx, enum finding_code code, const char *text, const char *detail, const char *hint)
-{
-        struct finding *item = findings_add(&ctx->findings, FINDING_ERROR, code, NULL, "%s%s%s", text, detail ? ": " : "",
-                                            detail ?: "");
-
-        if (item && hint)
-                finding_set_hint(&ctx->findings, item, "%s", hint);
-        return item ? -EBADMSG : -ENOMEM;
-}
-
 static const char hint_absent[] = "systemctl status pkeyd tells more; check, plan, apply, verify, show, explain and "
                                   "violations --once need no daemon";
 
@@ -88,7 +78,7 @@ int bus_client_complain(struct context *ctx, int r)
 {
         if (r == -ENOMEM)
                 return r;
-        return complain(ctx, FINDING_DAEMON_FAILED, "the system bus", strerror(-r), NULL);
+        return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, NULL, "the system bus: %s", strerror(-r));
 }
 
 int bus_client_open(struct context *ctx, sd_bus **ret)
@@ -98,27 +88,31 @@ int bus_client_open(struct context *ctx, sd_bus **ret)
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return complain(ctx, FINDING_DAEMON_ABSENT, "no daemon can be reached, for there is no system bus",
-                                strerror(-r), hint_absent);
+                return findings_error(&ctx->findings, FINDING_DAEMON_ABSENT, hint_absent,
+                                      "no daemon can be reached, for there is no system bus: %s", strerror(-r));
         return 0;
 }
 
 static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
 {
+        struct findings *f = &ctx->findings;
+
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
             sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
-                return complain(ctx, FINDING_DAEMON_ABSENT, "pkeyd does not run, or is not on the system bus", NULL,
-                                hint_absent);
+                return findings_error(f, FINDING_DAEMON_ABSENT, hint_absent,
+                                      "pkeyd does not run, or is not on the system bus");
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
-                return complain(ctx, FINDING_HOST_NO_PERMISSION, "pkeyd may not be asked for this", NULL, "run as root");
+                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "pkeyd may not be asked for this");
         if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchNode"))
-                return complain(ctx, FINDING_USAGE, e->message ?: e->name, NULL,
-                                "one name, as the tables show it: node0007, 'node0007 mlx5_0/1', leaf07, leaf07/12");
+                return findings_error(f, FINDING_USAGE,
+                                      "one name, as the tables show it: node0007, 'node0007 mlx5_0/1', leaf07, leaf07/12",
+                                      "%s", e->message ?: e->name);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
-                return complain(ctx, FINDING_DAEMON_FAILED, "pkeyd or the bus ended before there was an answer", NULL,
-                                "systemctl status pkeyd tells more");
+                return findings_error(f, FINDING_DAEMON_FAILED, "systemctl status pkeyd tells more",
+                                      "pkeyd or the bus ended before there was an answer");
         if (sd_bus_error_is_set(e))
-                return complain(ctx, FINDING_DAEMON_FAILED, "pkeyd did not answer as it should", e->message ?: e->name, NULL);
+                return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd did not answer as it should: %s",
+                                      e->message ?: e->name);
         return bus_client_complain(ctx, r);
 }
 

@@ -102,16 +102,13 @@ static int complain_no_port(struct local *l)
         struct findings *f = &l->ctx->findings;
 
         if (l->n_other > 0)
-                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)",
-                                    l->other ? l->other : "a port");
-        else if (o->ca || o->port)
-                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "this host has no InfiniBand device '%s'%s", o->ca ? o->ca : "(any)",
-                                    o->port ? " with that port" : "");
-        else
-                (void) findings_add(f, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
-        return -EBADMSG;
+                return findings_error(f, FINDING_HOST_NO_DEVICE, NULL,
+                                      "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)",
+                                      l->other ?: "a port");
+        if (o->ca || o->port)
+                return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand device '%s'%s",
+                                      o->ca ?: "(any)", o->port ? " with that port" : "");
+        return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
 }
 
 /* --- the snapshot -------------------------------------------------------------------------------------------------- */

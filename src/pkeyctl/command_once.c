@@ -145,14 +145,12 @@ static enum exit_status status_of(const struct violations_result *result)
 static int check_node(struct context *ctx, const char *node)
 {
         const struct subnet *s = ctx->subnet;
-        struct finding *item;
 
         for (uint32_t i = 0; i < s->n_ports; i++)
                 if (!node || *node == '\0' || is_of(subnet_port_label(ctx->arena, s, i), node))
                         return 0;
-        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                            "no host, switch or port of the fabric is called '%s'", node ?: "");
-        return item ? -EBADMSG : -ENOMEM;
+        return findings_error(&ctx->findings, FINDING_USAGE, NULL,
+                              "no host, switch or port of the fabric is called '%s'", node ?: "");
 }
 
 static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,

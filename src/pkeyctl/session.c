@@ -21,24 +21,19 @@ struct session {
 
 static int complain_no_device(struct context *ctx)
 {
+        static const char hint[] = "ibstat shows them; is ib_umad loaded?";
+        const enum finding_code code = FINDING_HOST_NO_DEVICE;
+        struct findings *f = &ctx->findings;
         const char *ca = ctx->settings.ca;
         unsigned port = ctx->settings.port;
-        struct finding *item;
 
         if (ca && port)
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "this host has no InfiniBand port '%s' %u", ca, port);
-        else if (ca)
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "this host has no InfiniBand device '%s'", ca);
-        else if (port)
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "no InfiniBand device of this host has a port %u", port);
-        else
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL,
-                                    "no InfiniBand device on this host");
-        finding_set_hint(&ctx->findings, item, "ibstat shows them; is ib_umad loaded?");
-        return -EBADMSG;
+                return findings_error(f, code, hint, "this host has no InfiniBand port '%s' %u", ca, port);
+        if (ca)
+                return findings_error(f, code, hint, "this host has no InfiniBand device '%s'", ca);
+        if (port)
+                return findings_error(f, code, hint, "no InfiniBand device of this host has a port %u", port);
+        return findings_error(f, code, hint, "no InfiniBand device on this host");
 }
 
 /* What this host's own stack said; `what` was tried. */
@@ -81,15 +76,12 @@ static int complain_discovery(struct context *ctx, int r)
 
 static int complain_lock(struct context *ctx, int pid)
 {
+        struct findings *f = &ctx->findings;
         const char *path = ctx->state.path;
 
         if (pid > 0)
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_BUSY, NULL,
-                                    "%s: process %d is writing tables now", path, pid);
-        else
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_BUSY, NULL,
-                                    "%s: another process is writing tables now", path);
-        return -EBADMSG;
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", path, pid);
+        return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", path);
 }
 
 static int complain_state_dir(struct context *ctx, const char *path, int error, bool fatal)
