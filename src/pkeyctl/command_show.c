@@ -6,6 +6,7 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
+#include "util/nearest.h"
 
 /* The fabric, with the tables that the hooks choose. */
 static int look(struct context *ctx, const struct session_hooks *hooks)
@@ -192,20 +193,15 @@ static int show_port(struct context *ctx, const char *text)
 static int complain_usage(struct context *ctx, const char *word)
 {
         static const char *const names[] = { "ports", "partitions", "port" };
-        struct finding *item;
+        struct findings *f = &ctx->findings;
 
         if (strcmp(word, "port") == 0)
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "show port: which one? Give a host, a GUID or another selector");
-        else if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0)
-                (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "show %s takes no argument",
-                                    word);
-        else {
-                item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL,
-                                    "cannot show '%s' (ports, partitions, or port NODE|GUID)", word);
-                options_hint(&ctx->findings, item, word, names, ELEMENTS(names));
-        }
-        return -EBADMSG;
+                return findings_error(f, FINDING_USAGE, NULL,
+                                      "show port: which one? Give a host, a GUID or another selector");
+        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0)
+                return findings_error(f, FINDING_USAGE, NULL, "show %s takes no argument", word);
+        return findings_error(f, FINDING_USAGE, nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", NULL),
+                              "cannot show '%s' (ports, partitions, or port NODE|GUID)", word);
 }
 
 int command_show(struct context *ctx)

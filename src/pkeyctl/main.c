@@ -5,6 +5,7 @@
 #include "config.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
+#include "util/nearest.h"
 
 /* Options that are for some commands only. */
 enum {
@@ -83,14 +84,12 @@ static void print_help(void)
 
 static void complain_command(struct context *ctx, const char *word)
 {
-        const char *names[ELEMENTS(commands)];
-        struct finding *item;
+        const char *names[ELEMENTS(commands)], *hint;
 
         for (size_t i = 0; i < ELEMENTS(commands); i++)
                 names[i] = commands[i].name;
-        item = findings_add(&ctx->findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown command '%s'", word);
-        finding_set_hint(&ctx->findings, item, "pkeyctl --help lists the commands");
-        options_hint(&ctx->findings, item, word, names, ELEMENTS(names));
+        hint = nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", "pkeyctl --help lists the commands");
+        (void) findings_error(&ctx->findings, FINDING_USAGE, hint, "unknown command '%s'", word);
 }
 
 static const struct command *find_command(struct context *ctx)

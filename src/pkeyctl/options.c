@@ -6,19 +6,9 @@
 #include <time.h>
 
 #include "shell/command_line.h"
-#include "util/nearest.h"
 
 #define MAX_SPAN     1000000 /* of any unit */
 #define MAX_INTERVAL (86400 * USEC_PER_SEC)
-
-void options_hint(struct findings *findings, struct finding *item, const char *word, const char *const *names,
-                  size_t n_names)
-{
-        const char *near = nearest_word(word, names, n_names);
-
-        if (near)
-                finding_set_hint(findings, item, "did you mean '%s'?", near);
-}
 
 /* "90s", "10m", "2h", "3d"; 0: it is none. */
 static usec_t span_from_string(const char *text)

@@ -31,7 +31,3 @@ struct options {
 /* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is
  * set whatever happens, so that mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);
-
-/* "did you mean 'verify'?" as hint of `item`, if one of the names is near. */
-void options_hint(struct findings *findings, struct finding *item, const char *word, const char *const *names,
-                  size_t n_names);

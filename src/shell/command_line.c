@@ -60,17 +60,14 @@ static void take_value(struct findings *findings, const struct command_line_opti
 
 static void complain_unknown(const struct command_line *line, struct findings *findings, const char *word)
 {
-        struct finding *item = findings_add(findings, FINDING_ERROR, FINDING_USAGE, NULL, "unknown option '%s'", word);
-        const char *names[COMMAND_LINE_MAX_OPTIONS], *near = NULL;
+        const char *hint = arena_printf(findings->arena, "%s --help lists the options", line->program);
+        const char *names[COMMAND_LINE_MAX_OPTIONS];
 
         for (size_t i = 0; i < line->n; i++)
                 names[i] = line->options[i].name;
         if (strncmp(word, "--", 2) == 0)
-                near = nearest_word(word + 2, names, line->n);
-        if (near)
-                finding_set_hint(findings, item, "did you mean '--%s'?", near);
-        else
-                finding_set_hint(findings, item, "%s --help lists the options", line->program);
+                hint = nearest_hint(findings->arena, word + 2, names, line->n, "--", hint);
+        (void) findings_error(findings, FINDING_USAGE, hint, "unknown option '%s'", word);
 }
 
 /* What getopt_long() gave. `word` is the argument it was found in. */

@@ -77,3 +77,11 @@ const char *nearest_word(const char *text, const char *const *words, size_t n)
                 nearest_offer(&nearest, words[i]);
         return nearest.best;
 }
+
+const char *nearest_hint(struct arena *a, const char *text, const char *const *words, size_t n, const char *in_front,
+                         const char *otherwise)
+{
+        const char *near = nearest_word(text, words, n);
+
+        return near ? arena_printf(a, "did you mean '%s%s'?", in_front, near) : otherwise;
+}

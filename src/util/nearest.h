@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "util/arena.h"
+
 #define NEAREST_MAX_LENGTH 64
 
 /* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (each place edited once), case
@@ -23,3 +25,8 @@ void nearest_offer(struct nearest *n, const char *candidate);
 
 /* The nearest of n words, or NULL. */
 const char *nearest_word(const char *text, const char *const *words, size_t n);
+
+/* "did you mean '--verify'?" for the nearest of n words, with this in front of it; `otherwise` (which may be NULL) if none is
+ * near. Lives in the arena; NULL when memory is out. */
+const char *nearest_hint(struct arena *a, const char *text, const char *const *words, size_t n, const char *in_front,
+                         const char *otherwise);

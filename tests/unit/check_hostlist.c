@@ -461,6 +461,17 @@ START_TEST(nearest)
 }
 END_TEST
 
+START_TEST(hints)
+{
+        static const char *const words[] = { "plan", "apply" };
+
+        ck_assert_str_eq(nearest_hint(arena, "aply", words, 2, "", "else"), "did you mean 'apply'?");
+        ck_assert_str_eq(nearest_hint(arena, "plna", words, 2, "--", NULL), "did you mean '--plan'?");
+        ck_assert_str_eq(nearest_hint(arena, "something", words, 2, "", "else"), "else");
+        ck_assert_ptr_null(nearest_hint(arena, "something", words, 2, "", NULL));
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("hostlist");
@@ -482,6 +493,7 @@ int main(void)
         tcase_add_loop_test(c, few_tries, 0, ELEMENTS(searches));
         tcase_add_test(c, distances);
         tcase_add_test(c, nearest);
+        tcase_add_test(c, hints);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
