@@ -106,13 +106,18 @@ json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
         return array;
 }
 
-json_t *doc_port(struct doc *d, uint32_t port)
+json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...)
 {
         const struct subnet_port *p = &d->ctx->subnet->ports[port];
+        json_t *o = doc_pack(d, "{s:o, s:o, s:o, s:i, s:i}", "node", doc_text(output_node(d->ctx, port)), "device",
+                             doc_text(subnet_port_node(d->ctx->subnet, p)->device), "port_guid", doc_guid(p->guid),
+                             "lid", p->lid.v, "port", p->number);
+        va_list ap;
 
-        return doc_pack(d, "{s:o, s:o, s:o, s:i, s:i}", "node", doc_text(output_node(d->ctx, port)), "device",
-                        doc_text(subnet_port_node(d->ctx->subnet, p)->device), "port_guid", doc_guid(p->guid), "lid",
-                        p->lid.v, "port", p->number);
+        va_start(ap, format);
+        doc_merge(d, o, pack(d, format, ap));
+        va_end(ap);
+        return o;
 }
 
 static json_t *finding_object(struct doc *d, const struct finding *item)

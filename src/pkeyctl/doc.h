@@ -36,5 +36,5 @@ json_t *doc_guid(struct guid guid);
 json_t *doc_p_key(struct doc *d, struct p_key key);
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
 json_t *doc_base(uint16_t base);
-/* An object with node, device, port_guid, lid, port. */
-json_t *doc_port(struct doc *d, uint32_t port);
+/* An object with node, device, port_guid, lid, port, and behind them what the format of json_pack() has. */
+json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...);

@@ -3,7 +3,7 @@
 
 static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
 {
-        json_t *o = place->port != SUBNET_NONE ? doc_port(d, place->port) : json_object();
+        json_t *o = place->port != SUBNET_NONE ? doc_port(d, place->port, "{}") : json_object();
 
         if (*place->text)
                 doc_add(d, o, "{s:o}", "text", doc_text(place->text));
@@ -31,14 +31,12 @@ static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
         for (uint32_t i = 0; i < d->ctx->subnet->n_ports; i++) {
                 const struct probe_port *p = &probe->ports[i];
                 bool answered = probe_is_answered(&p->sm_info);
-                json_t *o;
 
-                if (!p->sm_info.asked)
-                        continue;
-                o = doc_port(d, i);
-                doc_add(d, o, "{s:o, s:o}", "state", doc_text(answered ? sm_state_to_string(p->sm.state) : NULL),
-                        "priority", answered ? json_integer(p->sm.priority) : json_null());
-                doc_append(d, array, o);
+                if (p->sm_info.asked)
+                        doc_append(d, array,
+                                   doc_port(d, i, "{s:o, s:o}", "state",
+                                            doc_text(answered ? sm_state_to_string(p->sm.state) : NULL), "priority",
+                                            answered ? json_integer(p->sm.priority) : json_null()));
         }
         return array;
 }

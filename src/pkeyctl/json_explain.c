@@ -51,10 +51,7 @@ static json_t *membership_lines(struct doc *d, uint32_t port)
 
 static json_t *side_object(struct doc *d, const struct explain_side *side)
 {
-        json_t *o = doc_port(d, side->port);
-
-        doc_add(d, o, "{s:o}", "memberships", membership_lines(d, side->port));
-        return o;
+        return doc_port(d, side->port, "{s:o}", "memberships", membership_lines(d, side->port));
 }
 
 static json_t *pairs(struct doc *d, const struct explain_result *r)

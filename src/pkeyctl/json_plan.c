@@ -9,21 +9,17 @@ static json_t *enforcement(struct doc *d, bool inbound, bool outbound)
 /* Which write: enough to tell two of a plan apart. */
 static json_t *write_object(struct doc *d, const struct plan_write *w)
 {
-        json_t *o = doc_port(d, w->port);
-
         switch (w->kind) {
         case WRITE_BLOCK:
-                doc_add(d, o, "{s:s, s:i, s:o, s:o}", "attribute", "P_KeyTable", "block", w->block, "before",
-                        doc_p_keys(d, w->before, P_KEY_BLOCK_ENTRIES), "after",
-                        doc_p_keys(d, w->after, P_KEY_BLOCK_ENTRIES));
-                break;
+                return doc_port(d, w->port, "{s:s, s:i, s:o, s:o}", "attribute", "P_KeyTable", "block", w->block, "before",
+                                doc_p_keys(d, w->before, P_KEY_BLOCK_ENTRIES), "after",
+                                doc_p_keys(d, w->after, P_KEY_BLOCK_ENTRIES));
         case WRITE_ENFORCEMENT:
-                doc_add(d, o, "{s:s, s:n, s:o, s:o}", "attribute", "PortInfo", "block", "before",
-                        enforcement(d, w->before_inbound, w->before_outbound), "after",
-                        enforcement(d, w->after_inbound, w->after_outbound));
-                break;
+                return doc_port(d, w->port, "{s:s, s:n, s:o, s:o}", "attribute", "PortInfo", "block", "before",
+                                enforcement(d, w->before_inbound, w->before_outbound), "after",
+                                enforcement(d, w->after_inbound, w->after_outbound));
         }
-        return o;
+        return NULL;
 }
 
 static json_t *phases(struct doc *d)
@@ -63,11 +59,10 @@ json_t *as_json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
 
         for (uint32_t i = 0; i < n; i++) {
                 const struct observed_table *t = &d->ctx->observed->tables[ports[i]];
-                json_t *o = doc_port(d, ports[i]);
 
-                doc_add(d, o, "{s:s, s:o, s:b}", "reason", mad_outcome_to_string(t->failure), "detail",
-                        doc_text(output_failure(d->ctx, ports[i])), "assumed", t->source == TABLE_ASSUMED);
-                doc_append(d, array, o);
+                doc_append(d, array,
+                           doc_port(d, ports[i], "{s:s, s:o, s:b}", "reason", mad_outcome_to_string(t->failure), "detail",
+                                    doc_text(output_failure(d->ctx, ports[i])), "assumed", t->source == TABLE_ASSUMED));
         }
         return array;
 }
@@ -119,14 +114,11 @@ static json_t *failed_writes(struct doc *d, const struct apply_result *r)
         }
         for (uint32_t i = 0; i < r->plan->n_unreachable; i++) {
                 uint32_t port = r->plan->unreachable[i];
-                json_t *o;
 
-                if (d->ctx->plan->final_tables[port])
-                        continue;
-                o = doc_port(d, port);
-                doc_add(d, o, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE), "detail",
-                        doc_text(output_failure(d->ctx, port)));
-                doc_append(d, array, o);
+                if (!d->ctx->plan->final_tables[port])
+                        doc_append(d, array,
+                                   doc_port(d, port, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE),
+                                            "detail", doc_text(output_failure(d->ctx, port))));
         }
         return array;
 }

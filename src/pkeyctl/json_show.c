@@ -37,13 +37,12 @@ static json_t *port_object(struct doc *d, uint32_t port)
         const struct subnet_port *p = &s->ports[port];
         const struct subnet_node *node = subnet_port_node(s, p);
         const struct observed_table *t = &d->ctx->observed->tables[port];
-        json_t *o = doc_port(d, port);
 
-        doc_add(d, o, "{s:o, s:o, s:s, s:s, s:s, s:i, s:o, s:o}", "description", doc_text(node->description),
-                "node_guid", doc_guid(node->guid), "type", node_type_to_string(node->type), "role", role(d->ctx, p),
-                "state", port_state_to_string(p->state), "capacity", subnet_port_capacity(s, p), "p_keys",
-                t->source == TABLE_READ ? used_entries(d, t) : json_null(), "failure", doc_text(failure(t)));
-        return o;
+        return doc_port(d, port, "{s:o, s:o, s:s, s:s, s:s, s:i, s:o, s:o}", "description", doc_text(node->description),
+                        "node_guid", doc_guid(node->guid), "type", node_type_to_string(node->type), "role",
+                        role(d->ctx, p), "state", port_state_to_string(p->state), "capacity", subnet_port_capacity(s, p),
+                        "p_keys", t->source == TABLE_READ ? used_entries(d, t) : json_null(), "failure",
+                        doc_text(failure(t)));
 }
 
 void as_json_show_ports(struct doc *d, const struct result *result)

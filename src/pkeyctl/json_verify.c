@@ -24,11 +24,11 @@ static json_t *differences(struct doc *d, const struct verification *v)
 
         for (uint32_t i = 0; i < v->n_differ; i++) {
                 const struct discrepancy *item = &v->differ[i];
-                json_t *o = doc_port(d, item->port);
+                json_t *o = doc_port(d, item->port, "{s:o, s:o, s:b, s:s}", "missing",
+                                     doc_p_keys(d, item->missing, item->n_missing), "unexpected",
+                                     doc_p_keys(d, item->unexpected, item->n_unexpected), "enforcement_differs",
+                                     item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
 
-                doc_add(d, o, "{s:o, s:o, s:b, s:s}", "missing", doc_p_keys(d, item->missing, item->n_missing),
-                        "unexpected", doc_p_keys(d, item->unexpected, item->n_unexpected), "enforcement_differs",
-                        item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
                 if (item->source == SOURCE_KERNEL)
                         doc_add(d, o, "{s:o}", "kernel", kernel_differences(d, item));
                 doc_append(d, differ, o);
@@ -50,12 +50,8 @@ static json_t *unread_ports(struct doc *d, const struct local_unread *ports, uin
 {
         json_t *array = json_array();
 
-        for (uint32_t i = 0; i < n; i++) {
-                json_t *o = doc_port(d, ports[i].port);
-
-                doc_add(d, o, "{s:o}", "reason", doc_text(ports[i].why));
-                doc_append(d, array, o);
-        }
+        for (uint32_t i = 0; i < n; i++)
+                doc_append(d, array, doc_port(d, ports[i].port, "{s:o}", "reason", doc_text(ports[i].why)));
         return array;
 }
 
@@ -65,14 +61,13 @@ static json_t *undecided(struct doc *d, const struct local_verification *v)
 
         for (uint32_t i = 0; i < v->n_undecided; i++) {
                 const struct undecided *u = &v->undecided[i];
-                json_t *o = doc_port(d, u->port);
 
-                doc_add(d, o, "{s:o, s:s, s:o, s:o}", "partition",
-                        doc_text(d->ctx->policy->partitions[u->partition].name), "found",
-                        membership_to_string(u->found), "selector",
-                        doc_text(u->unresolved ? u->unresolved->text : "SELF"), "line",
-                        u->unresolved ? json_integer(u->unresolved->where.line) : json_null());
-                doc_append(d, array, o);
+                doc_append(d, array,
+                           doc_port(d, u->port, "{s:o, s:s, s:o, s:o}", "partition",
+                                    doc_text(d->ctx->policy->partitions[u->partition].name), "found",
+                                    membership_to_string(u->found), "selector",
+                                    doc_text(u->unresolved ? u->unresolved->text : "SELF"), "line",
+                                    u->unresolved ? json_integer(u->unresolved->where.line) : json_null()));
         }
         return array;
 }
