@@ -68,12 +68,9 @@ static int compare_port(struct arena *a, struct item_list *list, uint32_t port, 
         int r;
 
         r = explain_table_make(a, t->entries, t->capacity, &before);
-        if (r < 0)
-                return r;
-        r = explain_table_make(a, plan->final_tables[port], t->capacity, &after);
-        if (r < 0)
-                return r;
-        return compare_tables(list, port, &before, &after);
+        if (r == 0)
+                r = explain_table_make(a, plan->final_tables[port], t->capacity, &after);
+        return r < 0 ? r : compare_tables(list, port, &before, &after);
 }
 
 static int compare_items(const void *pa, const void *pb)
@@ -151,13 +148,11 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         if (list.n > 0)
                 qsort(list.items, list.n, sizeof(*list.items), compare_items);
         r = group(a, &list, &out);
-        if (r < 0)
-                return r;
-        r = count_enforcing(scratch, plan, &out.n_enforcing_ports);
-        if (r < 0)
-                return r;
-        *ret = out;
-        return 0;
+        if (r == 0)
+                r = count_enforcing(scratch, plan, &out.n_enforcing_ports);
+        if (r == 0)
+                *ret = out;
+        return r;
 }
 
 /* Limited 1, full and both 2: what decides whom a port may talk to. */

@@ -63,9 +63,8 @@ static int watch_signals(struct context *ctx, struct run *run)
                 r = sd_event_add_signal(ctx->event, &run->on_int, SIGINT, on_signal, run);
         if (r >= 0)
                 r = sd_event_add_signal(ctx->event, &run->on_term, SIGTERM, on_signal, run);
-        if (r < 0 && r != -ENOMEM) {
+        if (r < 0 && r != -ENOMEM)
                 return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL, "event loop: %s", strerror(-r));
-        }
         return r < 0 ? r : 0;
 }
 

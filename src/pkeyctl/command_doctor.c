@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,19 +31,10 @@ static bool belongs_to_others(const struct stat *st)
 /* Who may write the directory may replace the file; in a sticky one only its owner may. */
 static bool is_replaceable(struct context *ctx, const char *path)
 {
-        char *directory = arena_strdup(ctx->arena, path), *slash;
+        char *copy = arena_strdup(ctx->arena, path);
         struct stat st;
 
-        if (!directory)
-                return false;
-        slash = strrchr(directory, '/');
-        if (!slash)
-                directory = ".";
-        else if (slash == directory)
-                directory[1] = '\0';
-        else
-                *slash = '\0';
-        return stat(directory, &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st);
+        return copy && stat(dirname(copy), &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st);
 }
 
 static struct doctor_file look_at_file(struct context *ctx, const char *path)
@@ -195,20 +187,6 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         return r;
 }
 
-/* Without a file its defaults hold; one that was named has to be there. */
-static int read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
-{
-        const char *path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF, *bytes;
-        size_t n;
-        int r;
-
-        opensm_conf_default(ret);
-        if (!ctx->options->opensm_config && access(path, F_OK) < 0)
-                return 0;
-        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
-}
-
 /* OpenSM's own files, where it has them on this host. */
 static int look_at_opensm(struct context *ctx, struct doctor_host *host)
 {
@@ -217,7 +195,7 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         const char *path;
         int r;
 
-        r = read_opensm_conf(ctx, &conf);
+        r = pipeline_read_opensm_conf(ctx, DEFAULT_OPENSM_CONF, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
         path = our_file(ctx) ?: DEFAULT_PARTITIONS_CONF;
@@ -312,15 +290,12 @@ static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
         int r;
 
         r = session_sweep(ctx, CONTROL_LOOK, &none);
-        if (r < 0)
-                return r;
-        r = probe(ctx, facts);
-        if (r < 0)
-                return r;
-        r = resolve(ctx, facts);
-        if (r < 0)
-                return r;
-        r = look_at_kernel(ctx, &facts->host);
+        if (r == 0)
+                r = probe(ctx, facts);
+        if (r == 0)
+                r = resolve(ctx, facts);
+        if (r == 0)
+                r = look_at_kernel(ctx, &facts->host);
         if (r < 0)
                 return r;
         facts->subnet = ctx->subnet;
@@ -336,15 +311,12 @@ int command_doctor(struct context *ctx)
         int r;
 
         r = read_files(ctx, ctx->arguments[0], &facts.host);
-        if (r < 0)
-                return r;
-        r = look_at_secrets(ctx, &facts.host);
-        if (r < 0)
-                return r;
-        r = look_at_state(ctx, &facts.host);
-        if (r < 0)
-                return r;
-        r = look_at_opensm(ctx, &facts.host);
+        if (r == 0)
+                r = look_at_secrets(ctx, &facts.host);
+        if (r == 0)
+                r = look_at_state(ctx, &facts.host);
+        if (r == 0)
+                r = look_at_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
         r = look_at_fabric(ctx, &facts);

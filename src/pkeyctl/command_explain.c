@@ -46,9 +46,7 @@ static int add_filters(struct context *ctx, uint32_t neighbour, struct explain_s
         side->in_hardware.is_filtered = t->enforce_inbound || t->enforce_outbound || port->enforce_inbound ||
                                         port->enforce_outbound;
         r = wanted_table(ctx, neighbour, &side->by_policy.filter);
-        if (r < 0)
-                return r;
-        return held_table(ctx, neighbour, &side->in_hardware.filter);
+        return r < 0 ? r : held_table(ctx, neighbour, &side->in_hardware.filter);
 }
 
 static int make_sides(struct context *ctx, const uint32_t *ports, uint32_t n, const struct explain_side **ret)
@@ -61,12 +59,10 @@ static int make_sides(struct context *ctx, const uint32_t *ports, uint32_t n, co
         for (uint32_t i = 0; i < n; i++) {
                 sides[i].port = ports[i];
                 r = wanted_table(ctx, ports[i], &sides[i].by_policy.table);
-                if (r < 0)
-                        return r;
-                r = held_table(ctx, ports[i], &sides[i].in_hardware.table);
-                if (r < 0)
-                        return r;
-                r = add_filters(ctx, ctx->subnet->ports[ports[i]].neighbour, &sides[i]);
+                if (r == 0)
+                        r = held_table(ctx, ports[i], &sides[i].in_hardware.table);
+                if (r == 0)
+                        r = add_filters(ctx, ctx->subnet->ports[ports[i]].neighbour, &sides[i]);
                 if (r < 0)
                         return r;
         }
@@ -102,15 +98,13 @@ static int check_pairs(struct context *ctx, const struct explain_result *r, cons
 {
         uint64_t pairs = (uint64_t) r->n_a * r->n_b;
 
-        if (pairs > MAX_PAIRS) {
+        if (pairs > MAX_PAIRS)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
                                       "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")",
                                       r->a_text, r->b_text, pairs, MAX_PAIRS);
-        }
-        if (pairs == 1 && a[0] == b[0]) {
+        if (pairs == 1 && a[0] == b[0])
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport",
                                       r->a_text, r->b_text);
-        }
         return 0;
 }
 

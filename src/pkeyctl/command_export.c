@@ -112,14 +112,13 @@ int command_export(struct context *ctx)
         struct opensm_conf opensm;
         int r;
 
-        if (strcmp(ctx->arguments[0], "opensm") != 0) {
+        if (strcmp(ctx->arguments[0], "opensm") != 0)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
                                       "export: '%s' is no kind of file (accepted: opensm)", ctx->arguments[0]);
-        }
         ctx->named_files_only = ctx->options->topology != NULL;
         r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[1]);
         if (r == 0)
-                r = pipeline_read_opensm_conf(ctx, &opensm);
+                r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
         if (r == 0)
                 r = ctx->options->topology ? pipeline_read_topology(ctx) : session_sweep(ctx, CONTROL_LOOK, &hooks);
         if (r == 0)

@@ -10,21 +10,6 @@
 #include "pkeyctl/session.h"
 #include "shell/file.h"
 
-int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret)
-{
-        const char *bytes, *path = ctx->options->opensm_config;
-        size_t n;
-        int r;
-
-        opensm_conf_default(ret);
-        if (!path)
-                return 0;
-        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        return opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
-}
-
 /* Without a fabric GUIDs stay GUIDs: worth a warning, no reason to refuse. One that was asked for has to be there. */
 static int look_for_names(struct context *ctx)
 {
@@ -62,7 +47,7 @@ int command_import(struct context *ctx)
         ctx->named_files_only = ctx->options->topology != NULL;
         r = pipeline_read_files(ctx, POLICY_NONE, NULL);
         if (r == 0)
-                r = pipeline_read_opensm_conf(ctx, &opensm);
+                r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
         if (r == 0)
                 r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r < 0)

@@ -83,6 +83,21 @@ int pipeline_read_files(struct context *ctx, enum policy_need need, const char *
         return settings < 0 || policy < 0 ? -EBADMSG : 0;
 }
 
+int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct opensm_conf *ret)
+{
+        const char *bytes, *path = ctx->options->opensm_config;
+        size_t n;
+        int r;
+
+        opensm_conf_default(ret);
+        if (!path && otherwise && access(otherwise, F_OK) == 0)
+                path = otherwise;
+        if (!path)
+                return 0;
+        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
 
 int pipeline_read_topology(struct context *ctx)

@@ -18,8 +18,8 @@ enum policy_need {
 /* pkeyd.yaml and the policy, all findings of both; options override settings. argument: the positional FILE or NULL. */
 int pipeline_read_files(struct context *ctx, enum policy_need need, const char *argument);
 
-/* The file that --opensm-config names, or OpenSM's defaults. */
-int pipeline_read_opensm_conf(struct context *ctx, struct opensm_conf *ret);
+/* The file that --opensm-config names, else this one (NULL: none) if it is there, else OpenSM's defaults. */
+int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct opensm_conf *ret);
 
 /* The subnet that --topology names. */
 int pipeline_read_topology(struct context *ctx);
