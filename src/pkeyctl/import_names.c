@@ -6,6 +6,7 @@
 #include "pkeyctl/fold.h"
 #include "pkeyctl/import.h"
 #include "policy/selector.h"
+#include "util/text.h"
 #include "util/vector.h"
 
 #define MAX_ITEM   96  /* characters of one hostlist */
@@ -211,7 +212,8 @@ static int add_hosts(struct namer *n)
         return r;
 }
 
-static int name_ports(struct namer *n, const struct import_set *set)
+/* By the names of hosts where that is possible, else by GUIDs: of ports without a name, or not in the fabric. */
+static int name_ports(struct namer *n, struct import_set *set)
 {
         int r = 0;
 
@@ -219,67 +221,44 @@ static int name_ports(struct namer *n, const struct import_set *set)
                 if (set->ports[i]->port != SUBNET_NONE)
                         n->in_set[set->ports[i]->port] = true;
         for (uint32_t i = 0; i < set->n_ports && r == 0; i++) {
+                struct import_port *p = set->ports[i];
                 struct label label = {};
 
-                if (set->ports[i]->port != SUBNET_NONE)
-                        r = label_port(n, set->ports[i]->port, &label);
+                if (p->port != SUBNET_NONE)
+                        r = label_port(n, p->port, &label);
+                p->stays = !label.name;
                 if (label.name)
                         n->labels[n->n_labels++] = label;
+                else
+                        set->guids[set->n_guids++] = p;
         }
-        return r < 0 ? r : add_hosts(n);
-}
-
-/* Ports without a name, or not in the fabric. */
-static int add_guids(struct namer *n, struct import_set *set)
-{
-        int r = 0;
-
-        set->guids = arena_new_array(n->im->arena, struct import_port *, set->n_ports);
-        if (!set->guids)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < set->n_ports && r == 0; i++) {
-                struct label label = {};
-
-                if (set->ports[i]->port != SUBNET_NONE)
-                        r = label_port(n, set->ports[i]->port, &label);
-                if (r < 0 || label.name)
-                        continue;
-                set->ports[i]->stays = true;
-                set->guids[set->n_guids++] = set->ports[i];
-                r = add_item(n, arena_printf(n->im->arena, "0x%016" PRIx64, set->ports[i]->guid.v));
-        }
+        if (r == 0)
+                r = add_hosts(n);
+        for (uint32_t i = 0; i < set->n_guids && r == 0; i++)
+                r = add_item(n, arena_printf(n->im->arena, "0x%016" PRIx64, set->guids[i]->guid.v));
         return r;
 }
 
 static int name_set(struct import *im, struct import_set *set)
 {
         struct namer n = { .im = im };
-        const char *text = "";
-        size_t size = 1;
-        char *all;
+        _cleanup_text_ struct text all = {};
         int r;
 
         n.in_set = arena_new_array(im->arena, bool, im->subnet ? im->subnet->n_ports : 0);
         n.labels = arena_new_array(im->arena, struct label, set->n_ports);
-        if (!n.in_set || !n.labels)
+        set->guids = arena_new_array(im->arena, struct import_port *, set->n_ports);
+        if (!n.in_set || !n.labels || !set->guids)
                 return -ENOMEM;
         r = name_ports(&n, set);
-        if (r == 0)
-                r = add_guids(&n, set);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < n.n_items; i++)
-                size += strlen(n.items[i]) + 1;
-        all = arena_alloc_array(im->arena, size, 1);
-        if (!all)
-                return -ENOMEM;
-        text = all;
-        for (uint32_t i = 0; i < n.n_items; i++)
-                all = stpcpy(stpcpy(all, n.items[i]), ",");
-        set->text = text;
+                text_add(&all, "%s,", n.items[i]);
+        set->text = text_copy(im->arena, &all);
         set->items = n.items;
         set->n_items = n.n_items;
-        return 0;
+        return set->text ? 0 : -ENOMEM;
 }
 
 int import_name_sets(struct import *im, struct import_partition *p)
