@@ -23,41 +23,32 @@ static void item_list_done(struct item_list *list)
         free(list->items);
 }
 
-static int append(struct item_list *list, struct item item)
+/* Nothing if the membership is the same. */
+static int add_base(struct item_list *list, uint32_t port, uint16_t base, const struct explain_table *before,
+                    const struct explain_table *after)
 {
+        enum membership was = explain_table_membership(before, base), is = explain_table_membership(after, base);
+
+        if (was == is)
+                return 0;
         if (VECTOR_GROW(NULL, list->items, list->n, list->allocated) < 0)
                 return -ENOMEM;
-        list->items[list->n++] = item;
+        list->items[list->n++] = (struct item) { port, base, (uint8_t) was, (uint8_t) is };
         return 0;
 }
 
 /* All bases whose membership differs. */
 static int compare_tables(struct item_list *list, uint32_t port, const struct explain_table *before,
-                           const struct explain_table *after)
+                          const struct explain_table *after)
 {
-        for (uint32_t i = 0; i < before->n_levels; i++) {
-                uint16_t base = before->levels[i].base;
-                enum membership m = explain_table_membership(after, base), was = explain_table_membership(before, base);
-                int r;
+        int r = 0;
 
-                if (m == was)
-                        continue;
-                r = append(list, (struct item) { port, base, (uint8_t) was, (uint8_t) m });
-                if (r < 0)
-                        return r;
-        }
-        for (uint32_t i = 0; i < after->n_levels; i++) {
-                uint16_t base = after->levels[i].base;
-                int r;
-
-                if (explain_table_membership(before, base) != MEMBERSHIP_NONE)
-                        continue;
-                r = append(list, (struct item) { port, base, MEMBERSHIP_NONE,
-                                                 (uint8_t) explain_table_membership(after, base) });
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (uint32_t i = 0; i < before->n_levels && r == 0; i++)
+                r = add_base(list, port, before->levels[i].base, before, after);
+        for (uint32_t i = 0; i < after->n_levels && r == 0; i++)
+                if (explain_table_membership(before, after->levels[i].base) == MEMBERSHIP_NONE)
+                        r = add_base(list, port, after->levels[i].base, before, after);
+        return r;
 }
 
 static int compare_port(struct arena *a, struct item_list *list, uint32_t port, const struct plan *plan,
