@@ -40,30 +40,20 @@ static int show(struct context *ctx, struct watched *what,
 
 static int fill_status(struct context *ctx, sd_bus_message *m, struct watched *what)
 {
-        struct daemon_status *status = arena_new_object(ctx->arena, struct daemon_status);
-
-        what->status = status;
-        return status ? bus_client_read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, status, &what->changed)
-                      : -ENOMEM;
+        return bus_client_read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, &what->status, &what->changed);
 }
 
 static int fill_reload(struct context *ctx, sd_bus_message *m, struct watched *what)
 {
-        struct reload_result *reload = arena_new_object(ctx->arena, struct reload_result);
+        struct reload_result *r = &what->reload;
 
-        what->reload = reload;
-        if (!reload)
-                return -ENOMEM;
-        return sd_bus_message_read(m, "sts", &reload->outcome, &reload->generation, &reload->text) < 0 ? -ENOMEM : 0;
+        (void) ctx;
+        return sd_bus_message_read(m, "sts", &r->outcome, &r->generation, &r->text) < 0 ? -ENOMEM : 0;
 }
 
 static int fill_violation(struct context *ctx, sd_bus_message *m, struct watched *what)
 {
-        struct seen_violation *violation = arena_new_object(ctx->arena, struct seen_violation);
-
-        what->violation = violation;
-        return violation ? bus_client_read_fields(ctx, m, seen_violation_fields, n_seen_violation_fields, violation, NULL)
-                         : -ENOMEM;
+        return bus_client_read_fields(ctx, m, seen_violation_fields, n_seen_violation_fields, &what->violation, NULL);
 }
 
 static int show_status(struct context *ctx, sd_bus *bus)

@@ -105,11 +105,11 @@ void as_json_watched(struct context *ctx, const struct watched *r)
         _cleanup_doc_ struct doc d = { .ctx = ctx };
 
         d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", time_value(r->when));
-        if (r->status)
-                doc_add(&d, d.root, "{s:o}", "status", status_object(&d, r->status, r->changed));
-        if (r->reload)
-                doc_add(&d, d.root, "{s:o}", "reload", reload_object(&d, r->reload));
-        if (r->violation)
-                doc_add(&d, d.root, "{s:o}", "violation", violation_object(&d, r->violation));
+        if (r->kind == WATCHED_STATUS || r->kind == WATCHED_CHANGE)
+                doc_add(&d, d.root, "{s:o}", "status", status_object(&d, &r->status, r->changed));
+        else if (r->kind == WATCHED_RELOAD)
+                doc_add(&d, d.root, "{s:o}", "reload", reload_object(&d, &r->reload));
+        else if (r->kind == WATCHED_VIOLATION)
+                doc_add(&d, d.root, "{s:o}", "violation", violation_object(&d, &r->violation));
         doc_print(&d);
 }

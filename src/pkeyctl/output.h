@@ -118,10 +118,10 @@ enum watched_kind {
 struct watched {
         enum watched_kind kind;
         usec_t when;                   /* CLOCK_REALTIME */
-        const struct daemon_status *status;
+        struct daemon_status status;   /* of WATCHED_STATUS and WATCHED_CHANGE */
         uint64_t changed;              /* fields of it */
-        const struct reload_result *reload;
-        const struct seen_violation *violation;
+        struct reload_result reload;
+        struct seen_violation violation;
 };
 
 enum result_kind {

@@ -154,15 +154,15 @@ static void print_changes(const struct watched *r)
                 if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT)
                         continue;
                 if (f->kind == FIELD_TEXT)
-                        printf("%s%s=%s", space, f->json_key, bus_field_text(f, r->status) ?: "");
+                        printf("%s%s=%s", space, f->json_key, bus_field_text(f, &r->status) ?: "");
                 else if (f->kind == FIELD_TIME)
-                        printf("%s%s='%s'", space, f->json_key, format_time(bus_field_number(f, r->status), buffer));
+                        printf("%s%s='%s'", space, f->json_key, format_time(bus_field_number(f, &r->status), buffer));
                 else
-                        printf("%s%s=%" PRIu64, space, f->json_key, bus_field_number(f, r->status));
+                        printf("%s%s=%" PRIu64, space, f->json_key, bus_field_number(f, &r->status));
                 space = " ";
         }
-        if (r->status->text)
-                printf("%s%s", *space ? ": " : "", r->status->text);
+        if (r->status.text)
+                printf("%s%s", *space ? ": " : "", r->status.text);
 }
 
 void text_watched(struct context *ctx, const struct watched *r)
@@ -177,10 +177,10 @@ void text_watched(struct context *ctx, const struct watched *r)
                 print_changes(r);
                 break;
         case WATCHED_RELOAD:
-                printf("reload %s: %s", r->reload->outcome, r->reload->text);
+                printf("reload %s: %s", r->reload.outcome, r->reload.text);
                 break;
         case WATCHED_VIOLATION:
-                printf("violation: %s", r->violation->text ?: "?");
+                printf("violation: %s", r->violation.text ?: "?");
                 break;
         case WATCHED_GONE:
                 printf("pkeyd is gone");
