@@ -286,10 +286,9 @@ static int look_at_kernel(struct context *ctx, struct doctor_host *host)
 
 static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
 {
-        const struct session_hooks none = {};
         int r;
 
-        r = session_sweep(ctx, CONTROL_LOOK, &none);
+        r = session_sweep(ctx, CONTROL_LOOK, NULL);
         if (r == 0)
                 r = probe(ctx, facts);
         if (r == 0)

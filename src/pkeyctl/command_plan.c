@@ -13,7 +13,6 @@ static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreacha
 
 int command_plan(struct context *ctx)
 {
-        const struct session_hooks none = {};
         struct result result = { .kind = RESULT_PLAN };
         struct plan_result *plan = &result.plan;
         struct changes changes;
@@ -21,7 +20,7 @@ int command_plan(struct context *ctx)
 
         r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
-                r = session_sweep(ctx, CONTROL_PLAN, &none);
+                r = session_sweep(ctx, CONTROL_PLAN, NULL);
         if (r == 0)
                 r = pipeline_unreachable(ctx, &plan->unreachable, &plan->n_unreachable);
         if (r == 0)

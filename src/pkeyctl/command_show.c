@@ -55,11 +55,10 @@ static int output_ports(struct context *ctx, struct result *result)
 
 static int show_ports(struct context *ctx)
 {
-        const struct session_hooks none = {};
         struct result result = { .kind = RESULT_PORTS };
         int r;
 
-        r = look(ctx, &none);
+        r = look(ctx, NULL);
         if (r == 0)
                 r = collect_ports(ctx, &result.ports);
         return r < 0 ? r : output_ports(ctx, &result);
@@ -139,7 +138,6 @@ static int make_rows(struct context *ctx, const struct member_count *wanted, con
 
 static int show_partitions(struct context *ctx)
 {
-        const struct session_hooks none = {};
         struct result result = { .kind = RESULT_PARTITIONS };
         struct partitions_result *partitions = &result.partitions;
         struct member_count *wanted, *held;
@@ -149,7 +147,7 @@ static int show_partitions(struct context *ctx)
         held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
         if (!wanted || !held)
                 return -ENOMEM;
-        r = look(ctx, &none);
+        r = look(ctx, NULL);
         if (r == 0)
                 r = count_all(ctx, wanted, held, &partitions->n_unread);
         if (r == 0)

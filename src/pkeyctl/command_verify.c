@@ -15,7 +15,6 @@ static enum exit_status verify_status(const struct verification *v)
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
 int command_verify(struct context *ctx)
 {
-        const struct session_hooks none = {};
         struct result result = { .kind = RESULT_VERIFY };
         int r;
 
@@ -23,7 +22,7 @@ int command_verify(struct context *ctx)
                 return command_verify_local(ctx);
         r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
         if (r == 0)
-                r = session_sweep(ctx, CONTROL_LOOK, &none);
+                r = session_sweep(ctx, CONTROL_LOOK, NULL);
         if (r == 0)
                 r = pipeline_resolve(ctx);
         if (r == 0)

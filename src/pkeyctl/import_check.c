@@ -90,7 +90,5 @@ int import_check(struct import *im, const char *yaml)
                         report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
                                    "the policy that was made cannot be read: line %u: %s", findings.items[i].where.line,
                                    findings.items[i].text);
-        if (r < 0 || !im->subnet)
-                return r;
-        return compare(im, policy);
+        return r < 0 || !im->subnet ? r : compare(im, policy);
 }

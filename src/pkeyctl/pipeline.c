@@ -41,13 +41,11 @@ static int read_settings(struct context *ctx)
         if (!ctx->options->config && (ctx->named_files_only || is_absent(path)))
                 return 0;
         r = file_read_found(ctx->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        r = settings_parse(ctx->arena, path, bytes, n, &ctx->findings, &settings);
-        if (r < 0)
-                return r;
-        ctx->settings = *settings;
-        return 0;
+        if (r == 0)
+                r = settings_parse(ctx->arena, path, bytes, n, &ctx->findings, &settings);
+        if (r == 0)
+                ctx->settings = *settings;
+        return r;
 }
 
 static int read_policy(struct context *ctx, enum policy_need need, const char *argument)
@@ -59,9 +57,8 @@ static int read_policy(struct context *ctx, enum policy_need need, const char *a
         if (need == POLICY_NONE || (need == POLICY_OPTIONAL && !named && is_absent(path)))
                 return 0;
         r = file_read_found(ctx->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        r = policy_parse(ctx->arena, path, bytes, n, &ctx->findings, &ctx->policy);
+        if (r == 0)
+                r = policy_parse(ctx->arena, path, bytes, n, &ctx->findings, &ctx->policy);
         if (r < 0)
                 return r;
         ctx->policy_path = path;
@@ -107,9 +104,7 @@ int pipeline_read_topology(struct context *ctx)
         int r;
 
         r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        return subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
+        return r < 0 ? r : subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
 }
 
 int pipeline_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports, const uint32_t **ret, uint32_t *ret_n)
@@ -182,7 +177,5 @@ int pipeline_resolve(struct context *ctx)
         if (!ctx->policy)
                 return 0;
         r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
-        if (r < 0)
-                return r;
-        return desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
+        return r < 0 ? r : desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
 }

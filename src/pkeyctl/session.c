@@ -400,11 +400,12 @@ static int prepare(struct context *ctx, enum control_goal goal, const struct ses
 
 int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks)
 {
-        struct session s = { .ctx = ctx, .hooks = hooks };
+        static const struct session_hooks none = {};
+        struct session s = { .ctx = ctx, .hooks = hooks ?: &none };
         struct control_event event = { .kind = CONTROL_EVENT_START };
         int r;
 
-        r = prepare(ctx, goal, hooks, &event.start);
+        r = prepare(ctx, goal, s.hooks, &event.start);
         if (r < 0)
                 return r;
         event.start.findings = &ctx->findings;

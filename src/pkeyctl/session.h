@@ -19,8 +19,8 @@ struct session_hooks {
         void *userdata;
 };
 
-/* Returns 0, -EBADMSG (findings say why) or -ENOMEM: whatever else goes wrong on the way becomes a finding here. The port
- * stays open. */
+/* hooks: NULL: none. Returns 0, -EBADMSG (findings say why) or -ENOMEM: whatever else goes wrong on the way becomes a finding
+ * here. The port stays open. */
 int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks);
 
 /* A choice that reads no table. */
