@@ -31,6 +31,7 @@ include tests/unit/shell.mk
 include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk
+include tests/unit/pkeyctl.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How the ports of a partitions.conf are named in the policy. What it means is judged by OpenSM itself, in
+ * tests/system/test_import.py. */
+
+#include <stdlib.h>
+
+#include "pkeyctl/import.h"
+#include "policy_fixture.h"
+
+#define HEAD "Default=0x7fff : ALL=limited, SELF=full ;\n"
+
+static const char *import(const char *text, bool with_fabric)
+{
+        struct partitions_conf *conf;
+        const char *yaml;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "partitions.conf", text, strlen(text), &findings, &conf), 0);
+        ck_assert_int_eq(import_convert(arena, conf, with_fabric ? fixture_subnet() : NULL, true, &findings, &yaml), 0);
+        return yaml;
+}
+
+/* A host by its name if all of its ports are members, else by device; GUIDs of ports that no name means alone, or that are
+ * not there, behind them, and with the comments that they had. */
+START_TEST(names)
+{
+        const char *yaml = import(HEAD "a=0x0010 :\n 0xdead=full, # lost\n 0x901=full, # one of two\n 0x601=full,\n"
+                                       " 0x202=full, 0x101=full, 0x201=full ;\n", true);
+
+        expect_text(yaml, "  a:\n    pkey: 0x0010\n    members:\n"
+                          "      node[0001-0002]: full\n"
+                          "      node0003/mlx5_0: full\n"
+                          "      0x0000000000000901: full # one of two\n"
+                          "      0x000000000000dead: full # lost\n");
+        expect_text(only(FINDING_IMPORT_GUID)->text, "no port of this fabric has the GUID 0x000000000000dead");
+}
+END_TEST
+
+START_TEST(without_fabric)
+{
+        expect_text(import(HEAD "a=0x0010 : 0x202=limited, 0x101=full, 0x201=limited ;\n", false),
+                    "    members:\n"
+                    "      0x0000000000000201: limited\n"
+                    "      0x0000000000000202: limited\n"
+                    "      0x0000000000000101: full\n");
+}
+END_TEST
+
+/* Equal sets become a group, and so does a long one. */
+START_TEST(groups)
+{
+        const char *yaml = import(HEAD "a=0x0010 : 0x101=full, 0x201=full, 0x202=full ;\n"
+                                       "b=0x0020 : 0x101=limited, 0x202=limited, 0x201=limited ;\n"
+                                       "c=0x0030 : 0xd1=full, 0xd2=full, 0xd3=full, 0xd4=full, 0xd5=full ;\n"
+                                       "d=0x0040 : 0x101=full ;\n", true);
+
+        expect_text(yaml, "\ngroups:\n  a:\n    - node[0001-0002]\n  c:\n    - 0x00000000000000d1\n");
+        expect_text(yaml, "  a:\n    pkey: 0x0010\n    members:\n      a: full\n");
+        expect_text(yaml, "  b:\n    pkey: 0x0020\n    members:\n      a: limited\n");
+        expect_text(yaml, "  c:\n    pkey: 0x0030\n    members:\n      c: full\n");
+        expect_text(yaml, "  d:\n    pkey: 0x0040\n    members:\n      node0001: full\n");
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("import");
+        TCase *t = tcase_create("import");
+        SRunner *r;
+        int n_failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, names);
+        tcase_add_test(t, without_fabric);
+        tcase_add_test(t, groups);
+        suite_add_tcase(s, t);
+        r = srunner_create(s);
+        srunner_run_all(r, CK_ENV);
+        n_failed = srunner_ntests_failed(r);
+        srunner_free(r);
+        return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
