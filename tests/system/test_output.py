@@ -187,5 +187,46 @@ def test_check_with_a_topology():
         check_equal(madtrace.read(fabric.path("check")), [], "MADs of a check")
 
 
+def test_quiet_and_ok():
+    """-q leaves nothing but errors of the text, and all of what was to be shown; "ok" is false where a difference is a fault."""
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        conf = fabric.write("partitions.conf", "Default=0x7fff : ALL=limited, SELF=full ;\n")
+        policy = ["--policy", path]
+        for command, status, ok, shown in (
+                (["check", path], 0, True, False), (["plan", path], 2, True, False), (["verify", path], 2, False, False),
+                (["explain", "node0005", "node0006", *policy], 0, True, False), (["show", "ports", *policy], 0, True, True),
+                (["show", "partitions", *policy], 0, True, True), (["show", "port", "node0005", *policy], 0, True, True),
+                (["import", conf], 0, True, True), (["apply", path, "--yes"], 0, True, False)):
+            check_equal(bool(fabric.pkeyctl(*command, "-q").expect(status).out), shown, "with -q, text of %s" % command)
+            data = fabric.pkeyctl(*command, "--json").expect(status).json()
+            check_equal((data["ok"], data["command"]), (ok, command[0]), "ok, command of %s" % command)
+        warned = fabric.write("warned.yaml", policy_of().add("c", 0x0103, {"node0088": "full"}).yaml())
+        for command, terse in ((["plan", warned], False), (["show", "ports", "--policy", warned], True)):
+            for more, expected in (([], not terse), (["-v"], True), (["-q"], False)):
+                check_equal("node0088" in fabric.pkeyctl(*command, *more).err, expected, "a warning of %s %s" % (command, more))
+
+
+def test_command_line_of_pkeyd():
+    with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        files = ["--policy", path, "--config", fabric.settings()]
+
+        def pkeyd(*arguments):
+            return fabric.run([program("pkeyd"), *arguments])
+
+        check("--state-dir" in pkeyd("--help").expect(0).out, "--help")
+        check(re.fullmatch(r"pkeyd [0-9].*\n", pkeyd("--version").expect(0).out), "--version")
+        check("partitions.yaml: no errors" in pkeyd("--check", *files).expect(0).out, "--check")
+        check("missing.yaml" in pkeyd("--check", *files, "--config", fabric.path("missing.yaml")).expect(1).err,
+              "settings that were named and are not there")
+        for arguments, expected in (
+                (["--chekc"], "did you mean '--check'?"), (["-P", "255"], "--Port: '255' is not a number from 1 to 254"),
+                (["-t", "0"], "--timeout: '0' is not a number from 1 to 60000"), (["-C"], "'-C' needs a value"),
+                ([path], "'%s' is one argument too many" % path)):
+            result = pkeyd("--check", *files, *arguments).expect(1)
+            check(expected in result.err and not result.out, expected, "is not in", result)
+
+
 if __name__ == "__main__":
     main()
