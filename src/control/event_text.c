@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "watch/rewrites.h"
 
 #define EXAMPLES   4
@@ -262,26 +263,21 @@ struct base_count {
         uint32_t lack, unexpected;
 };
 
-static uint64_t digest_key(uint64_t h, uint64_t value)
-{
-        return (h ^ value) * UINT64_C(0x100000001b3);
-}
-
 /* By what ports are called for good, not by their place in a snapshot. */
 static uint64_t digest_verification(const struct subnet *s, const struct verification *v)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = HASH_START;
 
         for (uint32_t i = 0; i < v->n_differ; i++) {
                 const struct discrepancy *d = &v->differ[i];
 
-                h = digest_key(h, s->ports[d->port].guid.v);
-                h = digest_key(h, s->ports[d->port].number);
+                h = hash_mix(h, s->ports[d->port].guid.v);
+                h = hash_mix(h, s->ports[d->port].number);
                 for (uint32_t k = 0; k < d->n_missing; k++)
-                        h = digest_key(h, 0x10000u | d->missing[k].v);
+                        h = hash_mix(h, 0x10000u | d->missing[k].v);
                 for (uint32_t k = 0; k < d->n_unexpected; k++)
-                        h = digest_key(h, 0x20000u | d->unexpected[k].v);
-                h = digest_key(h, d->enforcement_differs);
+                        h = hash_mix(h, 0x20000u | d->unexpected[k].v);
+                h = hash_mix(h, d->enforcement_differs);
         }
         return v->n_differ > 0 ? h : 0;
 }
@@ -392,9 +388,7 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
 
 static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const struct apply_outcome *o)
 {
-        h = (h ^ w->port) * UINT64_C(0x100000001b3);
-        h = (h ^ w->block) * UINT64_C(0x100000001b3);
-        return (h ^ o->reason) * UINT64_C(0x100000001b3);
+        return hash_mix(hash_mix(hash_mix(h, w->port), w->block), o->reason);
 }
 
 /* Ports that could not be read were named by the watch. */

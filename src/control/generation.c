@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/vector.h"
 
 #define MAX_REPORTED 4096
@@ -74,17 +75,13 @@ bool generation_equal(const struct generation *a, const struct generation *b)
                m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 
-/* FNV-1a */
 static uint64_t digest_finding(const struct finding *f)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = hash_mix(HASH_START, f->code);
 
-        h = (h ^ f->code) * UINT64_C(0x100000001b3);
-        h = (h ^ f->where.line) * UINT64_C(0x100000001b3);
-        h = (h ^ f->where.column) * UINT64_C(0x100000001b3);
-        for (const char *c = f->text; *c; c++)
-                h = (h ^ (unsigned char) *c) * UINT64_C(0x100000001b3);
-        return h;
+        h = hash_mix(h, f->where.line);
+        h = hash_mix(h, f->where.column);
+        return hash_bytes(h, f->text, strlen(f->text));
 }
 
 /* When memory is out or the list is full, nothing more is reported: most of it would be a repetition. */

@@ -9,6 +9,7 @@
 
 #include "control/event_text.h"
 #include "opensm/phases.h"
+#include "util/hash.h"
 
 #define FIRST_LOOK (50 * USEC_PER_MSEC)
 #define MAX_LOOK   (1 * USEC_PER_SEC)
@@ -103,28 +104,21 @@ const char *opensm_writer_path(const struct generation *g)
 
 /* --- problems ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t digest(const char *text)
-{
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-        for (; *text; text++)
-                h = (h ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
-        return h;
-}
-
 /* The same problem is logged once until it is over. */
 __attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w, enum log_event event, const char *format,
                                                          ...)
 {
         struct log_about about = { .generation = w->job.generation->number };
+        uint64_t digest;
         va_list ap;
 
         va_start(ap, format);
         (void) vsnprintf(w->problem, sizeof(w->problem), format, ap);
         va_end(ap);
-        if (w->reported != digest(w->problem))
+        digest = hash_bytes(HASH_START, w->problem, strlen(w->problem));
+        if (w->reported != digest)
                 log_add(w->log, event, &about, "%s", w->problem);
-        w->reported = digest(w->problem);
+        w->reported = digest;
 }
 
 const char *opensm_writer_problem(const struct opensm_writer *w)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "verify/kernel.h"
 #include "verify/table.h"
 
@@ -182,22 +183,17 @@ static int judge(const struct verbs_check *v, struct arena *a, const struct expe
 
 /* --- reporting ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t digest(uint64_t h, uint64_t value)
-{
-        return (h ^ value) * UINT64_C(0x100000001b3);
-}
-
 static uint64_t digest_judgement(const struct judgement *j)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = HASH_START;
 
         for (uint32_t i = 0; i < j->policy.n_missing; i++)
-                h = digest(h, j->policy.missing[i].v);
+                h = hash_mix(h, j->policy.missing[i].v);
         for (uint32_t i = 0; i < j->policy.n_unexpected; i++)
-                h = digest(h, 0x10000u | j->policy.unexpected[i].v);
+                h = hash_mix(h, 0x10000u | j->policy.unexpected[i].v);
         for (uint32_t i = 0; i < j->n_kernel; i++) {
-                h = digest(h, 0x20000u | j->kernel[i].key.v);
-                h = digest(h, (uint64_t) j->kernel[i].sma_index << 32 | j->kernel[i].kernel_index);
+                h = hash_mix(h, 0x20000u | j->kernel[i].key.v);
+                h = hash_mix(h, (uint64_t) j->kernel[i].sma_index << 32 | j->kernel[i].kernel_index);
         }
         return h;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/text.h"
 
 /* The head: a line for people, a line for partitions_file_recognise. What comes before SUM and what comes behind the second
@@ -221,15 +222,11 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
         return print_groups(t, a, p);
 }
 
-/* FNV-1a: against accidents, not against somebody who wants to. */
-static uint64_t sum(uint64_t h, const char *bytes, size_t n)
+/* Of what stands before the line that holds it, and behind. */
+static uint64_t sum(const char *head, size_t n_head, const char *body, size_t n_body)
 {
-        for (size_t i = 0; i < n; i++)
-                h = (h ^ (unsigned char) bytes[i]) * UINT64_C(0x100000001b3);
-        return h;
+        return hash_bytes(hash_bytes(HASH_START, head, n_head), body, n_body);
 }
-
-#define SUM_START UINT64_C(0xcbf29ce484222325)
 
 static void refuse_both(const struct partitions_file_partition *p, const struct partitions_file_member *m,
                         struct findings *findings)
@@ -294,7 +291,7 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
         if (file->released)
                 return release(a, &body, ret, ret_n);
         text_add_n(&whole, head.bytes, head.n);
-        text_add(&whole, HEAD_SUM "%016" PRIx64 "\n", sum(sum(SUM_START, head.bytes, head.n), body.bytes, body.n));
+        text_add(&whole, HEAD_SUM "%016" PRIx64 "\n", sum(head.bytes, head.n, body.bytes, body.n));
         text_add_n(&whole, body.bytes, body.n);
         *ret_n = whole.n;
         *ret = text_copy(a, &whole);
@@ -349,7 +346,7 @@ enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n
                 return PARTITIONS_FILE_EDITED;
         number = line_end - SUM_DIGITS;
         if (read_number(number, line_end, 16, &end) !=
-                            sum(sum(SUM_START, bytes, (size_t) (line_end - digits - bytes)), line_end + 1,
+                            sum(bytes, (size_t) (line_end - digits - bytes), line_end + 1,
                                 n - (size_t) (line_end + 1 - bytes)) || end != line_end)
                 return PARTITIONS_FILE_EDITED;
         return PARTITIONS_FILE_INTACT;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/vector.h"
 
 /* One sorted array: ascending (node GUID, port, sequence). Changes are few (an entry freed or taken), look-ups many. */
@@ -175,17 +176,16 @@ int index_memory_restore(struct index_memory *m, const struct freed_index *recor
         return insert(m, record);
 }
 
-/* FNV-1a */
 uint64_t index_memory_digest(const struct index_memory *m)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = HASH_START;
 
         for (size_t i = 0; i < m->n; i++) {
                 const struct freed_index *f = &m->items[i];
                 const uint64_t values[] = { f->node_guid.v, f->port, f->index, f->base, f->sequence, f->lost };
 
                 for (size_t k = 0; k < ELEMENTS(values); k++)
-                        h = (h ^ values[k]) * UINT64_C(0x100000001b3);
+                        h = hash_mix(h, values[k]);
         }
         return h;
 }

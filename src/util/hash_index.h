@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "util/arena.h"
+#include "util/hash.h"
 
 #define HASH_INDEX_NONE UINT32_MAX
 
@@ -30,13 +31,3 @@ void hash_index_remove(struct hash_index *x, uint32_t item);
 /* The first item with this hash, and the next after one; HASH_INDEX_NONE: no more. */
 uint32_t hash_index_first(const struct hash_index *x, uint64_t hash);
 uint32_t hash_index_next(const struct hash_index *x, uint32_t item);
-
-/* Stirs a number into a hash (the finaliser of splitmix64). */
-static inline uint64_t hash_mix(uint64_t hash, uint64_t number)
-{
-        uint64_t z = (hash ^ number) + UINT64_C(0x9e3779b97f4a7c15);
-
-        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-        return z ^ z >> 31;
-}

@@ -1,4 +1,4 @@
-# util/: arenas, findings, a hash index, texts, near words
+# util/: arenas, findings, hashes and an index by them, texts, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
@@ -6,6 +6,7 @@ libpkeyd_core_la_SOURCES += \
 	src/util/finding-codes.def \
 	src/util/findings.c \
 	src/util/findings.h \
+	src/util/hash.h \
 	src/util/hash_index.c \
 	src/util/hash_index.h \
 	src/util/nearest.c \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/vector.h"
 
 enum judgement {
@@ -84,26 +85,15 @@ static struct watch_event *emit(struct look *k, enum watch_kind kind, const stru
         return event;
 }
 
-/* FNV-1a */
-static uint64_t digest(uint64_t h, uint64_t value)
-{
-        for (unsigned i = 0; i < 8; i++) {
-                h ^= (value >> (8 * i)) & 0xff;
-                h *= UINT64_C(0x100000001b3);
-        }
-        return h;
-}
-
 static uint64_t digest_discrepancy(const struct discrepancy *d)
 {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        uint64_t h = hash_mix(HASH_START, d->n_missing);
 
-        h = digest(h, d->n_missing);
         for (uint32_t i = 0; i < d->n_missing; i++)
-                h = digest(h, d->missing[i].v);
+                h = hash_mix(h, d->missing[i].v);
         for (uint32_t i = 0; i < d->n_unexpected; i++)
-                h = digest(h, d->unexpected[i].v);
-        return digest(h, d->enforcement_differs);
+                h = hash_mix(h, d->unexpected[i].v);
+        return hash_mix(h, d->enforcement_differs);
 }
 
 static void judge_wrong(struct look *k, struct record *r, const struct discrepancy *d)

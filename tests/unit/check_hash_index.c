@@ -56,6 +56,26 @@ START_TEST(in_an_arena)
 }
 END_TEST
 
+START_TEST(hashes_of_bytes)
+{
+        /* test vectors of FNV-1a: files have such values */
+        ck_assert_uint_eq(hash_bytes(HASH_START, NULL, 0), UINT64_C(0xcbf29ce484222325));
+        ck_assert_uint_eq(hash_bytes(HASH_START, "a", 1), UINT64_C(0xaf63dc4c8601ec8c));
+        ck_assert_uint_eq(hash_bytes(HASH_START, "foobar", 6), UINT64_C(0x85944171f73967e8));
+        ck_assert_uint_eq(hash_bytes(hash_bytes(HASH_START, "foo", 3), "bar", 3), UINT64_C(0x85944171f73967e8));
+        ck_assert_uint_eq(hash_bytes(HASH_START, "\xff", 1), UINT64_C(0xaf64724c8602eb6e));
+}
+END_TEST
+
+START_TEST(hashes_of_numbers)
+{
+        /* the first numbers of splitmix64 with the seed 0 */
+        ck_assert_uint_eq(hash_mix(0, 0), UINT64_C(0xe220a8397b1dcdaf));
+        ck_assert_uint_eq(hash_mix(0, UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0x6e789e6aa1b965f4));
+        ck_assert_uint_ne(hash_mix(hash_mix(HASH_START, 1), 2), hash_mix(hash_mix(HASH_START, 2), 1));
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("hash_index");
@@ -65,6 +85,8 @@ int main(void)
 
         tcase_add_test(t, by_malloc);
         tcase_add_test(t, in_an_arena);
+        tcase_add_test(t, hashes_of_bytes);
+        tcase_add_test(t, hashes_of_numbers);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Hashes: of numbers for indexes and to know what was seen before, of bytes for that and for files. Against accidents, not
+ * against somebody who looks for two things with one hash. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* Stirs a number into a hash (the finaliser of splitmix64). */
+static inline uint64_t hash_mix(uint64_t hash, uint64_t number)
+{
+        uint64_t z = (hash ^ number) + UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}
+
+/* The hash of bytes behind those that `hash` is of; HASH_START: they are the first. FNV-1a: values may be stored. */
+static inline uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                hash = (hash ^ (unsigned char) bytes[i]) * UINT64_C(0x100000001b3);
+        return hash;
+}
