@@ -30,7 +30,6 @@ struct survey {
         uint32_t ring_first, ring_n;
         uint32_t *conversation_of; /* per port of the subnet; SUBNET_NONE: not surveyed */
         uint32_t n_open;           /* conversations that are not over */
-        uint32_t n_unreachable;
         uint64_t blocks_done, blocks_all;
 };
 
@@ -50,15 +49,12 @@ static uint32_t ring_pop(struct survey *s)
 }
 
 /* Half a table is none. */
-static void give_up(struct survey *s, uint32_t port, enum mad_outcome failure, uint16_t mad_status)
+static void give_up(struct observed_table *t, enum mad_outcome failure, uint16_t mad_status)
 {
-        struct observed_table *t = &s->observed->tables[port];
-
         memset(t->entries, 0, t->capacity * sizeof(*t->entries));
         t->source = TABLE_UNKNOWN;
         t->failure = failure;
         t->mad_status = mad_status;
-        s->n_unreachable++;
 }
 
 /* Takes a port in, forgetting what was known of it. */
@@ -73,11 +69,11 @@ static void take_port(struct survey *s, uint32_t port)
         t->failure = MAD_ANSWERED;
         t->mad_status = 0;
         if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {
-                give_up(s, port, MAD_TIMED_OUT, 0);
+                give_up(t, MAD_TIMED_OUT, 0);
                 return;
         }
         if (t->capacity == 0) {
-                give_up(s, port, MAD_REFUSED, 0);
+                give_up(t, MAD_REFUSED, 0);
                 return;
         }
         s->ports[s->n_ports++] = port;
@@ -191,18 +187,19 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
 /* The current port of a conversation could not be read. */
 static void port_failed(struct survey *s, struct conversation *c, enum mad_outcome failure, uint16_t mad_status)
 {
-        uint32_t port = s->ports[c->first];
+        struct observed_table *t = &s->observed->tables[s->ports[c->first]];
 
-        s->blocks_done += observed_table_blocks(&s->observed->tables[port]) - c->block;
-        give_up(s, port, failure, mad_status);
+        s->blocks_done += observed_table_blocks(t) - c->block;
+        give_up(t, failure, mad_status);
         c->first++;
         c->block = 0;
         c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
         if (c->timeouts < MAX_TIMEOUTS_IN_A_ROW)
                 return;
         for (; c->first < c->end; c->first++) {
-                s->blocks_done += observed_table_blocks(&s->observed->tables[s->ports[c->first]]);
-                give_up(s, s->ports[c->first], MAD_TIMED_OUT, 0);
+                t = &s->observed->tables[s->ports[c->first]];
+                s->blocks_done += observed_table_blocks(t);
+                give_up(t, MAD_TIMED_OUT, 0);
         }
 }
 
@@ -280,9 +277,4 @@ struct mad_stage survey_stage(struct survey *s)
                 .done = survey_done,
                 .progress = survey_progress,
         };
-}
-
-uint32_t survey_n_unreachable(const struct survey *s)
-{
-        return s->n_unreachable;
 }

@@ -29,5 +29,3 @@ struct survey_options {
 /* Lives in the arena; borrows observed, options->ports and the subnet behind observed. Returns 0 or -ENOMEM. */
 int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret);
 struct mad_stage survey_stage(struct survey *s);
-/* Ports that could not be read. */
-uint32_t survey_n_unreachable(const struct survey *s);

@@ -154,6 +154,16 @@ static struct survey *start(const uint32_t *ports, uint32_t n)
         return s;
 }
 
+/* Tables that could not be read. */
+static uint32_t n_unreachable(void)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                n += observed->tables[i].failure != MAD_ANSWERED;
+        return n;
+}
+
 static void assert_read(uint32_t port)
 {
         ck_assert_int_eq(observed->tables[port].source, TABLE_READ);
@@ -211,7 +221,7 @@ START_TEST(reads_all)
                 assert_read(i);
                 ck_assert_uint_eq(fabric.asked[i], 3);
         }
-        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+        ck_assert_uint_eq(n_unreachable(), 0);
 }
 END_TEST
 
@@ -248,7 +258,7 @@ START_TEST(no_ports)
         struct survey *s = start(&(uint32_t) { 0 }, 0);
 
         ck_assert_uint_eq(run(s), 0);
-        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+        ck_assert_uint_eq(n_unreachable(), 0);
 }
 END_TEST
 
@@ -262,7 +272,7 @@ START_TEST(half_a_table_is_none)
         run(s);
         assert_unknown(6, MAD_TIMED_OUT);
         ck_assert_uint_eq(fabric.asked[6], 2); /* not asked for its third block */
-        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+        ck_assert_uint_eq(n_unreachable(), 1);
         assert_read(5);
         assert_read(7);
 }
@@ -281,7 +291,7 @@ START_TEST(refusal_is_told)
         /* the switch's other ports do not suffer */
         assert_read(1);
         assert_read(3);
-        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+        ck_assert_uint_eq(n_unreachable(), 1);
 }
 END_TEST
 
@@ -310,7 +320,7 @@ START_TEST(incomplete_host)
                 assert_unknown(i, MAD_TIMED_OUT);
                 ck_assert_uint_eq(fabric.asked[i], 0);
         }
-        ck_assert_uint_eq(survey_n_unreachable(s), 2);
+        ck_assert_uint_eq(n_unreachable(), 2);
         /* after a discovery in which it answered */
         subnet->nodes[node_index(0x200)].incomplete = false;
         s = start(&host, 1);
@@ -329,7 +339,7 @@ START_TEST(incomplete_switch)
         ck_assert(survey_stage(s).done(survey_stage(s).state));
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 assert_unknown(i, MAD_TIMED_OUT);
-        ck_assert_uint_eq(survey_n_unreachable(s), subnet->n_ports);
+        ck_assert_uint_eq(n_unreachable(), subnet->n_ports);
 }
 END_TEST
 
@@ -349,7 +359,7 @@ START_TEST(dead_switch_is_given_up)
         }
         for (uint32_t i = 5; i < 9; i++)
                 assert_read(i);
-        ck_assert_uint_eq(survey_n_unreachable(s), 5);
+        ck_assert_uint_eq(n_unreachable(), 5);
 }
 END_TEST
 
@@ -365,7 +375,7 @@ START_TEST(one_lost_port_is_not_a_dead_switch)
         run(s);
         assert_read(1);
         assert_read(3);
-        ck_assert_uint_eq(survey_n_unreachable(s), 3);
+        ck_assert_uint_eq(n_unreachable(), 3);
 }
 END_TEST
 
@@ -385,7 +395,7 @@ START_TEST(strange_results_are_ignored)
         stage.result(stage.state, 0, &stray);
         stray.cookie = request.cookie + (1 << 16);
         stage.result(stage.state, 0, &stray);
-        ck_assert_uint_eq(survey_n_unreachable(s), 0);
+        ck_assert_uint_eq(n_unreachable(), 0);
 
         answer(&request, &stray);
         stage.result(stage.state, 0, &stray);
@@ -404,7 +414,8 @@ START_TEST(again_after_a_failure)
         assert_read(6);
         fabric.bad_from[6] = 2;
         fabric.outcome[6] = MAD_BUSY;
-        ck_assert_uint_eq(survey_n_unreachable(start(&port, 1)), 0);
+        (void) start(&port, 1);
+        ck_assert_uint_eq(n_unreachable(), 0);
         run(start(&port, 1));
         assert_unknown(6, MAD_BUSY);
         fabric.bad_from[6] = 3;
@@ -424,7 +435,7 @@ START_TEST(no_table_at_all)
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         s = start(NULL, 0);
         run(s);
-        ck_assert_uint_eq(survey_n_unreachable(s), 1);
+        ck_assert_uint_eq(n_unreachable(), 1);
         assert_unknown(5, MAD_REFUSED);
         ck_assert_uint_eq(observed->tables[5].mad_status, 0);
         ck_assert_uint_eq(fabric.asked[5], 0);
@@ -471,7 +482,7 @@ START_TEST(assume_from_older_picture)
         }
         s = start(NULL, 0);
         run(s);
-        ck_assert_uint_eq(survey_n_unreachable(s), 4);
+        ck_assert_uint_eq(n_unreachable(), 4);
         observed_assume_from(observed, old);
         ck_assert_int_eq(observed->tables[1].source, TABLE_READ);
         ck_assert_int_eq(observed->tables[5].source, TABLE_ASSUMED);

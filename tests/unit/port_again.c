@@ -69,10 +69,11 @@ static int one_round(struct loop *l, uint32_t *ret_ports, uint32_t *ret_unreacha
                 return r;
         stage = survey_stage(survey);
         r = run(l, &stage);
-        *ret_ports = 0;
-        for (uint32_t i = 0; i < subnet->n_ports; i++)
+        *ret_ports = *ret_unreachable = 0;
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
                 *ret_ports += subnet->ports[i].role == PORT_ENDPORT;
-        *ret_unreachable = survey_n_unreachable(survey);
+                *ret_unreachable += observed->tables[i].failure != MAD_ANSWERED;
+        }
         return r;
 }
 
