@@ -62,7 +62,6 @@ enum {
 #define RECORD_LID      0
 #define RECORD_BLOCK    2
 #define RECORD_PORT     4
-#define RECORD_ENTRIES  8
 #define RECORD_COMPONENTS 7 /* LID, block, port */
 
 static uint16_t get16(const uint8_t *bytes)
@@ -222,12 +221,4 @@ void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8
         put16(ret->data + RECORD_LID, which->lid.v);
         put16(ret->data + RECORD_BLOCK, which->block);
         ret->data[RECORD_PORT] = which->switch_port;
-}
-
-void p_key_record_decode(const uint8_t data[MAD_DATA_SIZE], struct p_key_record *ret)
-{
-        ret->lid.v = get16(data + RECORD_LID);
-        ret->block = get16(data + RECORD_BLOCK);
-        ret->switch_port = data[RECORD_PORT];
-        p_key_block_decode(data + RECORD_ENTRIES, ret->entries);
 }

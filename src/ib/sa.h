@@ -62,16 +62,14 @@ void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t 
 /* True if the answer's data says that the SA did so: a refusal may come back with status 0, but with Subscribe 0. */
 bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE]);
 
-/* A block of a P_Key table as the SA has it. */
+/* Which block of a P_Key table, as the SA names it. */
 struct p_key_record {
         struct lid lid;       /* of the endport; of a switch, of its port 0 */
         uint16_t block;
         uint8_t switch_port;  /* 0 for a CA or router */
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
-/* SubnAdmGet(PKeyTableRecord) of one block (entries are ignored). An SA shows these only to who has its SM_Key. Leaves
+/* SubnAdmGet(PKeyTableRecord) of one block. An SA shows these only to who has its SM_Key. Leaves
  * cookie, lane and retries 0. */
 void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key,
                           struct mad_request *ret);
-void p_key_record_decode(const uint8_t data[MAD_DATA_SIZE], struct p_key_record *ret);

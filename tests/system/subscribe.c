@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ib/smp.h"
 #include "notices/notices.h"
 #include "shell/opened_port.h"
 
@@ -61,7 +62,8 @@ static void on_stage_ended(int r, void *userdata)
 
 static int ask_record(sd_event *event, const struct opened_port *port, const struct notices_sa *sa, bool *ended)
 {
-        struct p_key_record which = { .lid = port->lp.lid }, record;
+        struct p_key_record which = { .lid = port->lp.lid };
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
         struct question q = {};
         struct mad_stage stage = { &q, question_next, question_result, question_done, question_progress };
         int r = 0;
@@ -73,11 +75,12 @@ static int ask_record(sd_event *event, const struct opened_port *port, const str
                 r = sd_event_run(event, UINT64_MAX);
         if (r < 0)
                 return r;
-        p_key_record_decode(q.result.data, &record);
+        /* IBA 1.5, 15.2.5.11: the LID, the block's number, the port, and from the 9th byte on the entries */
+        p_key_block_decode(q.result.data + 8, entries);
         printf("{\"record\": \"%s\", \"record_status\": %u, \"lid\": %u, \"entries\": [",
-               mad_outcome_to_string(q.result.outcome), q.result.mad_status, record.lid.v);
+               mad_outcome_to_string(q.result.outcome), q.result.mad_status, q.result.data[0] << 8 | q.result.data[1]);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                printf("%s%u", i ? ", " : "", record.entries[i].v);
+                printf("%s%u", i ? ", " : "", entries[i].v);
         printf("], ");
         return 0;
 }
