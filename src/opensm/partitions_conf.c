@@ -416,11 +416,3 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
                 *ret = c;
         return e;
 }
-
-const struct partitions_conf_partition *partitions_conf_find(const struct partitions_conf *c, uint16_t base)
-{
-        for (uint32_t i = 0; i < c->n_partitions; i++)
-                if (c->partitions[i].base == base)
-                        return &c->partitions[i];
-        return NULL;
-}

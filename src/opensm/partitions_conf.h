@@ -85,6 +85,3 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
  * allow_both_pkeys `both` is full. Returns 0 or -ENOMEM. */
 int partitions_conf_apply(struct arena *a, const struct partitions_conf_partition *partition, const struct subnet *subnet,
                           bool allow_both_pkeys, uint8_t **ret);
-
-/* The partition of this base, or NULL. */
-const struct partitions_conf_partition *partitions_conf_find(const struct partitions_conf *c, uint16_t base);

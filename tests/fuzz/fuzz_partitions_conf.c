@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/partitions_find.h"
 #include "opensm/opensm_conf.h"
-#include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -111,7 +111,7 @@ static void compare(struct arena *a, const struct partitions_conf *x, const stru
                     const struct subnet *subnet)
 {
         for (uint32_t i = 0; i < x->n_partitions; i++) {
-                const struct partitions_conf_partition *p = partitions_conf_find(y, x->partitions[i].base);
+                const struct partitions_conf_partition *p = find_partition(y, x->partitions[i].base);
                 const uint8_t *levels = apply(a, &x->partitions[i], subnet);
                 bool any = false;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "opensm/partitions_conf.h"
+#include "partitions_find.h"
 #include "policy_fixture.h"
 
 static struct partitions_conf *read_n(const char *text, size_t n)
@@ -19,7 +19,7 @@ static struct partitions_conf *read_conf(const char *text)
 
 static const struct partitions_conf_partition *partition(const struct partitions_conf *c, uint16_t base)
 {
-        const struct partitions_conf_partition *p = partitions_conf_find(c, base);
+        const struct partitions_conf_partition *p = find_partition(c, base);
 
         ck_assert_msg(p != NULL, "no partition 0x%04x\n%s", base, print_findings());
         return p;

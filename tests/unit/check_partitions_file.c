@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "opensm/opensm_conf.h"
-#include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
+#include "partitions_find.h"
 #include "policy_fixture.h"
 
 static const struct partitions_file_member two[] = {
@@ -47,7 +47,7 @@ static void read_again(const char *bytes, const struct ipoib *wanted)
 
         ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", bytes, strlen(bytes), &findings, &c), 0);
         ck_assert_msg(findings.n == 0, "%s", print_findings());
-        p = partitions_conf_find(c, 0x10);
+        p = find_partition(c, 0x10);
         ck_assert(p && p->has_broadcast && p->ipoib->n_groups == wanted->n_groups);
         ck_assert(multicast_equal(&p->ipoib->broadcast, &wanted->broadcast));
         for (uint32_t i = 0; i < wanted->n_groups; i++) {
