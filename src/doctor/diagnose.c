@@ -28,33 +28,29 @@ bool diagnosis_is_host_port(const struct subnet *s, uint32_t port)
         return p->role == PORT_ENDPORT && node->type != NODE_SWITCH && (*node->name || !*node->description);
 }
 
-void places_begin(struct diagnosis_list *l, struct places *p)
+static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
 {
         uint32_t n_ports = l->facts->subnet ? l->facts->subnet->n_ports : 0;
 
-        *p = (struct places){
-                        .items = arena_new_array(l->arena, struct diagnosis_place, DOCTOR_MAX_PLACES),
-                        .ports = arena_new_array(l->arena, uint32_t, n_ports),
-        };
-        if (!p->items || !p->ports)
+        if (p->n == 0) {
+                p->items = arena_new_array(l->arena, struct diagnosis_place, DOCTOR_MAX_PLACES);
+                p->ports = arena_new_array(l->arena, uint32_t, n_ports);
+        }
+        if (!p->items || !p->ports) {
                 l->out_of_memory = true;
-}
-
-static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
-{
-        if (l->out_of_memory)
                 return;
+        }
         if (p->n < DOCTOR_MAX_PLACES)
                 p->items[p->n] = (struct diagnosis_place){port, text};
-        p->has_texts |= *text != '\0';
+        if (p->n < n_ports)
+                p->ports[p->n] = port;
         p->n++;
 }
 
 void places_add_port(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
 {
-        if (!l->out_of_memory && p->n < l->facts->subnet->n_ports)
-                p->ports[p->n] = port;
         add(l, p, port, text ?: "");
+        p->has_texts |= text && *text;
 }
 
 void places_add_text(struct diagnosis_list *l, struct places *p, const char *text)

@@ -11,10 +11,12 @@ struct diagnosis_list {
         const struct doctor_facts *facts;
         struct diagnosis items[DIAGNOSIS_CODE_MAX]; /* each code at most once */
         bool is_set[DIAGNOSIS_CODE_MAX];
+        bool bases[P_KEY_BASE_MASK + 1]; /* for whoever counts bases; all false in between */
         bool out_of_memory;
 };
 
-/* Places while they are gathered; give it to diagnosis_add. */
+/* Places while they are gathered, zeroed at first: at most so many ports as the subnet has (there are more lines than ports
+ * only on this host). Give it to diagnosis_add. */
 struct places {
         struct diagnosis_place *items;
         uint32_t *ports;
@@ -22,8 +24,6 @@ struct places {
         bool has_texts;
 };
 
-/* Places for at most so many ports as the subnet has (there are more lines than ports only on this host). */
-void places_begin(struct diagnosis_list *l, struct places *p);
 /* text may be NULL: the port says it all. */
 void places_add_port(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text);
 void places_add_text(struct diagnosis_list *l, struct places *p, const char *text);

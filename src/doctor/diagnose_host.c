@@ -3,9 +3,8 @@
 
 static struct places lines(struct diagnosis_list *l, const struct doctor_lines *from)
 {
-        struct places ret;
+        struct places ret = {};
 
-        places_begin(l, &ret);
         for (uint32_t i = 0; i < from->n; i++)
                 places_add_text(l, &ret, from->items[i]);
         return ret;
@@ -15,9 +14,8 @@ static void diagnose_files(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
         const struct doctor_file *const files[] = {&h->settings_file, &h->policy_file, &h->state_dir};
-        struct places changeable;
+        struct places changeable = {};
 
-        places_begin(l, &changeable);
         for (size_t i = 0; i < ELEMENTS(files); i++)
                 if (files[i]->path && files[i]->exists && files[i]->changeable)
                         places_add_text(l, &changeable, files[i]->path);
@@ -53,9 +51,8 @@ static void diagnose_policy(struct diagnosis_list *l)
 static void diagnose_state(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
-        struct places state;
+        struct places state = {};
 
-        places_begin(l, &state);
         if (!h->state_dir.path)
                 return;
         if (h->state_dir.error)
@@ -70,11 +67,10 @@ static void diagnose_state(struct diagnosis_list *l)
 static void diagnose_opensm(struct diagnosis_list *l)
 {
         const struct doctor_opensm *o = &l->facts->host.opensm;
-        struct places odd = lines(l, &o->odd), file;
+        struct places odd = lines(l, &o->odd), file = {};
 
         if (!o->path)
                 return;
-        places_begin(l, &file);
         places_add_text(l, &file, o->path);
         if (o->discarded)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
@@ -90,14 +86,13 @@ static void diagnose_opensm(struct diagnosis_list *l)
 
 void diagnose_host(struct diagnosis_list *l)
 {
-        struct places verbs;
+        struct places verbs = {};
 
         diagnose_files(l);
         diagnose_settings(l);
         diagnose_policy(l);
         diagnose_state(l);
         diagnose_opensm(l);
-        places_begin(l, &verbs);
         if (l->facts->host.verbs_error)
                 places_add_text(l, &verbs, l->facts->host.verbs_error);
         diagnosis_add(l, DIAGNOSIS_NO_VERBS, &verbs, "the kernel's own table of this port cannot be read");

@@ -37,9 +37,8 @@ static void diagnose_nameless(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
         uint32_t last = SUBNET_NONE;
-        struct places nameless;
+        struct places nameless = {};
 
-        places_begin(l, &nameless);
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[i]);
 
@@ -92,11 +91,9 @@ static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t 
 static void diagnose_twins(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
-        struct places hosts, switches;
+        struct places hosts = {}, switches = {};
         uint32_t begin = 0;
 
-        places_begin(l, &hosts);
-        places_begin(l, &switches);
         for (uint32_t i = 0; i < s->n_by_name; i++) {
                 uint32_t node = s->by_name[i], twin;
 

@@ -43,12 +43,9 @@ static const char *silence(struct diagnosis_list *l, const struct probe_answer *
 static void diagnose_m_keys(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
-        struct places by_state[M_KEY_N_STATES], silent;
+        struct places by_state[M_KEY_N_STATES] = {}, silent = {};
         uint32_t n = 0;
 
-        for (int i = 0; i < M_KEY_N_STATES; i++)
-                places_begin(l, &by_state[i]);
-        places_begin(l, &silent);
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
@@ -81,11 +78,10 @@ static void diagnose_sa(struct diagnosis_list *l)
 {
         const struct probe_answer *known = &l->facts->probe->sa[PROBE_SA_KEY_DEFAULT];
         const struct probe_answer *none = &l->facts->probe->sa[PROBE_SA_KEY_NONE];
-        struct places sm;
+        struct places sm = {};
 
         if (l->facts->subnet->sm_lid.v == 0)
                 return;
-        places_begin(l, &sm);
         if (l->facts->subnet->sm != SUBNET_NONE)
                 places_add_port(l, &sm, l->facts->subnet->sm, NULL);
         else
@@ -147,9 +143,8 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
 {
         const struct subnet *s = l->facts->subnet;
         const struct sm_info *m = &l->facts->probe->ports[master].sm;
-        struct places rivals;
+        struct places rivals = {};
 
-        places_begin(l, &rivals);
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
@@ -164,11 +159,9 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
 static void diagnose_sms(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
-        struct places masters, silent;
+        struct places masters = {}, silent = {};
         uint32_t master = SUBNET_NONE;
 
-        places_begin(l, &masters);
-        places_begin(l, &silent);
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 

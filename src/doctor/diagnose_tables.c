@@ -46,11 +46,9 @@ static bool is_wanted_full(const struct doctor_facts *f, uint32_t port)
 static void diagnose_default(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        struct places full, unasked;
+        struct places full = {}, unasked = {};
         uint32_t n_hosts = 0;
 
-        places_begin(l, &full);
-        places_begin(l, &unasked);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 struct table t = table_of(f, i);
 
@@ -76,7 +74,7 @@ static void diagnose_default(struct diagnosis_list *l)
 static void diagnose_self(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        struct places self;
+        struct places self = {};
         struct table t;
 
         if (f->subnet->self == SUBNET_NONE)
@@ -84,7 +82,6 @@ static void diagnose_self(struct diagnosis_list *l)
         t = table_of(f, f->subnet->self);
         if (!t.entries || is_full_member(t))
                 return;
-        places_begin(l, &self);
         places_add_port(l, &self, f->subnet->self, NULL);
         diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
                       p_keys_hold(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
@@ -96,9 +93,8 @@ static void diagnose_self(struct diagnosis_list *l)
 static void diagnose_index0(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        struct places other;
+        struct places other = {};
 
-        places_begin(l, &other);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 struct table t = table_of(f, i);
                 uint16_t base;
@@ -129,20 +125,20 @@ static const char *list_keys(struct diagnosis_list *l, const struct p_key *keys,
         return diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED);
 }
 
-static void mark_bases(bool *bases, struct table t, bool value)
+static void mark_bases(struct diagnosis_list *l, struct table t, bool value)
 {
         for (uint32_t i = 0; i < t.n; i++)
-                bases[p_key_base(t.entries[i])] = value;
+                l->bases[p_key_base(t.entries[i])] = value;
 }
 
-/* Entries of a switch port whose base the table behind it does not have. */
-static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, const bool *bases, struct table t)
+/* Entries of a switch port whose base the table behind it does not have (l->bases). */
+static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, struct table t)
 {
         struct p_key first[MAX_KEYS_LISTED];
         uint32_t n = 0, index = 0;
 
         for (uint32_t i = 0; i < t.n; i++) {
-                if (!p_key_is_used(t.entries[i]) || bases[p_key_base(t.entries[i])])
+                if (!p_key_is_used(t.entries[i]) || l->bases[p_key_base(t.entries[i])])
                         continue;
                 if (n == 0)
                         index = i;
@@ -158,15 +154,8 @@ static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t 
 static void diagnose_stale(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        bool *bases = arena_new_array(l->arena, bool, P_KEY_BASE_MASK + 1);
-        struct places stale, idle;
+        struct places stale = {}, idle = {};
 
-        if (!bases) {
-                l->out_of_memory = true;
-                return;
-        }
-        places_begin(l, &stale);
-        places_begin(l, &idle);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 const struct subnet_port *port = &f->subnet->ports[i];
                 struct table here = table_of(f, i), host;
@@ -176,9 +165,9 @@ static void diagnose_stale(struct diagnosis_list *l)
                 host = table_of(f, port->neighbour);
                 if (!here.entries || !host.entries)
                         continue;
-                mark_bases(bases, host, true);
-                add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, bases, here);
-                mark_bases(bases, host, false);
+                mark_bases(l, host, true);
+                add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, here);
+                mark_bases(l, host, false);
         }
         diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has",
                       stale.n, diagnosis_plural(stale.n), stale.n == 1 ? "s" : "");
@@ -190,9 +179,8 @@ static void diagnose_stale(struct diagnosis_list *l)
 static void diagnose_unread(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        struct places unread;
+        struct places unread = {};
 
-        places_begin(l, &unread);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++)
                 if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) &&
                     f->observed->tables[i].source != TABLE_READ)
@@ -204,9 +192,8 @@ static void diagnose_unread(struct diagnosis_list *l)
 static void diagnose_differences(struct diagnosis_list *l)
 {
         const struct verification *v = l->facts->verification;
-        struct places differ;
+        struct places differ = {};
 
-        places_begin(l, &differ);
         for (uint32_t i = 0; v && i < v->n_differ; i++) {
                 const struct discrepancy *d = &v->differ[i];
 
@@ -222,17 +209,17 @@ static void diagnose_differences(struct diagnosis_list *l)
 /* --- capacity ---------------------------------------------------------------------------------------------------- */
 
 /* Bases, not entries: a switch port holds one entry for each. */
-static uint32_t count_bases(bool *scratch, struct table t)
+static uint32_t count_bases(struct diagnosis_list *l, struct table t)
 {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < t.n; i++) {
-                bool *seen = &scratch[p_key_base(t.entries[i])];
+                bool *seen = &l->bases[p_key_base(t.entries[i])];
 
                 n += p_key_is_used(t.entries[i]) && !*seen;
                 *seen = true;
         }
-        mark_bases(scratch, t, false);
+        mark_bases(l, t, false);
         return n;
 }
 
@@ -262,21 +249,15 @@ static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t
 static void diagnose_overflow(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        bool *scratch = arena_new_array(l->arena, bool, P_KEY_BASE_MASK + 1);
-        struct places over;
+        struct places over = {};
 
-        if (!scratch) {
-                l->out_of_memory = true;
-                return;
-        }
-        places_begin(l, &over);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 const struct subnet_port *port = &f->subnet->ports[i];
                 struct load load;
 
                 if (!subnet_port_can_enforce(f->subnet, port) || port->neighbour == SUBNET_NONE)
                         continue;
-                load = load_of(f, i, count_bases(scratch, table_of(f, port->neighbour)));
+                load = load_of(f, i, count_bases(l, table_of(f, port->neighbour)));
                 if (load.used > load.capacity)
                         places_add_port(l, &over, port->neighbour,
                                         diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
@@ -301,14 +282,13 @@ static void diagnose_capacity(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
         struct load *loads = arena_new_array(l->arena, struct load, f->subnet->n_ports);
-        struct places near;
+        struct places near = {};
         uint32_t n = 0;
 
         if (!loads) {
                 l->out_of_memory = true;
                 return;
         }
-        places_begin(l, &near);
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 struct load load = load_of(f, i, count_entries(table_of(f, i)));
 
@@ -394,16 +374,10 @@ static enum guard guard_of(const struct doctor_facts *f, const struct subnet_por
 static void diagnose_enforcement(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
-        struct port_list *lists = arena_new_array(l->arena, struct port_list, N_GUARDS);
-        struct places places[N_GUARDS];
+        struct port_list lists[N_GUARDS] = {};
+        struct places places[N_GUARDS] = {};
         uint32_t n[N_GUARDS] = {};
 
-        if (!lists) {
-                l->out_of_memory = true;
-                return;
-        }
-        for (int g = 0; g < N_GUARDS; g++)
-                places_begin(l, &places[g]);
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_port *port = &s->ports[i];
 
