@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "util/vector.h"
+
 /* What an endport was last known to be in one partition. `name` is an index into names. */
 struct item {
         uint16_t base;
@@ -20,18 +22,17 @@ struct known_port {
         uint32_t first, n;
 };
 
-/* All that is known at one moment; owned by one arena. */
+/* All that is known at one moment. */
 struct memory {
-        struct arena *arena;
-        struct known_port *ports;         /* ascending GUID */
+        struct arena *arena;               /* owned; all the rest but the changes lives in it */
+        struct known_port *ports;          /* ascending GUID */
         uint32_t n_ports;
         struct item *items;
         uint32_t n_items;
-        struct membership_change *changes; /* ascending (GUID, base) */
-        uint32_t *change_names;            /* their names' indexes */
-        uint32_t n_changes;
         const char **names;
         uint32_t n_names;
+        struct membership_change *changes; /* owned; ascending (GUID, base) */
+        uint32_t n_changes, allocated;
         usec_t forgotten;                  /* the newest change that had to make room; 0: none had to */
 };
 
@@ -46,9 +47,16 @@ struct learning {
         const struct memberships *given;
         usec_t now;
         uint64_t generation;
-        uint32_t *names; /* index in the old memory -> in the new one; UINT32_MAX: not copied */
-        uint32_t n_kept; /* changes of the old memory that were looked at */
+        uint32_t *names; /* index in the old memory -> in the new one, plus 1; 0: not copied */
+        bool *forget;    /* ports of the old memory */
 };
+
+static void memory_done(struct memory *m)
+{
+        arena_free(m->arena);
+        free(m->changes);
+        *m = (struct memory) {};
+}
 
 struct membership_history *membership_history_new(void)
 {
@@ -58,7 +66,7 @@ struct membership_history *membership_history_new(void)
 struct membership_history *membership_history_free(struct membership_history *h)
 {
         if (h) {
-                arena_free(h->m.arena);
+                memory_done(&h->m);
                 free(h);
         }
         return NULL;
@@ -71,25 +79,18 @@ static int compare_items(const void *pa, const void *pb)
         return ORDER(a->base, b->base);
 }
 
-static int compare_keys(struct guid guid_a, uint16_t base_a, struct guid guid_b, uint16_t base_b)
-{
-        return ORDER(guid_a.v, guid_b.v) ?: ORDER(base_a, base_b);
-}
-
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
 /* The policy's partitions come first, in their order. */
-static int copy_policy_names(struct learning *l, uint32_t n_more)
+static int copy_policy_names(struct learning *l)
 {
         const struct policy *p = l->given->policy;
         struct memory *to = l->to;
 
-        to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + n_more);
-        l->names = malloc(MAX((size_t) n_more, (size_t) 1) * sizeof(*l->names));
+        to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + l->old->n_names);
+        l->names = arena_new_array(to->arena, uint32_t, l->old->n_names);
         if (!to->names || !l->names)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_more; i++)
-                l->names[i] = UINT32_MAX;
         for (; to->n_names < p->n_partitions; to->n_names++) {
                 to->names[to->n_names] = arena_strdup(to->arena, p->partitions[to->n_names].name);
                 if (!to->names[to->n_names])
@@ -103,55 +104,71 @@ static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
 {
         struct memory *to = l->to;
 
-        if (l->names[old_name] == UINT32_MAX) {
+        if (l->names[old_name] == 0) {
                 to->names[to->n_names] = arena_strdup(to->arena, l->old->names[old_name]);
                 if (!to->names[to->n_names])
                         return -ENOMEM;
-                l->names[old_name] = to->n_names++;
+                l->names[old_name] = ++to->n_names;
         }
-        *ret = l->names[old_name];
+        *ret = l->names[old_name] - 1;
         return 0;
 }
 
 /* --- changes ---------------------------------------------------------------------------------------------------- */
 
-static void put_change(struct memory *to, const struct membership_change *change, uint32_t name)
+static int compare_changes(const void *pa, const void *pb)
 {
-        to->changes[to->n_changes] = *change;
-        to->changes[to->n_changes].partition = to->names[name];
-        to->change_names[to->n_changes++] = name;
+        const struct membership_change *a = pa, *b = pb;
+
+        return ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->base, b->base);
 }
 
-/* Old changes up to (guid, base) stay; one of exactly that key makes way for a newer one. */
-static int keep_changes(struct learning *l, struct guid guid, uint16_t base, bool replace)
+static int compare_newest_first(const void *pa, const void *pb)
 {
-        const struct memory *old = l->old;
+        const struct membership_change *a = pa, *b = pb;
 
-        for (; l->n_kept < old->n_changes; l->n_kept++) {
-                const struct membership_change *c = &old->changes[l->n_kept];
-                int order = compare_keys(c->port_guid, c->base, guid, base);
-                uint32_t name;
-                int r;
+        return ORDER(b->when, a->when) ?: compare_changes(a, b);
+}
 
-                if (order > 0)
-                        return 0;
-                if (order == 0 && replace)
+static int add_change(struct memory *to, const struct membership_change *change, uint32_t name)
+{
+        struct membership_change *added;
+
+        if (VECTOR_GROW(NULL, to->changes, to->n_changes, to->allocated) < 0)
+                return -ENOMEM;
+        added = &to->changes[to->n_changes++];
+        *added = *change;
+        added->name = name;
+        added->partition = to->names[name];
+        return 0;
+}
+
+/* Old changes stay, but those of a membership that has changed again. */
+static int keep_changes(struct learning *l)
+{
+        struct memory *to = l->to;
+        uint32_t n_new = to->n_changes;
+
+        for (uint32_t i = 0; i < l->old->n_changes; i++) {
+                const struct membership_change *c = &l->old->changes[i];
+                uint32_t at = LOWER_BOUND(new, to->changes, n_new, compare_changes(new, c) < 0), name;
+
+                if (at < n_new && compare_changes(&to->changes[at], c) == 0)
                         continue;
-                r = keep_name(l, old->change_names[l->n_kept], &name);
-                if (r < 0)
-                        return r;
-                put_change(l->to, c, name);
+                if (keep_name(l, c->name, &name) < 0 || add_change(to, c, name) < 0)
+                        return -ENOMEM;
         }
+        if (to->n_changes > 0)
+                qsort(to->changes, to->n_changes, sizeof(*to->changes), compare_changes);
         return 0;
 }
 
 static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before,
                        const struct item *after)
 {
-        uint16_t base = before ? before->base : after->base;
-        struct membership_change change = {
+        const struct membership_change change = {
                 .port_guid = old_port->guid,
-                .base = base,
+                .base = before ? before->base : after->base,
                 .before = before ? (enum membership) before->membership : MEMBERSHIP_NONE,
                 .after = after ? (enum membership) after->membership : MEMBERSHIP_NONE,
                 .generation = l->generation,
@@ -167,11 +184,7 @@ static int note_change(struct learning *l, const struct known_port *old_port, co
                 name = after->name;
         else
                 r = keep_name(l, before->name, &name);
-        if (r >= 0)
-                r = keep_changes(l, change.port_guid, base, true);
-        if (r >= 0)
-                put_change(l->to, &change, name);
-        return r;
+        return r < 0 ? r : add_change(l->to, &change, name);
 }
 
 /* What one endport was and what it is now. */
@@ -191,40 +204,15 @@ static int compare_port(struct learning *l, const struct known_port *before, con
         return r;
 }
 
-static int compare_newest_first(const void *pa, const void *pb)
-{
-        usec_t a = *(const usec_t *) pa, b = *(const usec_t *) pb;
-
-        return (a < b) - (a > b);
-}
-
 /* The oldest make room. Of those of one moment that do not all fit, the ones of the lowest GUIDs stay. */
-static int drop_oldest_changes(struct memory *m, uint32_t max)
+static void drop_oldest_changes(struct memory *m)
 {
-        _cleanup_free_ usec_t *times = NULL;
-        uint32_t n = 0, n_newer = 0, n_equal = 0;
-        usec_t limit;
-
-        if (m->n_changes <= max)
-                return 0;
-        times = malloc(m->n_changes * sizeof(*times));
-        if (!times)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < m->n_changes; i++)
-                times[i] = m->changes[i].when;
-        qsort(times, m->n_changes, sizeof(*times), compare_newest_first);
-        limit = times[max - 1];
-        while (times[n_newer] > limit)
-                n_newer++;
-        m->forgotten = MAX(m->forgotten, times[max]);
-        for (uint32_t i = 0; i < m->n_changes; i++) {
-                if (m->changes[i].when < limit || (m->changes[i].when == limit && n_equal++ >= max - n_newer))
-                        continue;
-                m->changes[n] = m->changes[i];
-                m->change_names[n++] = m->change_names[i];
-        }
-        m->n_changes = n;
-        return 0;
+        if (m->n_changes <= HISTORY_MAX_CHANGES)
+                return;
+        qsort(m->changes, m->n_changes, sizeof(*m->changes), compare_newest_first);
+        m->forgotten = MAX(m->forgotten, m->changes[HISTORY_MAX_CHANGES].when);
+        m->n_changes = HISTORY_MAX_CHANGES;
+        qsort(m->changes, m->n_changes, sizeof(*m->changes), compare_changes);
 }
 
 /* --- endports --------------------------------------------------------------------------------------------------- */
@@ -288,7 +276,7 @@ static uint32_t next_endport(const struct subnet *s, uint32_t *i)
         return SUBNET_NONE;
 }
 
-static int merge_ports(struct learning *l, const bool *forget)
+static int merge_ports(struct learning *l)
 {
         const struct memory *old = l->old;
         const struct subnet *s = l->given->subnet;
@@ -303,7 +291,7 @@ static int merge_ports(struct learning *l, const bool *forget)
                 if (!before && index == SUBNET_NONE)
                         return 0;
                 if (before && (index == SUBNET_NONE || before->guid.v < guid.v)) {
-                        if (!forget[j])
+                        if (!l->forget[j])
                                 r = keep_port(l, before);
                         j++;
                 } else if (!before || before->guid.v > guid.v) {
@@ -335,102 +323,67 @@ static int compare_gone(const void *pa, const void *pb)
 }
 
 /* Marks those that are gone longest, as many as there are too many. */
-static int choose_forgotten(const struct memory *old, const struct subnet *s, bool *forget)
+static int choose_forgotten(struct learning *l)
 {
+        const struct memory *old = l->old;
         _cleanup_free_ struct gone *gone = malloc(MAX(old->n_ports, 1u) * sizeof(*gone));
         uint32_t n = 0, n_items = 0;
 
         if (!gone)
                 return -ENOMEM;
         for (uint32_t i = 0; i < old->n_ports; i++)
-                if (subnet_find_endport(s, old->ports[i].guid) == SUBNET_NONE)
+                if (subnet_find_endport(l->given->subnet, old->ports[i].guid) == SUBNET_NONE)
                         gone[n++] = (struct gone) { old->ports[i].seen, i, old->ports[i].n };
         qsort(gone, n, sizeof(*gone), compare_gone);
         for (uint32_t i = 0; i < n; i++) {
                 bool fits = i < HISTORY_MAX_GONE && gone[i].n_items <= HISTORY_MAX_GONE_ITEMS - n_items;
 
-                forget[gone[i].port] = !fits;
+                l->forget[gone[i].port] = !fits;
                 if (fits)
                         n_items += gone[i].n_items;
         }
         return 0;
 }
 
-/* Room for the worst case: all endports are new, and every membership that was or is has changed. */
+/* Room for all endports, and all that they are and were. */
 static int make_room(struct learning *l)
 {
         const struct memory *old = l->old;
         const struct subnet *s = l->given->subnet;
-        size_t n_items = (size_t) old->n_items + l->given->first[s->n_ports];
-        size_t n_changes = (size_t) old->n_changes + n_items;
         struct memory *to = l->to;
 
-        if (n_changes > UINT32_MAX)
-                return -ENOMEM;
         to->ports = arena_new_array(to->arena, struct known_port, (size_t) old->n_ports + s->n_by_port_guid);
-        to->items = arena_new_array(to->arena, struct item, n_items);
-        to->changes = malloc(MAX(n_changes, (size_t) 1) * sizeof(*to->changes));
-        to->change_names = malloc(MAX(n_changes, (size_t) 1) * sizeof(*to->change_names));
-        if (!to->ports || !to->items || !to->changes || !to->change_names)
-                return -ENOMEM;
-        return copy_policy_names(l, old->n_names);
-}
-
-/* The changes move from the room for the worst case into the arena. */
-static int settle_changes(struct memory *to, struct membership_change *changes, uint32_t *names)
-{
-        to->changes = arena_new_array(to->arena, struct membership_change, to->n_changes);
-        to->change_names = arena_new_array(to->arena, uint32_t, to->n_changes);
-        if (!to->changes || !to->change_names)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < to->n_changes; i++) {
-                to->changes[i] = changes[i];
-                to->change_names[i] = names[i];
-        }
-        return 0;
+        to->items = arena_new_array(to->arena, struct item, (size_t) old->n_items + l->given->first[s->n_ports]);
+        l->forget = arena_new_array(to->arena, bool, old->n_ports);
+        return to->ports && to->items && l->forget ? copy_policy_names(l) : -ENOMEM;
 }
 
 static int learn(struct learning *l)
 {
-        _cleanup_free_ bool *forget = calloc(MAX(l->old->n_ports, 1u), sizeof(*forget));
-        _cleanup_free_ struct membership_change *changes = NULL;
-        _cleanup_free_ uint32_t *change_names = NULL;
-        int r;
+        int r = make_room(l);
 
-        if (!forget)
-                return -ENOMEM;
-        r = make_room(l);
-        changes = l->to->changes;
-        change_names = l->to->change_names;
         if (r >= 0)
-                r = choose_forgotten(l->old, l->given->subnet, forget);
+                r = choose_forgotten(l);
         if (r >= 0)
-                r = merge_ports(l, forget);
+                r = merge_ports(l);
         if (r >= 0)
-                r = keep_changes(l, (struct guid) { UINT64_MAX }, UINT16_MAX, false);
+                r = keep_changes(l);
         if (r >= 0)
-                r = drop_oldest_changes(l->to, HISTORY_MAX_CHANGES);
-        if (r >= 0)
-                r = settle_changes(l->to, changes, change_names);
+                drop_oldest_changes(l->to);
         return r;
 }
 
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m)
 {
-        _cleanup_arena_ struct arena *arena = arena_new();
-        struct memory to = { .arena = arena, .forgotten = h->m.forgotten };
+        _cleanup_(memory_done) struct memory to = { .arena = arena_new(), .forgotten = h->m.forgotten };
         struct learning l = { .old = &h->m, .to = &to, .given = m, .now = now, .generation = generation };
-        _cleanup_free_ uint32_t *names = NULL;
-        int r;
+        struct memory old = h->m;
+        int r = to.arena ? learn(&l) : -ENOMEM;
 
-        if (!arena)
-                return -ENOMEM;
-        r = learn(&l);
-        names = l.names;
         if (r < 0)
                 return r;
-        arena = arena_free(h->m.arena);
         h->m = to;
+        to = old; /* which ends here */
         return 0;
 }
 

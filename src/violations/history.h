@@ -12,8 +12,8 @@
  * never a member" would be said of a host that was one ten minutes ago.
  *
  * Bounded: HISTORY_MAX_CHANGES changes, the oldest go first, and HISTORY_MAX_GONE endports (HISTORY_MAX_GONE_ITEMS of
- * their memberships) that are not there any more, those gone longest go first. Everything lives in one arena that each
- * learning makes anew, so a failed one leaves the old.
+ * their memberships) that are not there any more, those gone longest go first. Each learning makes all of it anew, so
+ * a failed one leaves the old.
  */
 
 #include "policy/policy.h"
@@ -34,6 +34,7 @@ struct membership_change {
         bool same_policy;             /* the generation was in force before: the fabric changed, not the policy */
         usec_t when;                  /* monotonic */
         const char *partition;        /* the name it had; borrowed until the next membership_history_learn */
+        uint32_t name;                /* where the history keeps that; of no interest to others */
 };
 
 struct membership_history *membership_history_new(void);
