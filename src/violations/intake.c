@@ -4,22 +4,12 @@
 void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll)
 {
         struct violation_sample s;
-        struct violation_port port;
-        enum violation_source source;
 
-        /* both have one order: while one of them is next, the other has nothing */
-        for (bool any = true; any;) {
-                any = false;
-                while (violation_poll_next_sample(poll, &s)) {
-                        any = true;
-                        if (violations_see_counter(book, now, s.port, s.source, s.bits, s.value) > 0)
-                                violation_poll_clear(poll, s.port, s.source);
-                }
-                while (violation_poll_next_cleared(poll, &port, &source)) {
-                        any = true;
-                        violations_counter_cleared(book, port, source);
-                }
-        }
+        while (violation_poll_next_sample(poll, &s))
+                if (s.is_cleared)
+                        violations_counter_cleared(book, s.port, s.source);
+                else if (violations_see_counter(book, now, s.port, s.source, s.bits, s.value) > 0)
+                        violation_poll_clear(poll, s.port, s.source);
 }
 
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,

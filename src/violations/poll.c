@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "ib/smp.h"
-#include "violations/list.h"
+#include "util/vector.h"
 #include "violations/poll_targets.h"
 
 #define MAX_FLIGHTS   256 /* a background task has a handful */
-#define MAX_EVENTS    262144
+#define MAX_QUEUED    262144
 #define ONCE_RETRIES  2
 /* What is late by less is made up for; the rest makes the round longer. */
 #define LATE_SLOTS    8
@@ -35,15 +35,10 @@ struct flight {
         enum pma_counter counter;    /* of FLIGHT_CLEAR */
 };
 
-/* A sample, or a counter that was cleared, or one that shall be. */
-struct event {
-        bool is_cleared;
-        struct violation_sample sample;
-};
-
-struct event_queue {
-        struct event *events; /* a ring */
-        uint32_t first, n, allocated;
+/* What came, counters to be cleared, or targets that may ask now (only their ports count). */
+struct queue {
+        struct violation_sample *items;
+        uint32_t first, end, allocated; /* items[first..end) */
 };
 
 struct violation_poll {
@@ -58,56 +53,39 @@ struct violation_poll {
         uint32_t once_position;
         uint8_t retries;      /* of what is asked now */
 
-        uint32_t ready_first, ready_last; /* targets; VIOLATION_NONE: none */
         struct flight flights[MAX_FLIGHTS];
         unsigned n_flights;
         uint64_t next_serial;
-        struct event_queue events, clears;
+        struct queue events, clears, ready;
 };
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-static int queue_grow(struct event_queue *q)
-{
-        uint32_t n = q->allocated ? q->allocated * 2 : 64;
-        struct event *events;
-
-        if (n > MAX_EVENTS)
-                return -ENOMEM;
-        events = calloc(n, sizeof(*events));
-        if (!events)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < q->n; i++)
-                events[i] = q->events[(q->first + i) % q->allocated];
-        free(q->events);
-        q->events = events;
-        q->first = 0;
-        q->allocated = n;
-        return 0;
-}
-
 /* What does not fit (false) is no loss: the next look at that counter says it all, and one that went down was cleared. */
-static bool queue_push(struct event_queue *q, const struct event *event)
+static bool queue_push(struct queue *q, const struct violation_sample *s)
 {
-        if (q->n == q->allocated && queue_grow(q) < 0)
+        if (q->first == q->end)
+                q->first = q->end = 0;
+        if (q->end == MAX_QUEUED || VECTOR_GROW(NULL, q->items, q->end, q->allocated) < 0)
                 return false;
-        q->events[(q->first + q->n) % q->allocated] = *event;
-        q->n++;
+        q->items[q->end++] = *s;
         return true;
 }
 
-static void queue_pop(struct event_queue *q)
+static bool queue_pop(struct queue *q, struct violation_sample *ret)
 {
-        q->first = (q->first + 1) % q->allocated;
-        q->n--;
+        if (q->first == q->end)
+                return false;
+        *ret = q->items[q->first++];
+        return true;
 }
 
 static void push_sample(struct violation_poll *p, struct violation_port port, enum violation_source source,
                         unsigned bits, uint64_t value)
 {
-        const struct event e = { .sample = { .port = port, .source = source, .bits = bits, .value = value } };
+        const struct violation_sample s = { .port = port, .source = source, .bits = bits, .value = value };
 
-        (void) queue_push(&p->events, &e);
+        (void) queue_push(&p->events, &s);
 }
 
 /* --- rounds ---------------------------------------------------------------------------------------------------------- */
@@ -249,23 +227,15 @@ static bool ask(struct violation_poll *p, const struct poll_item *item, struct m
         return true;
 }
 
-static void push_ready(struct violation_poll *p, uint32_t target)
-{
-        p->t.targets[target].wait = WAIT_TO_SEND;
-        p->t.targets[target].next_ready = VIOLATION_NONE;
-        if (p->ready_first == VIOLATION_NONE)
-                p->ready_first = target;
-        else
-                p->t.targets[p->ready_last].next_ready = target;
-        p->ready_last = target;
-}
-
 static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
 {
-        while (p->ready_first != VIOLATION_NONE) {
-                struct poll_target *t = &p->t.targets[p->ready_first];
+        struct violation_sample s;
 
-                p->ready_first = t->next_ready;
+        while (queue_pop(&p->ready, &s)) {
+                struct poll_target *t = poll_targets_find(&p->t, s.port);
+
+                if (!t || t->wait != WAIT_TO_SEND)
+                        continue;
                 t->wait = WAIT_NONE;
                 if (t->has[BLOCK_COUNTERS] && ask_counters(p, t, ret))
                         return true;
@@ -300,12 +270,12 @@ static void ask_to_clear(struct violation_poll *p, struct poll_target *t, enum p
 
 static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
 {
-        while (p->clears.n > 0) {
-                const struct violation_sample *s = &p->clears.events[p->clears.first].sample;
-                struct poll_target *t = poll_targets_find(&p->t, s->port);
-                enum pma_counter counter = counter_of(s->source);
+        struct violation_sample s;
 
-                queue_pop(&p->clears);
+        while (queue_pop(&p->clears, &s)) {
+                struct poll_target *t = poll_targets_find(&p->t, s.port);
+                enum pma_counter counter = counter_of(s.source);
+
                 if (!t)
                         continue;
                 if (p->t.agents[t->agent].state == AGENT_KNOWN && t->has[BLOCK_COUNTERS]) {
@@ -335,13 +305,19 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
         return false;
 }
 
+/* Beside what has its turn. */
+static bool has_asked_for_more(const struct violation_poll *p)
+{
+        return p->clears.first < p->clears.end || p->ready.first < p->ready.end;
+}
+
 static usec_t poll_due(const void *state)
 {
         const struct violation_poll *p = state;
 
         if (p->n_flights == MAX_FLIGHTS)
                 return USEC_INFINITY;
-        if (p->clears.n > 0 || p->ready_first != VIOLATION_NONE)
+        if (has_asked_for_more(p))
                 return 0;
         return p->t.n_items > 0 ? turn_at(p) : USEC_INFINITY;
 }
@@ -444,26 +420,30 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
 static void clear_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                        const struct mad_result *result)
 {
-        const struct event e = {
+        const struct violation_sample s = {
+                .port = t->port,
+                .source = source_of(flight->counter),
                 .is_cleared = true,
-                .sample = { .port = t->port, .source = source_of(flight->counter) },
         };
 
         t->is_clearing[flight->counter] = false;
         if (result->outcome == MAD_ANSWERED)
-                (void) queue_push(&p->events, &e);
+                (void) queue_push(&p->events, &s);
 }
 
 /* Whoever waited for this agent may ask, or must do without. */
 static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool may_ask)
 {
+        struct violation_sample s = {};
+
         for (uint32_t i = agent->first; i < agent->end; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
                 if (t->wait != WAIT_FOR_AGENT)
                         continue;
-                if (may_ask) {
-                        push_ready(p, i);
+                s.port = t->port;
+                if (may_ask && queue_push(&p->ready, &s)) {
+                        t->wait = WAIT_TO_SEND;
                 } else {
                         t->wait = WAIT_NONE;
                         t->is_silent[BLOCK_COUNTERS] = true;
@@ -510,41 +490,30 @@ static void class_port_info_came(struct violation_poll *p, struct poll_agent *ag
 
 static void flight_landed(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
 {
-        struct poll_agent *agent;
-        struct poll_target *t;
+        struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
+        struct poll_target *t = poll_targets_find(&p->t, flight->port);
 
-        if (flight->kind == FLIGHT_CLASS_PORT_INFO) {
-                agent = poll_targets_find_agent(&p->t, flight->port);
-                if (agent)
-                        class_port_info_came(p, agent, result);
-                return;
-        }
-        t = poll_targets_find(&p->t, flight->port);
-        if (!t)
-                return;
-        if (flight->kind == FLIGHT_PORT_INFO)
+        if (flight->kind == FLIGHT_CLASS_PORT_INFO && agent)
+                class_port_info_came(p, agent, result);
+        else if (flight->kind == FLIGHT_PORT_INFO && t)
                 port_info_came(p, t, result);
-        else if (flight->kind == FLIGHT_COUNTERS)
+        else if (flight->kind == FLIGHT_COUNTERS && t)
                 counters_came(p, t, flight, result);
-        else
+        else if (flight->kind == FLIGHT_CLEAR && t)
                 clear_came(p, t, flight, result);
 }
 
-static void take_result(struct violation_poll *p, const struct mad_result *result)
+static void poll_result(void *state, usec_t now, const struct mad_result *result)
 {
+        struct violation_poll *p = state;
         struct flight *f = &p->flights[result->cookie % MAX_FLIGHTS], flight = *f;
 
+        (void) now;
         if (!f->is_used || f->cookie != result->cookie)
                 return;
         f->is_used = false;
         p->n_flights--;
         flight_landed(p, &flight, result);
-}
-
-static void poll_result(void *state, usec_t now, const struct mad_result *result)
-{
-        (void) now;
-        take_result(state, result);
 }
 
 static void poll_reset(void *state, usec_t now)
@@ -554,8 +523,8 @@ static void poll_reset(void *state, usec_t now)
         (void) now;
         memset(p->flights, 0, sizeof(p->flights));
         p->n_flights = 0;
-        p->clears.n = 0;
-        p->ready_first = VIOLATION_NONE;
+        p->clears.end = p->clears.first;
+        p->ready.end = p->ready.first;
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
@@ -601,8 +570,7 @@ static bool once_done(const void *state)
 {
         const struct violation_poll *p = state;
 
-        return p->once_position >= p->t.n_items && p->n_flights == 0 && p->clears.n == 0 &&
-               p->ready_first == VIOLATION_NONE;
+        return p->once_position >= p->t.n_items && p->n_flights == 0 && !has_asked_for_more(p);
 }
 
 static void once_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
@@ -642,10 +610,8 @@ struct violation_poll *violation_poll_new(const struct violation_poll_config *co
 {
         struct violation_poll *p = calloc(1, sizeof(*p));
 
-        if (!p)
-                return NULL;
-        set_config(p, config);
-        p->ready_first = p->ready_last = VIOLATION_NONE;
+        if (p)
+                set_config(p, config);
         return p;
 }
 
@@ -655,8 +621,9 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
                 return NULL;
         (void) m_keys_free(p->config.m_keys);
         poll_targets_done(&p->t);
-        free(p->events.events);
-        free(p->clears.events);
+        free(p->events.items);
+        free(p->clears.items);
+        free(p->ready.items);
         free(p);
         return NULL;
 }
@@ -677,16 +644,14 @@ static uint32_t position_behind(const struct poll_targets *t, uint64_t hash)
         return LOWER_BOUND(item, t->items, t->n_items, item->hash <= hash);
 }
 
-static void tie_ready(struct violation_poll *p)
+/* Of those that have another agent now, which nobody has asked. */
+static void stop_waiting(struct violation_poll *p)
 {
-        p->ready_first = VIOLATION_NONE;
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
-                if (t->wait == WAIT_TO_SEND)
-                        push_ready(p, i);
-                else if (p->t.agents[t->agent].state != AGENT_ASKED)
-                        t->wait = WAIT_NONE; /* it has another agent now */
+                if (t->wait == WAIT_FOR_AGENT && p->t.agents[t->agent].state != AGENT_ASKED)
+                        t->wait = WAIT_NONE;
         }
 }
 
@@ -705,43 +670,25 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         poll_targets_done(&p->t);
         p->t = t;
         go_on_at(p, then, position);
-        tie_ready(p);
+        stop_waiting(p);
         return 0;
 }
 
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret)
 {
-        if (p->events.n == 0 || p->events.events[p->events.first].is_cleared)
-                return false;
-        *ret = p->events.events[p->events.first].sample;
-        queue_pop(&p->events);
-        return true;
-}
-
-bool violation_poll_next_cleared(struct violation_poll *p, struct violation_port *ret_port,
-                                 enum violation_source *ret_source)
-{
-        const struct event *e;
-
-        if (p->events.n == 0 || !p->events.events[p->events.first].is_cleared)
-                return false;
-        e = &p->events.events[p->events.first];
-        *ret_port = e->sample.port;
-        *ret_source = e->sample.source;
-        queue_pop(&p->events);
-        return true;
+        return queue_pop(&p->events, ret);
 }
 
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source)
 {
-        const struct event e = { .sample = { .port = port, .source = source } };
+        const struct violation_sample s = { .port = port, .source = source };
         struct poll_target *t = poll_targets_find(&p->t, port);
 
         if (!p->config.clear_saturated || !t ||
             (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) ||
             t->is_clearing[counter_of(source)])
                 return;
-        t->is_clearing[counter_of(source)] = queue_push(&p->clears, &e);
+        t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
 }
 
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret)

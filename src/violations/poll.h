@@ -35,10 +35,11 @@ struct violation_poll_config {
         struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 
-/* One look at one counter. */
+/* One look at one counter, or that pkeyd cleared it. */
 struct violation_sample {
         struct violation_port port;
         enum violation_source source;
+        bool is_cleared; /* then the next two are 0 */
         unsigned bits;
         uint64_t value;
 };
@@ -57,17 +58,11 @@ struct mad_background_task violation_poll_task(struct violation_poll *p);
 /* One round from its beginning, all at once, with a few retries; done when every port answered or was given up. */
 struct mad_stage violation_poll_once(struct violation_poll *p);
 
-/*
- * The next sample; false: none. A counter at its maximum may be handed to violation_poll_clear: with clear_saturated one
- * MAD is sent that clears only that counter (nothing else is done with one that cannot be cleared so); when it was taken, it
- * comes out of violation_poll_next_cleared.
- *
- * Both come in the order in which they happened: while a counter that was cleared is next, there is no next sample, and the
- * other way round. So whoever fetches goes on until both say false.
- */
+/* The next sample, in the order in which they happened; false: none. A counter at its maximum may be handed to
+ * violation_poll_clear: with clear_saturated one MAD is sent that clears only that counter (nothing else is done with one that
+ * cannot be cleared so), and when it was taken there is a sample of that. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
-bool violation_poll_next_cleared(struct violation_poll *p, struct violation_port *ret_port, enum violation_source *ret_source);
 
 struct violation_poll_counters {
         uint32_t n_ports;      /* polled */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "util/hash_index.h"
+#include "util/hash.h"
 
 static int compare_ports(struct violation_port a, struct violation_port b)
 {

@@ -46,7 +46,6 @@ struct poll_target {
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
         enum poll_wait wait;
-        uint32_t next_ready;             /* of those that WAIT_TO_SEND */
         bool has[N_BLOCKS];
         bool is_refused[N_BLOCKS];
         bool is_silent[N_BLOCKS];        /* the last time */
