@@ -5,11 +5,6 @@
 
 /* --- the two ends ----------------------------------------------------------------------------------------------- */
 
-static uint32_t port_of_lid(const struct attribution_context *c, struct lid lid)
-{
-        return c->lids ? lid_map_find(c->lids, lid) : lid_find(c->subnet, lid);
-}
-
 /* Nobody in the snapshot: what the packet says of itself. */
 static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid, uint32_t by_lid, struct party *p)
 {
@@ -17,7 +12,7 @@ static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid,
 
         if (by_lid == LID_SEVERAL)
                 remark = " (several ports claim it)";
-        else if (s->c->subnet && lid.v != 0)
+        else if (s->c->subnet && s->c->lids && lid.v != 0)
                 remark = " (no port of this fabric has it)";
         if (gid)
                 p->label = arena_printf(s->arena, "LID %u with port GUID 0x%016" PRIx64 "%s", lid.v, gid->id, remark);
@@ -56,7 +51,7 @@ static int open_end(struct scene *s, struct lid lid, const struct gid *gid, cons
 
         *ret = (struct party) { .port = SUBNET_NONE, .name = name };
         if (subnet) {
-                by_lid = port_of_lid(s->c, lid);
+                by_lid = s->c->lids ? lid_map_find(s->c->lids, lid) : SUBNET_NONE;
                 if (gid)
                         by_gid = subnet_find_endport(subnet, (struct guid) { gid->id });
         }

@@ -8,12 +8,9 @@
 /* More than one endport claims it. */
 #define LID_SEVERAL (UINT32_MAX - 1)
 
-/* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. Looks through all ports. */
-uint32_t lid_find(const struct subnet *s, struct lid lid);
-
-/* The same for many questions: a table for all LIDs. */
 struct lid_map;
 
 /* Returns 0 or -ENOMEM. Lives in the arena, does not need the subnet any more. */
 int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret);
+/* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid);

@@ -90,6 +90,7 @@ static struct subnet *make_fabric(void)
 static const struct subnet *subnet;
 static const struct memberships *memberships;
 static struct membership_history *history;
+static struct lid_map *lids;
 
 static const struct memberships *resolve(const char *yaml)
 {
@@ -105,6 +106,7 @@ static void setup_fabric(void)
 {
         setup();
         subnet = make_fabric();
+        ck_assert_int_eq(lid_map_new(arena, subnet, &lids), 0);
         history = membership_history_new();
         ck_assert_ptr_nonnull(history);
         ck_assert_int_eq(membership_history_learn(history, NOW - 5 * DAY, 41, resolve(BEFORE)), 0);
@@ -120,7 +122,7 @@ static void teardown_fabric(void)
 
 static struct attribution_context everything(void)
 {
-        return (struct attribution_context) { subnet, memberships, history, NOW, NULL, NULL };
+        return (struct attribution_context) { subnet, memberships, history, NOW, NULL, false, lids };
 }
 
 /* --- situations ------------------------------------------------------------------------------------------------- */
@@ -789,32 +791,53 @@ END_TEST
 
 /* --- LIDs ------------------------------------------------------------------------------------------------------- */
 
+/* Looks through all ports. */
+static uint32_t find_lid(uint32_t lid)
+{
+        uint32_t found = SUBNET_NONE;
+
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                const struct subnet_port *p = &subnet->ports[i];
+                uint32_t end = p->lid.v + (1u << (p->lmc & 7));
+
+                if (p->role == PORT_ENDPORT && p->lid.v != 0 && lid >= p->lid.v && lid < end && lid < 0xc000)
+                        found = found == SUBNET_NONE ? i : LID_SEVERAL;
+        }
+        return found;
+}
+
+static void expect_lid(uint16_t lid, uint32_t port)
+{
+        ck_assert_uint_eq(lid_map_find(lids, (struct lid) { lid }), port);
+}
+
 START_TEST(test_lids)
 {
-        uint32_t node0007 = fixture_port(subnet, NODE0007 + 1);
-        struct lid_map *map;
+        struct subnet_port *oss01 = (struct subnet_port *) &subnet->ports[fixture_port(subnet, OSS01 + 1)];
 
-        ck_assert_int_eq(lid_map_new(arena, subnet, &map), 0);
         for (uint32_t lid = 0; lid <= UINT16_MAX; lid++)
-                ck_assert_uint_eq(lid_map_find(map, (struct lid) { (uint16_t) lid }),
-                                  lid_find(subnet, (struct lid) { (uint16_t) lid }));
-        ck_assert_uint_eq(lid_find(subnet, (struct lid) { 15 }), SUBNET_NONE);
+                expect_lid((uint16_t) lid, find_lid(lid));
+        expect_lid(15, SUBNET_NONE);
         for (uint16_t lid = 16; lid < 20; lid++)
-                ck_assert_uint_eq(lid_find(subnet, (struct lid) { lid }), node0007);
-        ck_assert_uint_eq(lid_find(subnet, (struct lid) { 20 }), SUBNET_NONE);
-        ck_assert_uint_eq(lid_find(subnet, (struct lid) { 70 }), fixture_port(subnet, LEAF07));
+                expect_lid(lid, fixture_port(subnet, NODE0007 + 1));
+        expect_lid(20, SUBNET_NONE);
+        expect_lid(70, fixture_port(subnet, LEAF07));
         /* a port that claims the LIDs of another, and one at the end of what there is */
         ((struct subnet_port *) &subnet->ports[fixture_port(subnet, NODE0050 + 1)])->lid.v = 18;
-        ((struct subnet_port *) &subnet->ports[fixture_port(subnet, OSS01 + 1)])->lid.v = 0xbfff;
-        ((struct subnet_port *) &subnet->ports[fixture_port(subnet, OSS01 + 1)])->lmc = 255;
-        ck_assert_int_eq(lid_map_new(arena, subnet, &map), 0);
-        ck_assert_uint_eq(lid_find(subnet, (struct lid) { 18 }), LID_SEVERAL);
-        ck_assert_uint_eq(lid_find(subnet, (struct lid) { 0xc000 }), SUBNET_NONE);
+        oss01->lid.v = 0xbfff;
+        oss01->lmc = 255;
+        ck_assert_int_eq(lid_map_new(arena, subnet, &lids), 0);
+        expect_lid(18, LID_SEVERAL);
+        expect_lid(0xbfff, fixture_port(subnet, OSS01 + 1));
+        expect_lid(0xc000, SUBNET_NONE);
         for (uint32_t lid = 0; lid <= UINT16_MAX; lid++)
-                ck_assert_uint_eq(lid_map_find(map, (struct lid) { (uint16_t) lid }),
-                                  lid_find(subnet, (struct lid) { (uint16_t) lid }));
+                expect_lid((uint16_t) lid, find_lid(lid));
         expect_text(explain(VIOLATION_NOTICE_257, NODE0007, 1, &(struct notice) { .key = 0x8101, ENDS(18, 16) }).text,
                     "LID 18 (several ports claim it) sent 1 packet to node0007 mlx5_0/1");
+        /* nothing is said of LIDs that nobody was asked about */
+        lids = NULL;
+        expect_text(explain(VIOLATION_NOTICE_257, NODE0007, 1, &(struct notice) { .key = 0x8101, ENDS(21, 16) }).text,
+                    "LID 21 sent 1 packet to LID 16");
 }
 END_TEST
 
@@ -919,9 +942,7 @@ static void expect_line(const struct attribution *a)
 START_TEST(test_anything)
 {
         struct prng random = { 5 };
-        struct lid_map *map;
 
-        ck_assert_int_eq(lid_map_new(arena, subnet, &map), 0);
         for (unsigned i = 0; i < 3000; i++) {
                 _cleanup_arena_ struct arena *a = arena_new();
                 struct attribution_context c = {
@@ -935,7 +956,7 @@ START_TEST(test_anything)
                                              .since = odd_number(&random)};
                 struct attribution out;
 
-                c.lids = c.subnet && prng_below(&random, 2) ? map : NULL;
+                c.lids = c.subnet && prng_below(&random, 2) ? lids : NULL;
                 r.record = odd_record(&random);
                 r.n_ports = (uint32_t) odd_number(&random);
                 r.n_worst = prng_below(&random, VIOLATIONS_WORST + 1);
