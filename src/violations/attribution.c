@@ -8,18 +8,19 @@
 /* Changes so far back are looked at for what the worst of a storm have in common. */
 #define STORM_LOOKS_BACK (3600 * USEC_PER_SEC)
 
-/* The names that the standard, or the kernel, has for them. */
-static const char *counter_name(enum violation_source source)
-{
-        static const char *const names[VIOLATION_N_SOURCES] = {
-                [VIOLATION_P_KEY_VIOLATIONS] = "PortInfo:P_KeyViolations",
-                [VIOLATION_RCV_CONSTRAINT] = "PortRcvConstraintErrors",
-                [VIOLATION_XMIT_CONSTRAINT] = "PortXmitConstraintErrors",
-                [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
-        };
-
-        return source < VIOLATION_N_COUNTERS ? names[source] : "";
-}
+/* The name that the standard, or the kernel, has for what counted, and of counters what an endport did with these packets. */
+static const struct {
+        const char *name, *verb, *tail;
+} sources[VIOLATION_N_SOURCES] = {
+        [VIOLATION_P_KEY_VIOLATIONS] = { "PortInfo:P_KeyViolations", "received",
+                                         "with a P_Key that matches none of its own" },
+        [VIOLATION_RCV_CONSTRAINT] = { "PortRcvConstraintErrors", "refused", "that came in" },
+        [VIOLATION_XMIT_CONSTRAINT] = { "PortXmitConstraintErrors", "refused", "that were to go out" },
+        [VIOLATION_BAD_PKEY_CNTR] = { "bad_pkey_cntr", "received", "with a P_Key that matches none of its own" },
+        [VIOLATION_NOTICE_257] = { .name = "notice 257, P_Key mismatch" },
+        [VIOLATION_NOTICE_258] = { .name = "notice 258, Q_Key mismatch" },
+        [VIOLATION_NOTICE_259] = { .name = "notice 259, P_Key mismatch at a switch" },
+};
 
 /* --- who takes part --------------------------------------------------------------------------------------------- */
 
@@ -58,10 +59,11 @@ static int open_missing_port(struct scene *s, uint32_t node)
         else if (node == SUBNET_NONE)
                 s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
                                                 port->node_guid.v);
-        else if (subnet->nodes[node].name[0])
-                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name, port->number);
         else
-                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].description, port->number);
+                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name[0]
+                                                                   ? subnet->nodes[node].name
+                                                                   : subnet->nodes[node].description,
+                                                port->number);
         return s->counted_label ? 0 : -ENOMEM;
 }
 
@@ -87,6 +89,16 @@ static int open_port(struct scene *s)
         return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
 }
 
+void scene_set_endport(struct scene *s, const struct party *p)
+{
+        const struct subnet_port *port = &s->c->subnet->ports[p->port];
+
+        s->out->node = p->label;
+        s->out->port_guid = p->guid;
+        s->out->lid = port->lid;
+        s->out->port = port->number;
+}
+
 static int fill_fields(struct scene *s)
 {
         const struct subnet *subnet = s->c->subnet;
@@ -99,11 +111,8 @@ static int fill_fields(struct scene *s)
                 out->switch_name = s->counted_label;
         if (!party_is_known(&s->host))
                 return 0;
+        scene_set_endport(s, &s->host);
         p = &subnet->ports[s->host.port];
-        out->node = s->host.label;
-        out->port_guid = s->host.guid;
-        out->lid = p->lid;
-        out->port = p->number;
         if (!s->is_switch_port && p->neighbour != SUBNET_NONE &&
             subnet->ports[p->neighbour].role == PORT_SWITCH_EXTERNAL) {
                 out->switch_name = subnet_port_label(s->arena, subnet, p->neighbour);
@@ -131,31 +140,6 @@ static int scene_open(struct scene *s)
 
 /* --- counters --------------------------------------------------------------------------------------------------- */
 
-static void endport_headline(const struct scene *s, struct headline *ret)
-{
-        ret->subject = s->counted_label;
-        ret->verb = "refused";
-        ret->tail = "";
-        switch (s->record->source) {
-        case VIOLATION_P_KEY_VIOLATIONS:
-        case VIOLATION_BAD_PKEY_CNTR:
-                ret->verb = "received";
-                ret->tail = "with a P_Key that matches none of its own";
-                break;
-        case VIOLATION_RCV_CONSTRAINT:
-                ret->tail = "that came in";
-                break;
-        case VIOLATION_XMIT_CONSTRAINT:
-                ret->tail = "that were to go out";
-                break;
-        case VIOLATION_NOTICE_257:
-        case VIOLATION_NOTICE_258:
-        case VIOLATION_NOTICE_259:
-        case VIOLATION_N_SOURCES:
-                break;
-        }
-}
-
 static int switch_headline(struct scene *s, struct headline *ret)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
@@ -180,13 +164,16 @@ static int switch_headline(struct scene *s, struct headline *ret)
 
 static int make_headline(struct scene *s, struct headline *ret)
 {
-        if (violation_source_is_notice(s->record->source))
+        enum violation_source source = s->record->source;
+
+        ret->source = sources[source].name;
+        if (violation_source_is_notice(source))
                 return notice_headline(s, ret);
-        ret->source = counter_name(s->record->source);
-        if (s->is_switch_port &&
-            (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT))
+        if (s->is_switch_port && (source == VIOLATION_RCV_CONSTRAINT || source == VIOLATION_XMIT_CONSTRAINT))
                 return switch_headline(s, ret);
-        endport_headline(s, ret);
+        ret->subject = s->counted_label;
+        ret->verb = sources[source].verb;
+        ret->tail = sources[source].tail;
         return 0;
 }
 
@@ -329,7 +316,7 @@ static void add_saturated(struct scene *s, struct words *w, uint64_t count, usec
 {
         uint64_t maximum = maximum_of(s->record);
 
-        words_add(w, "%s of %s%s is at its maximum", counter_name(s->record->source),
+        words_add(w, "%s of %s%s is at its maximum", sources[s->record->source].name,
                   s->is_switch_port ? "switch port " : "", s->counted_label);
         if (maximum > 0)
                 words_add(w, ", %s", words_number(maximum).text);
@@ -349,6 +336,18 @@ static int finish(struct scene *s, const struct words *w)
         return s->out->text ? 0 : -ENOMEM;
 }
 
+/* A record as it is now. */
+static void add_all(struct scene *s, struct words *w, const struct headline *h)
+{
+        const struct violation_record *r = s->record;
+
+        words_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
+                  at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
+                  words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
+                  r->saturated ? "; the counter is at its maximum: there may have been more" : "");
+}
+
+/* A report of one record, or (NULL) the record. */
 static int explain_one(struct scene *s, const struct violation_report *report)
 {
         struct words w = {};
@@ -359,22 +358,17 @@ static int explain_one(struct scene *s, const struct violation_report *report)
                 r = make_headline(s, &h);
         if (r < 0)
                 return r;
-        switch (report->kind) {
-        case VIOLATION_FIRST:
-        case VIOLATION_MORE:
-                add_first(s, &w, report, &h);
-                break;
-        case VIOLATION_SATURATED:
-                add_saturated(s, &w, report->count, report->since, &h);
-                break;
-        case VIOLATION_QUIET:
+        if (report && report->kind == VIOLATION_QUIET)
                 add_quiet(s, &w, report, &h);
-                break;
-        case VIOLATION_STORM:
-        case VIOLATION_ALL_QUIET:
-                break;
-        }
-        if (report->kind != VIOLATION_QUIET)
+        else if (report && report->kind == VIOLATION_SATURATED)
+                add_saturated(s, &w, report->count, report->since, &h);
+        else if (report)
+                add_first(s, &w, report, &h);
+        else if (s->record->total == 0)
+                add_saturated(s, &w, 0, 0, &h);
+        else
+                add_all(s, &w, &h);
+        if (!report || report->kind != VIOLATION_QUIET)
                 add_reasons(s, &w);
         return finish(s, &w);
 }
@@ -468,22 +462,20 @@ static void add_storm_ends(struct words *w, const struct violation_report *repor
                   words_number(report->count).text, words_count(report->n_ports, "port", "ports").text);
 }
 
-static int explain_storm(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
-                         struct attribution *ret)
+static int explain_storm(struct scene *s, const struct violation_report *report)
 {
         uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
-        struct scene s = { .arena = a, .c = c, .out = ret };
         bool quiet = report->kind == VIOLATION_ALL_QUIET;
         struct guid guids[VIOLATIONS_WORST];
         struct words w = {};
 
         if (quiet)
-                add_storm_ends(&w, report, c);
+                add_storm_ends(&w, report, s->c);
         else
-                add_storm(&w, report, c);
+                add_storm(&w, report, s->c);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution one = {};
-                struct scene scene = { .arena = a, .c = c, .record = &report->worst[i], .out = &one };
+                struct scene scene = { .arena = s->arena, .c = s->c, .record = &report->worst[i], .out = &one };
                 int r = scene_open(&scene);
 
                 if (r < 0)
@@ -493,59 +485,34 @@ static int explain_storm(struct arena *a, const struct violation_report *report,
                           words_number(report->worst[i].untold).text);
         }
         if (!quiet)
-                add_shared(&w, c, guids, n);
-        return finish(&s, &w);
+                add_shared(&w, s->c, guids, n);
+        return finish(s, &w);
 }
 
 /* --- both ways in ----------------------------------------------------------------------------------------------- */
 
-int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
-                        struct attribution *ret)
+/* report: NULL: of the record as it is. */
+static int explain(struct arena *a, const struct violation_report *report, const struct violation_record *record,
+                   const struct attribution_context *c, struct attribution *ret)
 {
+        bool sums_up = report && (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET);
         struct attribution out = {};
-        struct scene s = { .arena = a, .c = c, .record = &report->record, .out = &out };
-        int r;
+        struct scene s = { .arena = a, .c = c, .record = record, .out = &out };
+        int r = sums_up ? explain_storm(&s, report) : explain_one(&s, report);
 
-        if (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET)
-                r = explain_storm(a, report, c, &out);
-        else
-                r = explain_one(&s, report);
         if (r >= 0)
                 *ret = out;
         return r;
 }
 
-/* A record as it is now. */
-static void add_all(struct scene *s, struct words *w, const struct headline *h)
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
+                        struct attribution *ret)
 {
-        const struct violation_record *r = s->record;
-
-        words_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
-                  at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
-                  words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
-                  r->saturated ? "; the counter is at its maximum: there may have been more" : "");
+        return explain(a, report, &report->record, c, ret);
 }
 
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
                                const struct attribution_context *c, struct attribution *ret)
 {
-        struct attribution out = {};
-        struct scene s = { .arena = a, .c = c, .record = record, .out = &out };
-        struct words w = {};
-        struct headline h;
-        int r = scene_open(&s);
-
-        if (r >= 0)
-                r = make_headline(&s, &h);
-        if (r < 0)
-                return r;
-        if (record->total == 0)
-                add_saturated(&s, &w, 0, 0, &h);
-        else
-                add_all(&s, &w, &h);
-        add_reasons(&s, &w);
-        r = finish(&s, &w);
-        if (r >= 0)
-                *ret = out;
-        return r;
+        return explain(a, NULL, record, c, ret);
 }

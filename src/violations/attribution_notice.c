@@ -101,14 +101,8 @@ static void fill_fields(struct scene *s)
                 p = &s->from;
         else if (!party_is_known(p))
                 p = &s->to;
-        if (party_is_known(p)) {
-                const struct subnet_port *port = &s->c->subnet->ports[p->port];
-
-                out->node = p->label;
-                out->port_guid = p->guid;
-                out->lid = port->lid;
-                out->port = port->number;
-        }
+        if (party_is_known(p))
+                scene_set_endport(s, p);
         if (has_p_key(s)) {
                 out->p_key.v = (uint16_t) s->record->notice.key;
                 out->partition = partition_name(s->c, p_key_base(out->p_key));
@@ -134,22 +128,6 @@ int notice_open(struct scene *s)
 
 /* --- the headline ----------------------------------------------------------------------------------------------- */
 
-/* "notice 257, P_Key mismatch, queue pair 0x48 to 0x1a2" */
-static const char *source_of(struct scene *s)
-{
-        static const char *const what[VIOLATION_N_SOURCES] = {
-                [VIOLATION_NOTICE_257] = "notice 257, P_Key mismatch",
-                [VIOLATION_NOTICE_258] = "notice 258, Q_Key mismatch",
-                [VIOLATION_NOTICE_259] = "notice 259, P_Key mismatch at a switch",
-        };
-        const struct notice *n = &s->record->notice;
-
-        if (n->qp1 == 0 && n->qp2 == 0)
-                return what[s->record->source];
-        return arena_printf(s->arena, "%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32, what[s->record->source], n->qp1,
-                            n->qp2);
-}
-
 /* "with P_Key 0x8101 (the full key of tenant-a)"; a Q_Key is a secret of those who use it, and is not said */
 static const char *key_of(struct scene *s)
 {
@@ -174,6 +152,7 @@ static bool is_receiver(const struct scene *s)
 
 int notice_headline(struct scene *s, struct headline *ret)
 {
+        const struct notice *n = &s->record->notice;
         const char *key = key_of(s), *where = "refused there";
 
         if (s->record->source == VIOLATION_NOTICE_259)
@@ -184,12 +163,20 @@ int notice_headline(struct scene *s, struct headline *ret)
                 return -ENOMEM;
         ret->subject = s->from.label;
         ret->verb = "sent";
-        ret->source = source_of(s);
+        if (n->qp1 != 0 || n->qp2 != 0)
+                ret->source = arena_printf(s->arena, "%s, queue pair 0x%" PRIx32 " to 0x%" PRIx32, ret->source, n->qp1,
+                                           n->qp2);
         ret->tail = arena_printf(s->arena, "to %s %s, %s", s->to.label, key, where);
         return ret->tail && ret->source ? 0 : -ENOMEM;
 }
 
 /* --- why -------------------------------------------------------------------------------------------------------- */
+
+/* What changed for this end in the partition of the key; false: nothing is known. */
+static bool add_change(struct scene *s, struct words *w, const struct party *p, enum standing_part part)
+{
+        return standing_add_change_of(w, s->c, p, p_key_base(s->out->p_key), part, s->began);
+}
 
 /* A partition that the policy does not have, perhaps not any more. */
 static void add_no_partition(struct scene *s, struct words *w, uint16_t base)
@@ -197,18 +184,17 @@ static void add_no_partition(struct scene *s, struct words *w, uint16_t base)
         words_add(w, "; no partition of the policy has 0x%04x", (unsigned) base);
         if (!policy_owns(s->c->memberships->policy, base))
                 words_add(w, " (owns: leaves it to others)");
-        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began) &&
-            !standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began))
+        if (!add_change(s, w, &s->from, STANDING_SENDER) && !add_change(s, w, &s->to, STANDING_RECEIVER))
                 standing_add_memberships(w, s->c, &s->from, false);
 }
 
 /* One end is no member. */
 static void add_outsider(struct scene *s, struct words *w, const struct party *p, enum standing_part part)
 {
-        uint16_t base = p_key_base(s->out->p_key);
-        const char *what = arena_printf(s->arena, "%s (0x%04x)", s->out->partition, (unsigned) base);
+        const char *what = arena_printf(s->arena, "%s (0x%04x)", s->out->partition,
+                                        (unsigned) p_key_base(s->out->p_key));
 
-        if (!standing_add_change_of(w, s->c, p, base, part, s->began))
+        if (!add_change(s, w, p, part))
                 standing_add_never(w, s->c, p, what ? what : s->out->partition);
         standing_add_memberships(w, s->c, p, true);
 }
@@ -217,7 +203,6 @@ static void add_outsider(struct scene *s, struct words *w, const struct party *p
 static void add_limited(struct scene *s, struct words *w, enum membership from, enum membership to)
 {
         const char *name = s->out->partition;
-        uint16_t base = p_key_base(s->out->p_key);
 
         if (from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED)
                 words_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
@@ -226,18 +211,16 @@ static void add_limited(struct scene *s, struct words *w, enum membership from, 
                           "; %s used its limited key of %s, and %s is a limited member: limited members may not "
                           "talk to each other",
                           s->from.name, name, s->to.name);
-        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_SENDER, s->began))
-                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_RECEIVER, s->began);
+        if (!add_change(s, w, &s->from, STANDING_SENDER))
+                (void) add_change(s, w, &s->to, STANDING_RECEIVER);
 }
 
 /* The policy says that this should have worked. */
 static void add_allowed(struct scene *s, struct words *w)
 {
-        uint16_t base = p_key_base(s->out->p_key);
-
         words_add(w, "; the policy lets them talk");
-        if (!standing_add_change_of(w, s->c, &s->from, base, STANDING_ASIDE, s->began))
-                (void) standing_add_change_of(w, s->c, &s->to, base, STANDING_ASIDE, s->began);
+        if (!add_change(s, w, &s->from, STANDING_ASIDE))
+                (void) add_change(s, w, &s->to, STANDING_ASIDE);
         words_add(w, "; look whether their P_Key tables are as it says (pkeyctl verify)");
 }
 
@@ -261,7 +244,7 @@ static void add_verdict(struct scene *s, struct words *w)
         } else if (knows_from && full_key && !membership_has_full(from)) {
                 words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name,
                           s->out->partition);
-                (void) standing_add_change_of(w, s->c, &s->from, p_key_base(s->out->p_key), STANDING_SENDER, s->began);
+                (void) add_change(s, w, &s->from, STANDING_SENDER);
         } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
                 add_limited(s, w, from, to);
         } else if (knows_from && knows_to) {

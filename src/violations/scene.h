@@ -38,7 +38,11 @@ struct headline {
         const char *subject, *verb, *tail, *source;
 };
 
+/* The fields say that it is about this endport, which is known. */
+void scene_set_endport(struct scene *s, const struct party *p);
+
 /* Of notices. Finds the two ends and fills the fields. Returns 0 or -ENOMEM. */
 int notice_open(struct scene *s);
+/* ret->source is the name of the notice. */
 int notice_headline(struct scene *s, struct headline *ret);
 void notice_add_reasons(struct scene *s, struct words *w);
