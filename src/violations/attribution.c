@@ -179,25 +179,25 @@ static int make_headline(struct scene *s, struct headline *ret)
 
 /* A port that does not check P_Keys should count only raw packets that it filters. But what a switch says of itself need
  * not be so, nor what was so a moment ago. */
-static void add_unchecked(struct scene *s, struct words *w)
+static void add_unchecked(struct scene *s, struct text *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
         const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
 
         if (s->check == SCENE_CANNOT_CHECK)
-                words_add(w,
-                          "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
-                          "cannot check P_Keys",
-                          filter);
+                text_add(w,
+                         "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
+                         "cannot check P_Keys",
+                         filter);
         else if (s->check == SCENE_CHECKS_NOT)
-                words_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
-                             "of what %s now", filter, direction);
+                text_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
+                            "of what %s now", filter, direction);
         else
-                words_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
-                          direction);
+                text_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
+                         direction);
 }
 
-static void add_standing(struct scene *s, struct words *w, enum standing_part part)
+static void add_standing(struct scene *s, struct text *w, enum standing_part part)
 {
         bool told = standing_add_last_change(w, s->c, &s->host, part, s->began);
 
@@ -205,13 +205,13 @@ static void add_standing(struct scene *s, struct words *w, enum standing_part pa
 }
 
 /* Counters of who was hit. */
-static void add_unknown_sender(struct words *w)
+static void add_unknown_sender(struct text *w)
 {
-        words_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender "
-                     "(notice 257 or 259, or PortRcvConstraintErrors)");
+        text_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender "
+                    "(notice 257 or 259, or PortRcvConstraintErrors)");
 }
 
-static void add_counter_reasons(struct scene *s, struct words *w)
+static void add_counter_reasons(struct scene *s, struct text *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
 
@@ -223,8 +223,8 @@ static void add_counter_reasons(struct scene *s, struct words *w)
                 if (!in)
                         add_unknown_sender(w);
         } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
-                words_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
-                             "adapter counts in it is its vendor's choice");
+                text_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
+                            "adapter counts in it is its vendor's choice");
                 add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
         } else {
                 add_standing(s, w, STANDING_RECEIVER);
@@ -232,7 +232,7 @@ static void add_counter_reasons(struct scene *s, struct words *w)
         }
 }
 
-static void add_reasons(struct scene *s, struct words *w)
+static void add_reasons(struct scene *s, struct text *w)
 {
         if (violation_source_is_notice(s->record->source))
                 notice_add_reasons(s, w);
@@ -241,19 +241,14 @@ static void add_reasons(struct scene *s, struct words *w)
         if (s->counted != SUBNET_NONE || !s->c->subnet)
                 return;
         if (s->node_is_there)
-                words_add(w, "; no host is plugged into %s", s->counted_label);
+                text_add(w, "; no host is plugged into %s", s->counted_label);
         else if (s->record->port.node_guid.v != 0)
-                words_add(w, "; %s is not in the fabric any more", s->counted_label);
+                text_add(w, "; %s is not in the fabric any more", s->counted_label);
         else
-                words_add(w, "; pkeyd does not know %s (yet)", s->counted_label);
+                text_add(w, "; pkeyd does not know %s (yet)", s->counted_label);
 }
 
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
-
-static usec_t elapsed(usec_t from, usec_t to)
-{
-        return to > from ? to - from : 0;
-}
 
 /* Each notice is about one packet, but not every packet leads to a notice. */
 static const char *at_least(const struct scene *s, uint64_t n)
@@ -261,33 +256,33 @@ static const char *at_least(const struct scene *s, uint64_t n)
         return violation_source_is_notice(s->record->source) && n > 1 ? "at least " : "";
 }
 
-static void add_span(struct words *w, const struct attribution_context *c, usec_t since)
+static void add_span(struct text *w, const struct attribution_context *c, usec_t since)
 {
         if (since != 0 && elapsed(since, c->now) >= USEC_PER_SEC)
-                words_add(w, " in the last %s", words_duration(elapsed(since, c->now)).text);
+                text_add(w, " in the last %s", words_duration(elapsed(since, c->now)).text);
 }
 
-static void add_first(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
+static void add_first(struct scene *s, struct text *w, const struct violation_report *report, const struct headline *h)
 {
         bool more = report->kind == VIOLATION_MORE;
 
-        words_add(w, "%s %s %s%s", h->subject, h->verb, at_least(s, report->count),
-                  words_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
+        text_add(w, "%s %s %s%s", h->subject, h->verb, at_least(s, report->count),
+                 words_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
         add_span(w, s->c, report->since);
-        words_add(w, " %s (%s)", h->tail, h->source);
+        text_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count)
-                words_add(w, "; %s since it began %s ago", words_number(s->record->episode).text,
-                          words_duration(elapsed(s->began, s->c->now)).text);
+                text_add(w, "; %s since it began %s ago", words_number(s->record->episode).text,
+                         words_duration(elapsed(s->began, s->c->now)).text);
 }
 
-static void add_quiet(struct scene *s, struct words *w, const struct violation_report *report, const struct headline *h)
+static void add_quiet(struct scene *s, struct text *w, const struct violation_report *report, const struct headline *h)
 {
-        words_add(w, "quiet again after %s, %s in all, the last %s ago%s: packets that %s %s %s (%s)",
-                  words_duration(elapsed(report->since, s->record->last)).text, words_number(report->count).text,
-                  words_duration(elapsed(s->record->last, s->c->now)).text,
-                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)"
-                                       : "",
-                  h->subject, h->verb, h->tail, h->source);
+        text_add(w, "quiet again after %s, %s in all, the last %s ago%s: packets that %s %s %s (%s)",
+                 words_duration(elapsed(report->since, s->record->last)).text, words_number(report->count).text,
+                 words_duration(elapsed(s->record->last, s->c->now)).text,
+                 s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)"
+                                      : "",
+                 h->subject, h->verb, h->tail, h->source);
 }
 
 /* What a counter of this many bits holds at most. */
@@ -299,58 +294,58 @@ static uint64_t maximum_of(const struct violation_record *r)
 }
 
 /* How to clear it: with the very words to type where the port is known. */
-static void add_clearing(struct scene *s, struct words *w)
+static void add_clearing(struct scene *s, struct text *w)
 {
         if (s->c->clears_saturated) {
-                words_add(w, " (pkeyd does it now)");
+                text_add(w, " (pkeyd does it now)");
                 return;
         }
-        words_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
+        text_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
         if (s->counted != SUBNET_NONE && s->c->subnet->ports[s->counted].lid.v != 0)
-                words_add(w, " %u %u", s->c->subnet->ports[s->counted].lid.v, s->record->port.number);
-        words_add(w, ")");
+                text_add(w, " %u %u", s->c->subnet->ports[s->counted].lid.v, s->record->port.number);
+        text_add(w, ")");
 }
 
 /* count: what nothing was told of before; since: as in the report */
-static void add_saturated(struct scene *s, struct words *w, uint64_t count, usec_t since, const struct headline *h)
+static void add_saturated(struct scene *s, struct text *w, uint64_t count, usec_t since, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);
 
-        words_add(w, "%s of %s%s is at its maximum", sources[s->record->source].name,
-                  s->is_switch_port ? "switch port " : "", s->counted_label);
+        text_add(w, "%s of %s%s is at its maximum", sources[s->record->source].name,
+                 s->is_switch_port ? "switch port " : "", s->counted_label);
         if (maximum > 0)
-                words_add(w, ", %s", words_number(maximum).text);
-        words_add(w, ": there may have been more, and no more are seen until it is cleared");
+                text_add(w, ", %s", words_number(maximum).text);
+        text_add(w, ": there may have been more, and no more are seen until it is cleared");
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 add_clearing(s, w);
-        words_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
+        text_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
         if (count == 0)
                 return;
-        words_add(w, ", %s%s", words_number(count).text, s->record->episode > count ? " more" : "");
+        text_add(w, ", %s%s", words_number(count).text, s->record->episode > count ? " more" : "");
         add_span(w, s->c, since);
 }
 
-static int finish(struct scene *s, const struct words *w)
+static int finish(struct scene *s, const struct text *w)
 {
-        s->out->text = arena_strdup(s->arena, w->text);
+        s->out->text = text_copy(s->arena, w);
         return s->out->text ? 0 : -ENOMEM;
 }
 
 /* A record as it is now. */
-static void add_all(struct scene *s, struct words *w, const struct headline *h)
+static void add_all(struct scene *s, struct text *w, const struct headline *h)
 {
         const struct violation_record *r = s->record;
 
-        words_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
-                  at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
-                  words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
-                  r->saturated ? "; the counter is at its maximum: there may have been more" : "");
+        text_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
+                 at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
+                 words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
+                 r->saturated ? "; the counter is at its maximum: there may have been more" : "");
 }
 
 /* A report of one record, or (NULL) the record. */
 static int explain_one(struct scene *s, const struct violation_report *report)
 {
-        struct words w = {};
+        _cleanup_text_ struct text w = {};
         struct headline h;
         int r = scene_open(s);
 
@@ -412,7 +407,7 @@ static void look_for_shared(const struct attribution_context *c, const struct gu
         }
 }
 
-static void add_shared(struct words *w, const struct attribution_context *c, const struct guid *guids, uint32_t n)
+static void add_shared(struct text *w, const struct attribution_context *c, const struct guid *guids, uint32_t n)
 {
         struct shared shared;
 
@@ -422,16 +417,16 @@ static void add_shared(struct words *w, const struct attribution_context *c, con
         if (shared.n < 2 || shared.n * 2 <= n)
                 return;
         if (shared.n == n)
-                words_add(w, "; all of these were ");
+                text_add(w, "; all of these were ");
         else
-                words_add(w, "; %u of these %u were ", shared.n, n);
+                text_add(w, "; %u of these %u were ", shared.n, n);
         if (shared.change->after == MEMBERSHIP_NONE)
-                words_add(w, "taken out of");
+                text_add(w, "taken out of");
         else
-                words_add(w, shared.change->before == MEMBERSHIP_NONE ? "put into" : "changed in");
-        words_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
+                text_add(w, shared.change->before == MEMBERSHIP_NONE ? "put into" : "changed in");
+        text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
         standing_add_when(w, c, shared.change);
-        words_add(w, ": probably this is the one cause");
+        text_add(w, ": probably this is the one cause");
 }
 
 static const char *storm_verb(const struct scene *s)
@@ -445,21 +440,21 @@ static const char *storm_verb(const struct scene *s)
         return "counted";
 }
 
-static void add_storm(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+static void add_storm(struct text *w, const struct violation_report *report, const struct attribution_context *c)
 {
-        words_add(w, "%s counted %s", words_count(report->n_ports, "port", "ports").text,
-                  words_count(report->count, "violation", "violations").text);
+        text_add(w, "%s counted %s", words_count(report->n_ports, "port", "ports").text,
+                 words_count(report->count, "violation", "violations").text);
         add_span(w, c, report->since);
         if (report->n_saturated > 0)
-                words_add(w, "; %s: there may have been more",
-                          words_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
-                                          .text);
+                text_add(w, "; %s: there may have been more",
+                         words_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
+                                         .text);
 }
 
-static void add_storm_ends(struct words *w, const struct violation_report *report, const struct attribution_context *c)
+static void add_storm_ends(struct text *w, const struct violation_report *report, const struct attribution_context *c)
 {
-        words_add(w, "quiet again after %s, %s in all at %s", words_duration(elapsed(report->since, c->now)).text,
-                  words_number(report->count).text, words_count(report->n_ports, "port", "ports").text);
+        text_add(w, "quiet again after %s, %s in all at %s", words_duration(elapsed(report->since, c->now)).text,
+                 words_number(report->count).text, words_count(report->n_ports, "port", "ports").text);
 }
 
 static int explain_storm(struct scene *s, const struct violation_report *report)
@@ -467,7 +462,7 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
         uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
         bool quiet = report->kind == VIOLATION_ALL_QUIET;
         struct guid guids[VIOLATIONS_WORST];
-        struct words w = {};
+        _cleanup_text_ struct text w = {};
 
         if (quiet)
                 add_storm_ends(&w, report, s->c);
@@ -481,8 +476,8 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
                 if (r < 0)
                         return r;
                 guids[i] = one.port_guid;
-                words_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
-                          words_number(report->worst[i].untold).text);
+                text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
+                         words_number(report->worst[i].untold).text);
         }
         if (!quiet)
                 add_shared(&w, s->c, guids, n);

@@ -173,23 +173,23 @@ int notice_headline(struct scene *s, struct headline *ret)
 /* --- why -------------------------------------------------------------------------------------------------------- */
 
 /* What changed for this end in the partition of the key; false: nothing is known. */
-static bool add_change(struct scene *s, struct words *w, const struct party *p, enum standing_part part)
+static bool add_change(struct scene *s, struct text *w, const struct party *p, enum standing_part part)
 {
         return standing_add_change_of(w, s->c, p, p_key_base(s->out->p_key), part, s->began);
 }
 
 /* A partition that the policy does not have, perhaps not any more. */
-static void add_no_partition(struct scene *s, struct words *w, uint16_t base)
+static void add_no_partition(struct scene *s, struct text *w, uint16_t base)
 {
-        words_add(w, "; no partition of the policy has 0x%04x", (unsigned) base);
+        text_add(w, "; no partition of the policy has 0x%04x", (unsigned) base);
         if (!policy_owns(s->c->memberships->policy, base))
-                words_add(w, " (owns: leaves it to others)");
+                text_add(w, " (owns: leaves it to others)");
         if (!add_change(s, w, &s->from, STANDING_SENDER) && !add_change(s, w, &s->to, STANDING_RECEIVER))
                 standing_add_memberships(w, s->c, &s->from, false);
 }
 
 /* One end is no member. */
-static void add_outsider(struct scene *s, struct words *w, const struct party *p, enum standing_part part)
+static void add_outsider(struct scene *s, struct text *w, const struct party *p, enum standing_part part)
 {
         const char *what = arena_printf(s->arena, "%s (0x%04x)", s->out->partition,
                                         (unsigned) p_key_base(s->out->p_key));
@@ -200,36 +200,36 @@ static void add_outsider(struct scene *s, struct words *w, const struct party *p
 }
 
 /* Both are members, but limited to limited. */
-static void add_limited(struct scene *s, struct words *w, enum membership from, enum membership to)
+static void add_limited(struct scene *s, struct text *w, enum membership from, enum membership to)
 {
         const char *name = s->out->partition;
 
         if (from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED)
-                words_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
+                text_add(w, "; both are limited members of %s: limited members may not talk to each other", name);
         else
-                words_add(w,
-                          "; %s used its limited key of %s, and %s is a limited member: limited members may not "
-                          "talk to each other",
-                          s->from.name, name, s->to.name);
+                text_add(w,
+                         "; %s used its limited key of %s, and %s is a limited member: limited members may not "
+                         "talk to each other",
+                         s->from.name, name, s->to.name);
         if (!add_change(s, w, &s->from, STANDING_SENDER))
                 (void) add_change(s, w, &s->to, STANDING_RECEIVER);
 }
 
 /* The policy says that this should have worked. */
-static void add_allowed(struct scene *s, struct words *w)
+static void add_allowed(struct scene *s, struct text *w)
 {
-        words_add(w, "; the policy lets them talk");
+        text_add(w, "; the policy lets them talk");
         if (!add_change(s, w, &s->from, STANDING_ASIDE))
                 (void) add_change(s, w, &s->to, STANDING_ASIDE);
-        words_add(w, "; look whether their P_Key tables are as it says (pkeyctl verify)");
+        text_add(w, "; look whether their P_Key tables are as it says (pkeyctl verify)");
 }
 
-static void add_one_known(struct scene *s, struct words *w, const struct party *p, enum membership m)
+static void add_one_known(struct scene *s, struct text *w, const struct party *p, enum membership m)
 {
-        words_add(w, "; %s is a %s member of %s", p->name, standing_membership_word(m), s->out->partition);
+        text_add(w, "; %s is a %s member of %s", p->name, standing_membership_word(m), s->out->partition);
 }
 
-static void add_verdict(struct scene *s, struct words *w)
+static void add_verdict(struct scene *s, struct text *w)
 {
         enum membership from = MEMBERSHIP_NONE, to = MEMBERSHIP_NONE;
         bool knows_from = party_is_known(&s->from) &&
@@ -242,8 +242,8 @@ static void add_verdict(struct scene *s, struct words *w)
         } else if (knows_to && to == MEMBERSHIP_NONE) {
                 add_outsider(s, w, &s->to, STANDING_RECEIVER);
         } else if (knows_from && full_key && !membership_has_full(from)) {
-                words_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name,
-                          s->out->partition);
+                text_add(w, "; %s is only a limited member of %s, but used the full key", s->from.name,
+                         s->out->partition);
                 (void) add_change(s, w, &s->from, STANDING_SENDER);
         } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
                 add_limited(s, w, from, to);
@@ -256,16 +256,16 @@ static void add_verdict(struct scene *s, struct words *w)
         }
 }
 
-static void add_wiring(struct scene *s, struct words *w)
+static void add_wiring(struct scene *s, struct text *w)
 {
         const struct party *h = &s->host;
 
-        words_add(w, "; only %s is plugged into %s%s", h->label, s->counted_label,
-                  party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true"
-                                                                     : "");
+        text_add(w, "; only %s is plugged into %s%s", h->label, s->counted_label,
+                 party_is_known(&s->from) && party_is_known(&s->to) ? ", so not both of these addresses are true"
+                                                                    : "");
 }
 
-static void add_p_key_reasons(struct scene *s, struct words *w)
+static void add_p_key_reasons(struct scene *s, struct text *w)
 {
         if (s->out->partition)
                 add_verdict(s, w);
@@ -273,22 +273,22 @@ static void add_p_key_reasons(struct scene *s, struct words *w)
                 add_no_partition(s, w, p_key_base(s->out->p_key));
 }
 
-void notice_add_reasons(struct scene *s, struct words *w)
+void notice_add_reasons(struct scene *s, struct text *w)
 {
         uint32_t key = s->record->notice.key;
 
         if (s->from_conflicts)
-                words_add(w, "; one of the two is not true");
+                text_add(w, "; one of the two is not true");
         if (s->wiring_conflicts)
                 add_wiring(s, w);
         if (s->record->source == VIOLATION_NOTICE_258)
-                words_add(w, "; no matter of partitions: the two programs do not agree on the Q_Key, the key between "
-                             "datagram queue pairs");
+                text_add(w, "; no matter of partitions: the two programs do not agree on the Q_Key, the key between "
+                            "datagram queue pairs");
         else if (key > UINT16_MAX)
-                words_add(w, "; no P_Key has more than 16 bits");
+                text_add(w, "; no P_Key has more than 16 bits");
         else if (p_key_base((struct p_key) { (uint16_t) key }) == 0)
-                words_add(w, "; that is no P_Key but an empty table entry: probably a queue pair whose entry was "
-                             "removed");
+                text_add(w, "; that is no P_Key but an empty table entry: probably a queue pair whose entry was "
+                            "removed");
         if (!has_p_key(s)) {
                 if (s->record->source != VIOLATION_NOTICE_258 && key <= UINT16_MAX)
                         (void) standing_add_last_change(w, s->c, &s->from, STANDING_SENDER, s->began);

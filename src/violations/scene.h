@@ -45,4 +45,4 @@ void scene_set_endport(struct scene *s, const struct party *p);
 int notice_open(struct scene *s);
 /* ret->source is the name of the notice. */
 int notice_headline(struct scene *s, struct headline *ret);
-void notice_add_reasons(struct scene *s, struct words *w);
+void notice_add_reasons(struct scene *s, struct text *w);

@@ -67,51 +67,54 @@ bool standing_membership(const struct attribution_context *c, const struct party
         return true;
 }
 
-/* "A, B and 3 others" of n names. "and 1 other" would be no shorter than its name. */
+/* "A, B (0x0101) and 3 others". "and 1 other" would be no shorter than its name. */
 struct names {
-        uint32_t n, shown, i;
+        struct {
+                const char *name;
+                uint16_t base; /* 0: without it */
+        } items[MAX_NAMES + 1];
+        uint32_t n; /* of them all; the first are in items */
 };
 
-static struct names begin_names(uint32_t n)
+static void take_name(struct names *l, const char *name, uint16_t base)
 {
-        return (struct names) { .n = n, .shown = n > MAX_NAMES + 1 ? MAX_NAMES : n };
+        if (l->n < ELEMENTS(l->items)) {
+                l->items[l->n].name = name;
+                l->items[l->n].base = base;
+        }
+        l->n++;
 }
 
-/* Puts what stands before the next name. False: no more are named. */
-static bool next_name(struct words *w, struct names *l)
+static void add_names(struct text *w, const struct names *l)
 {
-        if (l->i == l->shown)
-                return false;
-        words_add_separator(w, l->i++, l->shown < l->n ? l->shown + 1 : l->shown);
-        return true;
-}
+        uint32_t shown = l->n > ELEMENTS(l->items) ? MAX_NAMES : l->n;
 
-static void end_names(struct words *w, const struct names *l)
-{
-        if (l->shown < l->n)
-                words_add(w, " and %s others", words_number(l->n - l->shown).text);
+        for (uint32_t i = 0; i < shown; i++) {
+                words_add_separator(w, i, shown < l->n ? shown + 1 : shown);
+                text_add(w, "%s", l->items[i].name);
+                if (l->items[i].base != 0)
+                        text_add(w, " (0x%04x)", (unsigned) l->items[i].base);
+        }
+        if (shown < l->n)
+                text_add(w, " and %s others", words_number(l->n - shown).text);
 }
 
 /* ", a full member of A, B and 3 others" */
-static void add_kind(struct words *w, const struct memberships *m, uint32_t port, enum membership kind, bool *first)
+static void add_kind(struct text *w, const struct memberships *m, uint32_t port, enum membership kind, bool *first)
 {
-        struct names names;
-        uint32_t n = 0;
+        struct names names = {};
 
         for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
-                n += m->items[j].membership == kind;
-        if (n == 0)
+                if (m->items[j].membership == kind)
+                        take_name(&names, m->policy->partitions[m->items[j].partition].name, 0);
+        if (names.n == 0)
                 return;
-        names = begin_names(n);
-        words_add(w, "%s %s member of ", *first ? " a" : ", a", standing_membership_word(kind));
-        for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
-                if (m->items[j].membership == kind && next_name(w, &names))
-                        words_add(w, "%s", m->policy->partitions[m->items[j].partition].name);
-        end_names(w, &names);
+        text_add(w, "%s %s member of ", *first ? " a" : ", a", standing_membership_word(kind));
+        add_names(w, &names);
         *first = false;
 }
 
-void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it)
+void standing_add_memberships(struct text *w, const struct attribution_context *c, const struct party *p, bool it)
 {
         const struct memberships *m = c->memberships;
         uint32_t port = endport_of(c, p);
@@ -120,10 +123,10 @@ void standing_add_memberships(struct words *w, const struct attribution_context 
         if (port == SUBNET_NONE)
                 return;
         if (m->first[port] == m->first[port + 1]) {
-                words_add(w, "; the policy lets %s into no partition", it ? "it" : p->name);
+                text_add(w, "; the policy lets %s into no partition", it ? "it" : p->name);
                 return;
         }
-        words_add(w, "; %s is", it ? "it" : p->name);
+        text_add(w, "; %s is", it ? "it" : p->name);
         add_kind(w, m, port, MEMBERSHIP_FULL, &first);
         add_kind(w, m, port, MEMBERSHIP_BOTH, &first);
         add_kind(w, m, port, MEMBERSHIP_LIMITED, &first);
@@ -142,18 +145,13 @@ bool standing_is_loss(const struct membership_change *c)
         return level_of(c->after) < level_of(c->before);
 }
 
-static usec_t since(usec_t now, usec_t then)
+void standing_add_when(struct text *w, const struct attribution_context *c, const struct membership_change *change)
 {
-        return now > then ? now - then : 0;
-}
-
-void standing_add_when(struct words *w, const struct attribution_context *c, const struct membership_change *change)
-{
-        words_add(w, "%s ago", words_duration(since(c->now, change->when)).text);
+        text_add(w, "%s ago", words_duration(elapsed(change->when, c->now)).text);
         if (change->same_policy)
-                words_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
+                text_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
         else
-                words_add(w, " by generation %" PRIu64, change->generation);
+                text_add(w, " by generation %" PRIu64, change->generation);
 }
 
 /* Those that came with `change` and are of its kind. */
@@ -167,55 +165,51 @@ static bool is_like(const struct membership_change *a, const struct membership_c
         return a->before == b->before && a->after == b->after;
 }
 
-static void add_like(struct words *w, const struct membership_change *changes, uint32_t n,
+static void add_like(struct text *w, const struct membership_change *changes, uint32_t n,
                      const struct membership_change *change)
 {
-        struct names names;
-        uint32_t n_like = 0;
+        struct names names = {};
 
         for (uint32_t j = 0; j < n; j++)
-                n_like += is_like(&changes[j], change);
-        names = begin_names(n_like);
-        for (uint32_t j = 0; j < n; j++)
-                if (is_like(&changes[j], change) && next_name(w, &names))
-                        words_add(w, "%s (0x%04x)", changes[j].partition, (unsigned) changes[j].base);
-        end_names(w, &names);
+                if (is_like(&changes[j], change))
+                        take_name(&names, changes[j].partition, changes[j].base);
+        add_names(w, &names);
 }
 
 /* What a change has to do with violations that began at `began`. */
-static void add_consequence(struct words *w, const struct membership_change *change, enum standing_part part,
+static void add_consequence(struct text *w, const struct membership_change *change, enum standing_part part,
                             usec_t began)
 {
         if (part == STANDING_ASIDE || began == USEC_INFINITY || !standing_is_loss(change))
                 return;
         if (change->when > began) {
-                words_add(w, ", after this had begun");
+                text_add(w, ", after this had begun");
                 return;
         }
         if (began - change->when > PERHAPS)
                 return;
-        words_add(w, began - change->when > PROBABLY ? ": perhaps " : ": probably ");
+        text_add(w, began - change->when > PROBABLY ? ": perhaps " : ": probably ");
         if (change->after != MEMBERSHIP_NONE)
-                words_add(w, "because of that");
+                text_add(w, "because of that");
         else
-                words_add(w, part == STANDING_SENDER ? "its jobs still use the old key"
-                                                     : "other members still send to it");
+                text_add(w, part == STANDING_SENDER ? "its jobs still use the old key"
+                                                    : "other members still send to it");
 }
 
 /* One change, with those that are like it out of n. */
-static void add_change(struct words *w, const struct attribution_context *c, const struct party *p,
+static void add_change(struct text *w, const struct attribution_context *c, const struct party *p,
                        const struct membership_change *change, const struct membership_change *changes, uint32_t n)
 {
-        words_add(w, "; %s was ", p->name);
+        text_add(w, "; %s was ", p->name);
         if (change->after == MEMBERSHIP_NONE)
-                words_add(w, "taken out of ");
+                text_add(w, "taken out of ");
         else if (change->before == MEMBERSHIP_NONE)
-                words_add(w, "put into ");
+                text_add(w, "put into ");
         else
-                words_add(w, "changed from a %s to a %s member of ", standing_membership_word(change->before),
-                          standing_membership_word(change->after));
+                text_add(w, "changed from a %s to a %s member of ", standing_membership_word(change->before),
+                         standing_membership_word(change->after));
         add_like(w, changes, n, change);
-        words_add(w, " ");
+        text_add(w, " ");
         standing_add_when(w, c, change);
 }
 
@@ -229,7 +223,7 @@ static const struct membership_change *newest(const struct membership_change *ch
         return found;
 }
 
-bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began)
 {
         const struct membership_change *changes, *change;
@@ -240,7 +234,7 @@ bool standing_add_last_change(struct words *w, const struct attribution_context 
                 return false;
         changes = membership_history_of(c->history, p->guid, &n);
         change = newest(changes, n, true);
-        if (!change || since(c->now, change->when) > PERHAPS)
+        if (!change || elapsed(change->when, c->now) > PERHAPS)
                 change = newest(changes, n, false);
         known_since = membership_history_known_since(c->history, p->guid);
         if (change) {
@@ -248,14 +242,14 @@ bool standing_add_last_change(struct words *w, const struct attribution_context 
                 add_consequence(w, change, part, began);
                 return true;
         }
-        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING)
+        if (known_since == USEC_INFINITY || elapsed(known_since, c->now) < WORTH_SAYING)
                 return false;
-        words_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", p->name,
-                  words_duration(since(c->now, known_since)).text);
+        text_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", p->name,
+                 words_duration(elapsed(known_since, c->now)).text);
         return true;
 }
 
-bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,
+bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
                             enum standing_part part, usec_t began)
 {
         const struct membership_change *change;
@@ -270,13 +264,13 @@ bool standing_add_change_of(struct words *w, const struct attribution_context *c
         return true;
 }
 
-void standing_add_never(struct words *w, const struct attribution_context *c, const struct party *p, const char *what)
+void standing_add_never(struct text *w, const struct attribution_context *c, const struct party *p, const char *what)
 {
         usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
 
-        if (known_since == USEC_INFINITY || since(c->now, known_since) < WORTH_SAYING)
-                words_add(w, "; %s is no member of %s", p->name, what);
+        if (known_since == USEC_INFINITY || elapsed(known_since, c->now) < WORTH_SAYING)
+                text_add(w, "; %s is no member of %s", p->name, what);
         else
-                words_add(w, "; %s was never a member of %s in the %s that pkeyd remembers", p->name, what,
-                          words_duration(since(c->now, known_since)).text);
+                text_add(w, "; %s was never a member of %s in the %s that pkeyd remembers", p->name, what,
+                         words_duration(elapsed(known_since, c->now)).text);
 }

@@ -35,20 +35,20 @@ bool standing_membership(const struct attribution_context *c, const struct party
                          enum membership *ret);
 
 /* Of what it is a member; `it`: the clause before was about it, too. */
-void standing_add_memberships(struct words *w, const struct attribution_context *c, const struct party *p, bool it);
+void standing_add_memberships(struct text *w, const struct attribution_context *c, const struct party *p, bool it);
 /* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
  * violations that began at `began` (USEC_INFINITY: not known). False: nothing is known, nothing was added. */
-bool standing_add_last_change(struct words *w, const struct attribution_context *c, const struct party *p,
+bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
                               enum standing_part part, usec_t began);
 /* The same of one partition. False: no change is known, nothing was added. */
-bool standing_add_change_of(struct words *w, const struct attribution_context *c, const struct party *p, uint16_t base,
+bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
                             enum standing_part part, usec_t began);
 /* That it was no member of a partition (named `what`) as long as anything is known of it. */
-void standing_add_never(struct words *w, const struct attribution_context *c, const struct party *p, const char *what);
+void standing_add_never(struct text *w, const struct attribution_context *c, const struct party *p, const char *what);
 
 /* "limited", "full", "full and limited" */
 const char *standing_membership_word(enum membership m);
 /* A membership became less: from full to limited, or to none. */
 bool standing_is_loss(const struct membership_change *c);
 /* "3 minutes ago by generation 42", or what else made it. */
-void standing_add_when(struct words *w, const struct attribution_context *c, const struct membership_change *change);
+void standing_add_when(struct text *w, const struct attribution_context *c, const struct membership_change *change);

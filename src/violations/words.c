@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/words.h"
 
-#include <string.h>
-
-void words_add(struct words *w, const char *format, ...)
-{
-        size_t room = sizeof(w->text) - w->n;
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vsnprintf(w->text + w->n, room, format, ap);
-        va_end(ap);
-        if (n < 0)
-                return;
-        if ((size_t) n < room) {
-                w->n += (size_t) n;
-        } else {
-                w->n = sizeof(w->text) - 1;
-                memcpy(w->text + w->n - 3, "...", 3);
-        }
-}
-
 struct words_piece words_number(uint64_t n)
 {
         struct words_piece ret;
@@ -68,8 +47,8 @@ struct words_piece words_duration(usec_t duration)
         return (struct words_piece) { "a moment" };
 }
 
-void words_add_separator(struct words *w, uint32_t i, uint32_t n)
+void words_add_separator(struct text *w, uint32_t i, uint32_t n)
 {
         if (i > 0)
-                words_add(w, "%s", i + 1 == n ? " and " : ", ");
+                text_add(w, "%s", i + 1 == n ? " and " : ", ");
 }
