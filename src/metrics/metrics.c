@@ -67,7 +67,7 @@ static void add_label(struct text *t, const char *label, const char *value)
 
 static bool same_series(const struct violation_record *a, const struct violation_record *b)
 {
-        return a->port.node_guid.v == b->port.node_guid.v && a->port.number == b->port.number && a->source == b->source;
+        return violation_port_equal(a->port, b->port) && a->source == b->source;
 }
 
 /* Those that are kept apart by P_Key and peer follow each other. Where nothing was counted there is no series: a fabric has
@@ -105,9 +105,7 @@ static int by_total(const void *x, const void *y)
 {
         const struct series *a = x, *b = y;
 
-        if (a->total != b->total)
-                return a->total < b->total ? 1 : -1;
-        return by_record(x, y);
+        return ORDER(b->total, a->total) ?: by_record(a, b);
 }
 
 /* The largest stay, in their order; behind them, for each source, one of all that is left. */

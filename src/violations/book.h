@@ -80,9 +80,8 @@ uint32_t book_take(struct violations *v, struct violation_port port, enum violat
                    const struct notice *notice);
 void book_set_life(struct violations *v, uint32_t entry, enum life life);
 void book_set_tell(struct violations *v, uint32_t entry, enum tell tell);
-/* qsort's order of records and of ports. */
+/* qsort's order of records. */
 int book_compare_records(const void *a, const void *b);
-int book_compare_ports(const void *a, const void *b);
 
 /* telling.c */
 /* There is something new with this entry. */

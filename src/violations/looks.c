@@ -7,11 +7,6 @@
 
 #define AT_START 64
 
-static uint64_t hash_of(struct violation_port port)
-{
-        return hash_mix(hash_mix(0, port.node_guid.v), port.number);
-}
-
 void violation_looks_init(struct violation_looks *l)
 {
         *l = (struct violation_looks) {};
@@ -27,7 +22,7 @@ void violation_looks_done(struct violation_looks *l)
 
 static uint32_t find(const struct violation_looks *l, struct violation_port port)
 {
-        uint32_t i = hash_index_first(&l->index, hash_of(port));
+        uint32_t i = hash_index_first(&l->index, violation_port_hash(port));
 
         while (i != VIOLATION_NONE && !violation_port_equal(l->ports[i].port, port))
                 i = hash_index_next(&l->index, i);
@@ -81,7 +76,7 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
                 if (i == VIOLATION_NONE)
                         return NULL;
                 l->ports[i] = (struct violation_port_looks) { .port = port };
-                hash_index_add(&l->index, i, hash_of(port));
+                hash_index_add(&l->index, i, violation_port_hash(port));
         }
         record_list_append(&l->by_age, l->links, i);
         return &l->ports[i];

@@ -3,13 +3,6 @@
 
 #include <errno.h>
 
-#include "util/hash.h"
-
-static int compare_ports(struct violation_port a, struct violation_port b)
-{
-        return ORDER(a.node_guid.v, b.node_guid.v) ?: ORDER(a.number, b.number);
-}
-
 static int compare_items(const void *a, const void *b)
 {
         const struct poll_item *x = a, *y = b;
@@ -19,14 +12,14 @@ static int compare_items(const void *a, const void *b)
 
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
 {
-        uint32_t i = LOWER_BOUND(target, t->targets, t->n_targets, compare_ports(target->port, port) < 0);
+        uint32_t i = LOWER_BOUND(target, t->targets, t->n_targets, violation_port_compare(&target->port, &port) < 0);
 
         return i < t->n_targets && violation_port_equal(t->targets[i].port, port) ? &t->targets[i] : NULL;
 }
 
 struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who)
 {
-        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, compare_ports(agent->who, who) < 0);
+        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, violation_port_compare(&agent->who, &who) < 0);
 
         return i < t->n_agents && violation_port_equal(t->agents[i].who, who) ? &t->agents[i] : NULL;
 }
@@ -82,7 +75,7 @@ static void add_agent(struct poll_targets *t, enum node_type type, const struct 
 static void add_items(struct poll_targets *t)
 {
         const struct poll_target *target = &t->targets[t->n_targets - 1];
-        uint64_t hash = hash_mix(hash_mix(0, target->port.node_guid.v), target->port.number);
+        uint64_t hash = violation_port_hash(target->port);
 
         for (unsigned b = 0; b < N_BLOCKS; b++)
                 if (target->has[b])

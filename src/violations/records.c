@@ -26,13 +26,6 @@ void book_done(struct violations *v)
         violation_looks_done(&v->looks);
 }
 
-int book_compare_ports(const void *a, const void *b)
-{
-        const struct violation_port *x = a, *y = b;
-
-        return ORDER(x->node_guid.v, y->node_guid.v) ?: ORDER(x->number, y->number);
-}
-
 /* With one key between the same two ends. QPs are not looked at: they come and go with each job. */
 static int compare_notices(const struct notice *a, const struct notice *b)
 {
@@ -49,7 +42,7 @@ static int compare_notices(const struct notice *a, const struct notice *b)
 int book_compare_records(const void *a, const void *b)
 {
         const struct violation_record *x = a, *y = b;
-        int c = book_compare_ports(&x->port, &y->port);
+        int c = violation_port_compare(&x->port, &y->port);
 
         if (c == 0)
                 c = ORDER(x->source, y->source);
@@ -59,9 +52,8 @@ int book_compare_records(const void *a, const void *b)
 static uint64_t hash_of(const struct violation_record *r)
 {
         const struct notice *n = &r->notice;
-        uint64_t h = hash_mix(0, r->port.node_guid.v);
+        uint64_t h = hash_mix(violation_port_hash(r->port), r->source);
 
-        h = hash_mix(h, (uint64_t) r->source << 8 | r->port.number);
         if (r->source < VIOLATION_N_COUNTERS)
                 return h;
         h = hash_mix(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);

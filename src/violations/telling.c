@@ -162,7 +162,7 @@ static void count_ports(struct violations *v, struct violation_report *report)
 {
         uint32_t n = 0;
 
-        qsort(v->ports, report->n_ports, sizeof(*v->ports), book_compare_ports);
+        qsort(v->ports, report->n_ports, sizeof(*v->ports), violation_port_compare);
         for (uint32_t i = 0; i < report->n_ports; i++)
                 n += i == 0 || !violation_port_equal(v->ports[i - 1], v->ports[i]);
         report->n_ports = n;

@@ -37,6 +37,7 @@
 #include "ib/sa.h"
 #include "subnet/subnet.h"
 #include "util/cleanup.h"
+#include "util/hash.h"
 
 #define VIOLATIONS_MAX_RECORDS 65536
 #define VIOLATIONS_STORM_PORTS 16
@@ -72,6 +73,19 @@ struct violation_port {
 static inline bool violation_port_equal(struct violation_port a, struct violation_port b)
 {
         return a.node_guid.v == b.node_guid.v && a.number == b.number;
+}
+
+/* By node GUID, then number; for qsort(), too. */
+static inline int violation_port_compare(const void *a, const void *b)
+{
+        const struct violation_port *x = a, *y = b;
+
+        return ORDER(x->node_guid.v, y->node_guid.v) ?: ORDER(x->number, y->number);
+}
+
+static inline uint64_t violation_port_hash(struct violation_port port)
+{
+        return hash_mix(hash_mix(0, port.node_guid.v), port.number);
 }
 
 /* All of one source at one port (and for notices: with one key between the same two ends). */
