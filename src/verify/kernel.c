@@ -97,11 +97,6 @@ int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, con
 
 /* --- beside the fabric -------------------------------------------------------------------------------------------- */
 
-static bool differs(const struct discrepancy *d)
-{
-        return d->n_missing > 0 || d->n_unexpected > 0 || d->n_kernel > 0;
-}
-
 /* Room for n more. */
 static int grow(struct arena *a, struct verification *v, uint32_t n)
 {
@@ -115,12 +110,24 @@ static int grow(struct arena *a, struct verification *v, uint32_t n)
         return 0;
 }
 
-static void take_comparison(struct discrepancy *d, const struct table_comparison *c)
+/* Compares the kernel's table with what it should hold; d has what else is known of it. There is room in v. */
+static int add_table(struct arena *a, const struct policy *policy, const struct plan_options *options,
+                     const struct desired_port *want, const struct kernel_table *t, struct discrepancy *d,
+                     struct verification *v)
 {
-        d->missing = c->missing;
-        d->n_missing = c->n_missing;
-        d->unexpected = c->unexpected;
-        d->n_unexpected = c->n_unexpected;
+        struct table_comparison c;
+        int r = table_compare(a, policy, options->unmanaged, want, t->entries, t->n_entries, &c);
+
+        if (r < 0 || (c.n_missing == 0 && c.n_unexpected == 0 && d->n_kernel == 0))
+                return r;
+        d->port = t->port;
+        d->source = SOURCE_KERNEL;
+        d->missing = c.missing;
+        d->n_missing = c.n_missing;
+        d->unexpected = c.unexpected;
+        d->n_unexpected = c.n_unexpected;
+        v->differ[v->n_differ++] = *d;
+        return 0;
 }
 
 int verify_kernel(struct arena *a, const struct desired *desired, const struct observed *observed,
@@ -132,19 +139,15 @@ int verify_kernel(struct arena *a, const struct desired *desired, const struct o
         for (uint32_t i = 0; i < n_tables && r == 0; i++) {
                 const struct kernel_table *t = &tables[i];
                 const struct observed_table *sma = &observed->tables[t->port];
-                struct discrepancy d = { .port = t->port, .source = SOURCE_KERNEL };
                 struct kernel_difference *kernel = NULL;
-                struct table_comparison c = {};
+                struct discrepancy d = {};
 
-                r = table_compare(a, desired->policy, options->unmanaged, &desired->ports[t->port], t->entries,
-                                  t->n_entries, &c);
-                if (r == 0 && sma->source == TABLE_READ)
+                if (sma->source == TABLE_READ)
                         r = kernel_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &kernel,
                                            &d.n_kernel);
                 d.kernel = kernel;
-                take_comparison(&d, &c);
-                if (r == 0 && differs(&d))
-                        v->differ[v->n_differ++] = d;
+                if (r == 0)
+                        r = add_table(a, desired->policy, options, &desired->ports[t->port], t, &d, v);
         }
         return r;
 }
@@ -153,12 +156,9 @@ int verify_kernel(struct arena *a, const struct desired *desired, const struct o
 
 static enum membership membership_of(const struct kernel_table *t, uint16_t base)
 {
-        bool full = false, limited = false;
+        bool full = p_keys_hold(t->entries, t->n_entries, p_key_make(base, true));
+        bool limited = p_keys_hold(t->entries, t->n_entries, p_key_make(base, false));
 
-        for (uint32_t i = 0; i < t->n_entries; i++) {
-                full |= t->entries[i].v == p_key_make(base, true).v;
-                limited |= t->entries[i].v == p_key_make(base, false).v;
-        }
         if (full)
                 return limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
         return limited ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
@@ -209,17 +209,12 @@ int verify_local(struct arena *a, const struct possibilities *possible, const st
         r = grow(a, v, n_tables);
         v->n_ports = n_tables;
         for (uint32_t i = 0; i < n_tables && r == 0; i++) {
-                struct discrepancy d = { .port = tables[i].port, .source = SOURCE_KERNEL };
-                struct table_comparison c = {};
+                struct discrepancy d = {};
                 struct desired_port want;
 
                 r = choose(a, possible, &tables[i], ret, &want);
                 if (r == 0)
-                        r = table_compare(a, possible->policy, options->unmanaged, &want, tables[i].entries,
-                                          tables[i].n_entries, &c);
-                take_comparison(&d, &c);
-                if (r == 0 && differs(&d))
-                        v->differ[v->n_differ++] = d;
+                        r = add_table(a, possible->policy, options, &want, &tables[i], &d, v);
         }
         return r;
 }
