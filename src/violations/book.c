@@ -95,7 +95,6 @@ static int note_look(struct violations *v, usec_t now, struct violation_port por
         e->record.saturated = look->saturated;
         e->record.bits = bits;
         e->say_saturated = e->say_saturated || look->newly_saturated;
-        v->is_sorted = false;
         if (is_news)
                 book_wants_telling(v, entry);
         return 0;
@@ -123,24 +122,16 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
         return look.saturated;
 }
 
-static void not_saturated(struct violations *v, struct violation_port port, enum violation_source source)
-{
-        uint32_t entry = book_find(v, port, source, NULL);
-
-        if (entry == VIOLATION_NONE)
-                return;
-        v->entries[entry].record.saturated = false;
-        v->is_sorted = false;
-}
-
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
         struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        uint32_t entry = book_find(v, port, source, NULL);
 
         if (!p || source >= VIOLATION_N_COUNTERS)
                 return;
         violation_counter_cleared(&p->counters[source]);
-        not_saturated(v, port, source);
+        if (entry != VIOLATION_NONE)
+                v->entries[entry].record.saturated = false;
 }
 
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice)
@@ -156,7 +147,6 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
                 return -ENOMEM;
         v->entries[entry].record.notice = *notice;
         count(v, now, entry, 1, 0);
-        v->is_sorted = false;
         book_wants_telling(v, entry);
         return 0;
 }
@@ -164,12 +154,11 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
 const struct violation_record *violations_records(struct violations *v, uint32_t *ret_n)
 {
         *ret_n = v->n;
-        if (v->n == 0 || v->is_sorted)
+        if (v->n == 0)
                 return v->sorted;
         for (uint32_t i = 0; i < v->n; i++)
                 v->sorted[i] = v->entries[i].record;
         qsort(v->sorted, v->n, sizeof(*v->sorted), book_compare_records);
-        v->is_sorted = true;
         return v->sorted;
 }
 

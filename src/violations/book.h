@@ -51,7 +51,6 @@ struct violations {
         uint32_t n, allocated;
         struct hash_index index;
         struct record_list lives[LIFE_N], tells[TELL_N];
-        bool is_sorted;
 
         struct violation_looks looks;
         uint64_t totals[VIOLATION_N_SOURCES];

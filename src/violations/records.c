@@ -161,6 +161,5 @@ uint32_t book_take(struct violations *v, struct violation_port port, enum violat
         v->entries[i] = (struct book_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
         hash_index_add(&v->index, i, hash_of(&who));
         record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
-        v->is_sorted = false;
         return i;
 }

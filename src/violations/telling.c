@@ -83,7 +83,6 @@ static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_su
         e->told_at = e->interval_began = now;
         e->in_interval = 0;
         book_set_tell(v, entry, TELL_COOLING);
-        v->is_sorted = false;
 }
 
 static void end_episode(struct violations *v, uint32_t entry)
@@ -92,7 +91,6 @@ static void end_episode(struct violations *v, uint32_t entry)
 
         r->episode = r->untold = 0;
         book_set_life(v, entry, LIFE_IDLE);
-        v->is_sorted = false;
 }
 
 static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
