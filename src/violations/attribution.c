@@ -477,7 +477,7 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
                         return r;
                 guids[i] = one.port_guid;
                 text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
-                         words_number(report->worst[i].untold).text);
+                         words_number(report->worst[i].unreported).text);
         }
         if (!quiet)
                 add_shared(&w, s->c, guids, n);

@@ -66,10 +66,10 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
                 e->interval_began = now;
                 e->in_interval = 0;
         }
-        if (r->untold == 0)
+        if (r->unreported == 0)
                 e->since = e->told ? e->told_at : since;
         e->in_interval = book_add(e->in_interval, n);
-        r->untold = book_add(r->untold, n);
+        r->unreported = book_add(r->unreported, n);
         r->episode = book_add(r->episode, n);
         if (r->total == 0)
                 r->first = now;

@@ -34,7 +34,7 @@ struct book_entry {
         enum tell tell;
         uint64_t in_interval;    /* counted in the interval that began then */
         usec_t interval_began;
-        usec_t since;            /* of what is untold; as in violation_report */
+        usec_t since;            /* of what is unreported; as in violation_report */
         usec_t told_at;
         bool told;               /* of this episode */
         bool in_sum;             /* ... the last time, in a sum */

@@ -38,7 +38,7 @@ static void open_window(struct violations *v, usec_t now)
 
 static bool is_ripe(const struct violations *v, const struct book_entry *e)
 {
-        return e->record.untold > 0 && e->in_interval >= v->config.threshold;
+        return e->record.unreported > 0 && e->in_interval >= v->config.threshold;
 }
 
 void book_wants_telling(struct violations *v, uint32_t entry)
@@ -76,7 +76,7 @@ static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_su
 {
         struct book_entry *e = &v->entries[entry];
 
-        e->record.untold = 0;
+        e->record.unreported = 0;
         e->say_saturated = false;
         e->told = e->record.episode > 0;
         e->in_sum = in_sum;
@@ -89,7 +89,7 @@ static void end_episode(struct violations *v, uint32_t entry)
 {
         struct violation_record *r = &v->entries[entry].record;
 
-        r->episode = r->untold = 0;
+        r->episode = r->unreported = 0;
         book_set_life(v, entry, LIFE_IDLE);
 }
 
@@ -99,8 +99,8 @@ static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct 
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = e->say_saturated ? VIOLATION_SATURATED : e->told ? VIOLATION_MORE : VIOLATION_FIRST;
-        ret->count = e->record.untold;
-        ret->since = e->record.untold > 0 ? e->since : 0;
+        ret->count = e->record.unreported;
+        ret->since = e->record.unreported > 0 ? e->since : 0;
         ret->n_ports = 1;
         be_told(v, now, entry, false);
         ret->record = e->record;
@@ -133,8 +133,8 @@ static void add_worst(struct violation_report *report, const struct violation_re
         for (i = report->n_worst; i > 0; i--) {
                 const struct violation_record *other = &report->worst[i - 1];
 
-                if (other->untold > r->untold ||
-                    (other->untold == r->untold && book_compare_records(other, r) < 0))
+                if (other->unreported > r->unreported ||
+                    (other->unreported == r->unreported && book_compare_records(other, r) < 0))
                         break;
                 if (i < VIOLATIONS_WORST)
                         report->worst[i] = *other;
@@ -148,7 +148,7 @@ static void add_worst(struct violation_report *report, const struct violation_re
 static void add_to_sum(struct violations *v, struct violation_report *report, const struct violation_record *r,
                        usec_t since)
 {
-        report->count = book_add(report->count, r->untold);
+        report->count = book_add(report->count, r->unreported);
         if (since != 0 && (report->since == 0 || since < report->since))
                 report->since = since;
         add_worst(report, r);
@@ -173,7 +173,7 @@ static void sum_held(struct violations *v, usec_t now, struct violation_report *
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_STORM;
         while ((e = first_of(v, TELL_HELD))) {
-                add_to_sum(v, ret, &e->record, e->record.untold > 0 ? e->since : 0);
+                add_to_sum(v, ret, &e->record, e->record.unreported > 0 ? e->since : 0);
                 ret->n_saturated += e->say_saturated;
                 be_told(v, now, v->tells[TELL_HELD].first, true);
         }
@@ -188,7 +188,7 @@ static void sum_calmed(struct violations *v, struct violation_report *ret)
                 uint32_t i = v->lives[LIFE_CALMED].first;
                 struct violation_record *r = &v->entries[i].record;
 
-                r->untold = r->episode;
+                r->unreported = r->episode;
                 add_to_sum(v, ret, r, r->episode_began);
                 end_episode(v, i);
         }

@@ -95,7 +95,7 @@ struct violation_record {
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         uint64_t total;           /* since the book was opened */
         uint64_t episode;         /* since the episode began; 0: quiet */
-        uint64_t untold;          /* counted and not in a report yet */
+        uint64_t unreported;      /* counted and not in a report yet */
         usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
         usec_t episode_began;
         bool saturated;           /* the counter is at its maximum: there may have been more */
@@ -123,7 +123,7 @@ struct violation_report {
         usec_t since;
         uint32_t n_ports;
         uint32_t n_saturated;           /* records of a STORM that came to their maximum */
-        /* the most first; `untold` is what each has in this report */
+        /* the most first; `unreported` is what each has in this report */
         struct violation_record worst[VIOLATIONS_WORST];
         uint32_t n_worst;
 };

@@ -609,13 +609,13 @@ END_TEST
 /* --- storms ----------------------------------------------------------------------------------------------------- */
 
 static void add_worst(struct violation_report *r, enum violation_source source, uint64_t node, uint8_t port,
-                      uint64_t untold)
+                      uint64_t unreported)
 {
         struct violation_record *w = &r->worst[r->n_worst++];
 
         w->port = (struct violation_port) { { node }, port };
         w->source = source;
-        w->untold = untold;
+        w->unreported = unreported;
         w->episode_began = NOW;
         w->episode = 1;
 }
@@ -903,7 +903,7 @@ static struct violation_record odd_record(struct prng *random)
         struct violation_record r = {
                 .port = { { odd_guid(random) }, (uint8_t) prng_below(random, 14) },
                 .source = (enum violation_source) prng_below(random, VIOLATION_N_SOURCES),
-                .total = odd_number(random), .episode = odd_number(random), .untold = odd_number(random),
+                .total = odd_number(random), .episode = odd_number(random), .unreported = odd_number(random),
                 .first = odd_number(random), .last = odd_number(random), .episode_began = odd_number(random),
                 .bits = (unsigned) odd_number(random),
         };

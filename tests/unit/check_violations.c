@@ -163,7 +163,7 @@ START_TEST(an_episode)
         see(t, 1, 64, 13);
         ck_assert_uint_eq(violations_due(book), 0);
         assert_report(t, VIOLATION_FIRST, 1, 3, START);
-        ck_assert_uint_eq(report.record.untold, 0);
+        ck_assert_uint_eq(report.record.unreported, 0);
         ck_assert_uint_eq(report.record.total, 3);
         ck_assert_uint_eq(report.record.episode, 3);
         assert_none(t);
@@ -246,7 +246,7 @@ START_TEST(threshold_is_of_an_interval)
         assert_report(t + INTERVAL + 5, VIOLATION_FIRST, 1, 19, START);
         see(t + 2 * INTERVAL + 5, 1, 64, 20);
         assert_none(t + 2 * INTERVAL + 5);
-        ck_assert_uint_eq(only_record()->untold, 1);
+        ck_assert_uint_eq(only_record()->unreported, 1);
         assert_report(t + 7 * INTERVAL + 5, VIOLATION_QUIET, 1, 20, t);
         /* An episode of which nothing was told ends in silence, and the next one does not tell of it. */
         see(t + 20 * INTERVAL, 1, 64, 23);
@@ -332,7 +332,7 @@ START_TEST(a_storm_is_summed_up)
         ck_assert_uint_eq(report.n_worst, VIOLATIONS_WORST);
         for (unsigned i = 0; i < VIOLATIONS_WORST; i++) {
                 ck_assert_uint_eq(report.worst[i].port.node_guid.v, STORM - i);
-                ck_assert_uint_eq(report.worst[i].untold, STORM - i);
+                ck_assert_uint_eq(report.worst[i].unreported, STORM - i);
         }
         assert_none(t + INTERVAL);
         ck_assert_uint_eq(violations_total(book, RCV), STORM * (STORM + 1) / 2);
@@ -375,7 +375,7 @@ START_TEST(a_storm_ends_with_one_line)
                         ck_assert_uint_eq(report.n_ports, STORM);
                         ck_assert_uint_eq(report.count, 3 * sum);
                         ck_assert_uint_eq(report.since, START + INTERVAL);
-                        ck_assert_uint_eq(report.worst[0].untold, 3 * STORM);
+                        ck_assert_uint_eq(report.worst[0].unreported, 3 * STORM);
                         n++;
                 }
         ck_assert_uint_eq(n, 1);
@@ -531,7 +531,7 @@ static void model_report(struct model *models, usec_t now, uint64_t *in_sums)
         if (report.kind == VIOLATION_ALL_QUIET)
                 return;
         ck_assert_uint_eq(report.record.total, m->total);
-        ck_assert_uint_eq(report.record.untold, 0);
+        ck_assert_uint_eq(report.record.unreported, 0);
         if (report.kind == VIOLATION_QUIET) {
                 ck_assert_uint_ge(now, report.record.last + 5 * INTERVAL);
                 ck_assert_uint_le(report.count, m->total);
