@@ -134,25 +134,19 @@ static uint32_t cut_series(struct series *all, uint32_t n)
 static void add_endport(struct text *t, const struct subnet *s, const struct subnet_port *p)
 {
         const struct subnet_node *node = subnet_port_node(s, p);
-        char buffer[32];
 
         add_label(t, "node", node->name[0] ? node->name : node->description);
         if (node->device[0])
                 add_label(t, "device", node->device);
-        (void) snprintf(buffer, sizeof(buffer), "%u", (unsigned) p->number);
-        add_label(t, "port", buffer);
-        (void) snprintf(buffer, sizeof(buffer), "0x%016" PRIx64, p->guid.v);
-        add_label(t, "port_guid", buffer);
+        text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) p->number, p->guid.v);
 }
 
 static void add_switch_port(struct text *t, const struct subnet *s, const struct subnet_port *p)
 {
         const struct subnet_node *node = subnet_port_node(s, p);
-        char number[8];
 
         add_label(t, "switch", node->name[0] ? node->name : node->description);
-        (void) snprintf(number, sizeof(number), "%u", (unsigned) p->number);
-        add_label(t, "switch_port", number);
+        text_add(t, ",switch_port=\"%u\"", (unsigned) p->number);
 }
 
 /* The endport it is about and the switch port beside it; seen_by: which of them counted. */
