@@ -14,12 +14,14 @@ struct table {
 
 static struct table table_of(const struct doctor_facts *f, uint32_t port)
 {
-        const struct observed_table *t = &f->observed->tables[port];
+        const struct observed *const read[] = {f->observed, f->probe ? f->probe->tables : NULL};
 
-        if (t->entries && t->source == TABLE_READ)
-                return (struct table){t->entries, t->capacity};
-        if (f->probe && f->probe->ports[port].entries && probe_is_answered(&f->probe->ports[port].table))
-                return (struct table){f->probe->ports[port].entries, f->probe->ports[port].capacity};
+        for (size_t i = 0; i < ELEMENTS(read); i++) {
+                const struct observed_table *t = read[i] ? &read[i]->tables[port] : NULL;
+
+                if (t && t->entries && t->source == TABLE_READ)
+                        return (struct table){t->entries, t->capacity};
+        }
         return (struct table){};
 }
 

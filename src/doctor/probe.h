@@ -7,14 +7,14 @@
  * survey passes over (their switch has a table and cannot enforce it), and what the SA tells to somebody who has no SM_Key
  * or the well-known one.
  *
- * It is a stage. Nothing that it sends changes anything; the SM logs a line for a key that it refuses. Each SMA is asked one
- * thing at a time, and no further after two of its ports timed out in a row.
+ * It is a stage, and has a survey of its own for the tables. Nothing that it sends changes anything; the SM logs a line for a
+ * key that it refuses.
  */
 
 #include "ib/m_keys.h"
 #include "ib/smp.h"
 #include "mad_engine/stage.h"
-#include "subnet/subnet.h"
+#include "subnet/observed.h"
 
 /* How a question ended. */
 struct probe_answer {
@@ -35,9 +35,6 @@ struct probe_port {
         struct lid sm_lid;             /* MasterSMLID */
         struct probe_answer sm_info;   /* endports with IsSM */
         struct sm_info sm;
-        struct probe_answer table;     /* external ports that the survey does not read */
-        struct p_key *entries;         /* NULL: not such a port, or not read */
-        uint16_t capacity;
 };
 
 /* The keys that the SA is asked with. */
@@ -50,6 +47,7 @@ enum probe_sa_key {
 /* What came of it. */
 struct probe_result {
         struct probe_port *ports; /* same index as subnet->ports */
+        struct observed *tables;  /* of external ports that the survey of the snapshot does not read; entries NULL: of all others */
         struct probe_answer sa[PROBE_N_SA_KEYS]; /* to a question for a P_KeyTableRecord */
 };
 

@@ -237,9 +237,9 @@ WRONGS = [
     Wrong("doctor-entries-are-partitions", TABLES, "p_key_is_used(t.entries[i]) && !*seen", "p_key_is_used(t.entries[i])"),
     Wrong("doctor-unread-holds-nothing", TABLES, "if (!here.entries || !host.entries)", "if (!here.entries)"),
     Wrong("doctor-bases-of-the-last-host", TABLES, "mark_bases(l, host, false);", "mark_bases(l, host, true);"),
-    Wrong("probe-asks-every-sm", PROBE, "if (!port->protection.is_sm)", "if (false)"),
+    Wrong("probe-asks-every-sm", PROBE, "if (port->protection.is_sm)", "if (true)"),
     Wrong("probe-key-of-another", PROBE, "m_keys_get(p->options.m_keys, port->guid)", "m_keys_common(p->options.m_keys)"),
-    Wrong("probe-half-a-block", PROBE, "MIN(ELEMENTS(entries), port->capacity - first)", "ELEMENTS(entries) / 2"),
+    Wrong("probe-reads-what-the-survey-reads", PROBE, "!subnet_port_can_enforce(s, port)", "(s || port)"),
     # discovery
     Wrong("discovery-zero-port-guid", ANSWERS, "info->node_guid.v == 0 || info->port_guid.v == 0 ||",
           "info->node_guid.v == 0 ||"),

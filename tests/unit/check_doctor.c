@@ -395,7 +395,7 @@ END_TEST
 
 START_TEST(stale_keys_of_a_switch_that_cannot_enforce)
 {
-        struct probe_port *p = &probe->ports[leaf[4]];
+        struct observed_table *t;
         const struct diagnosis *d;
 
         subnet->nodes[subnet->ports[leaf0].node].inbound_enforcement_cap = false;
@@ -408,16 +408,19 @@ START_TEST(stale_keys_of_a_switch_that_cannot_enforce)
         for (unsigned i = 0; i < N_HOSTS; i++)
                 put(host[i], 0, i < 2 ? 0xffff : 0x7fff);
         (void) only(DIAGNOSIS_ENFORCEMENT_CANNOT);
-        p->capacity = LEAF_CAP;
-        p->entries = arena_new_array(arena, struct p_key, LEAF_CAP);
-        p->entries[0].v = 0xffff;
-        p->entries[31].v = 0x9020;
-        p->table = (struct probe_answer) { .asked = true, .outcome = MAD_ANSWERED };
+        probe->tables = arena_new_object(arena, struct observed);
+        probe->tables->tables = arena_new_array(arena, struct observed_table, subnet->n_ports);
+        t = &probe->tables->tables[leaf[4]];
+        t->capacity = LEAF_CAP;
+        t->entries = arena_new_array(arena, struct p_key, LEAF_CAP);
+        t->entries[0].v = 0xffff;
+        t->entries[31].v = 0x9020;
+        t->source = TABLE_READ;
         d = find(DIAGNOSIS_STALE_KEYS_IDLE);
         ck_assert_ptr_nonnull(d);
         ck_assert_str_eq(d->places[0].text, "0x9020, from index 31 on");
         ck_assert_ptr_null(find(DIAGNOSIS_STALE_KEYS));
-        p->table.outcome = MAD_TIMED_OUT;
+        t->source = TABLE_UNKNOWN;
         ck_assert_ptr_null(find(DIAGNOSIS_STALE_KEYS_IDLE));
 }
 END_TEST

@@ -25,6 +25,7 @@ static struct {
 static struct arena *arena;
 static struct subnet *subnet;
 static struct probe_result *result;
+static struct mad_stage probed; /* the last one */
 
 static void add_switch(struct subnet_builder *b, bool can_enforce)
 {
@@ -149,6 +150,7 @@ static void run(const struct probe_options *options)
                 }
         }
         ck_assert(!stage.next(stage.state, 0, &now[0]));
+        probed = stage;
         stage.progress(stage.state, &done, &total);
         ck_assert_uint_le(done, total);
 }
@@ -210,18 +212,19 @@ END_TEST
 
 START_TEST(tables_of_a_switch_that_cannot_enforce)
 {
-        const struct probe_port *p;
+        const struct observed_table *t;
 
         run(&with_sa);
-        p = &result->ports[leaf_port(3)];
-        ck_assert(probe_is_answered(&p->table));
-        ck_assert_uint_eq(p->capacity, LEAF_CAP);
-        ck_assert_uint_eq(p->entries[31].v, 0x31f);
-        ck_assert_uint_eq(p->entries[LEAF_CAP - 1].v, 0x347);
+        t = &result->tables->tables[leaf_port(3)];
+        ck_assert_int_eq(t->source, TABLE_READ);
+        ck_assert_uint_eq(t->capacity, LEAF_CAP);
+        ck_assert_uint_eq(t->entries[31].v, 0x31f);
+        ck_assert_uint_eq(t->entries[LEAF_CAP - 1].v, 0x347);
+        ck_assert_ptr_null(result->tables->tables[host_port(0)].entries);
         build(true); /* the survey reads these */
         run(&with_sa);
         ck_assert_uint_eq(count_asked(MAD_CLASS_SMP, SMP_ATTR_P_KEY_TABLE), 0);
-        ck_assert_ptr_null(result->ports[leaf_port(3)].entries);
+        ck_assert_ptr_null(result->tables->tables[leaf_port(3)].entries);
 }
 END_TEST
 
@@ -247,20 +250,47 @@ START_TEST(keys_go_to_their_ports)
 }
 END_TEST
 
-/* A dead switch is asked about two of its ports. */
+/* A dead switch is asked for the tables of two of its ports. */
 START_TEST(silence)
 {
         fabric.outcome[N_HOSTS] = MAD_TIMED_OUT;
         fabric.outcome[2] = MAD_REFUSED;
         run(&with_sa);
-        ck_assert_uint_eq(count_asked(MAD_CLASS_SMP, SMP_ATTR_P_KEY_TABLE), 1);
+        ck_assert_uint_eq(count_asked(MAD_CLASS_SMP, SMP_ATTR_P_KEY_TABLE), 2);
         for (uint8_t i = 1; i <= N_HOSTS; i++) {
-                ck_assert(result->ports[leaf_port(i)].table.asked);
-                ck_assert_int_eq(result->ports[leaf_port(i)].table.outcome, MAD_TIMED_OUT);
-                ck_assert_ptr_null(result->ports[leaf_port(i)].entries);
+                ck_assert_int_eq(result->tables->tables[leaf_port(i)].source, TABLE_UNKNOWN);
+                ck_assert_int_eq(result->tables->tables[leaf_port(i)].failure, MAD_TIMED_OUT);
         }
         ck_assert_int_eq(result->ports[host_port(2)].port_info.outcome, MAD_REFUSED);
         ck_assert_uint_eq(result->ports[host_port(2)].port_info.mad_status, 0x1c);
+}
+END_TEST
+
+/* The last answer again, and answers to what nobody asked. */
+START_TEST(answers_that_nobody_waits_for)
+{
+        struct mad_result again = { .outcome = MAD_TIMED_OUT };
+        struct mad_stage stage;
+        struct probe *p;
+
+        run(&with_sa);
+        for (uint64_t question = 1; question < 256; question++)
+                for (uint64_t subject = 0; subject < subnet->n_ports + 2u; subject++) {
+                        again.cookie = question << 56 | subject;
+                        probed.result(probed.state, 0, &again);
+                }
+        ck_assert(probe_is_answered(&result->ports[host_port(0)].port_info));
+        ck_assert(probe_is_answered(&result->ports[host_port(0)].sm_info));
+        ck_assert(!result->ports[host_port(1)].sm_info.asked);
+        ck_assert(probe_is_answered(&result->sa[PROBE_SA_KEY_DEFAULT]));
+        ck_assert(probed.done(probed.state));
+        /* before anything is asked */
+        ck_assert_int_eq(probe_new(arena, subnet, &with_sa, &p, &result), 0);
+        stage = probe_stage(p);
+        again.cookie = UINT64_C(1) << 56 | host_port(0);
+        stage.result(stage.state, 0, &again);
+        ck_assert(!result->ports[host_port(0)].port_info.asked);
+        ck_assert(!stage.done(stage.state));
 }
 END_TEST
 
@@ -293,6 +323,7 @@ int main(void)
         tcase_add_test(t, tables_of_a_switch_that_cannot_enforce);
         tcase_add_test(t, keys_go_to_their_ports);
         tcase_add_test(t, silence);
+        tcase_add_test(t, answers_that_nobody_waits_for);
         tcase_add_test(t, nobody_to_ask_the_sa);
         suite_add_tcase(s, t);
         srunner_run_all(r, CK_NORMAL);
