@@ -56,7 +56,7 @@ struct apply {
         uint8_t held[(P_KEY_BASE_MASK + 1) / 8], held_next[(P_KEY_BASE_MASK + 1) / 8];
         uint16_t *held_bases;       /* the same, ascending, when all is done */
         uint32_t n_held_bases;
-        uint8_t *port_failed;       /* per port: something of its table was not written */
+        bool *port_failed;          /* per port: something of its table was not written */
         bool aborted, done;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
@@ -157,10 +157,10 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
         ap->steps_done += 2;
         if (state == APPLY_FAILED) {
                 hold_bases_of(ap, w);
-                ap->port_failed[w->port] = 1;
+                ap->port_failed[w->port] = true;
         }
         if (state == APPLY_HELD)
-                ap->port_failed[w->port] = 1;
+                ap->port_failed[w->port] = true;
 }
 
 static void task_ready(struct apply *ap, uint32_t i)
@@ -288,7 +288,7 @@ static bool task_begin_block(struct apply *ap, uint32_t i)
         bool any = task_compute(ap, write_of(ap, i), &ap->tasks[i], &o->partly_held);
 
         if (o->partly_held)
-                ap->port_failed[write_of(ap, i)->port] = 1;
+                ap->port_failed[write_of(ap, i)->port] = true;
         return any;
 }
 
@@ -766,7 +766,7 @@ static int allocate(struct arena *a, struct apply *ap)
         ap->ready = arena_new_array(a, uint32_t, ap->ready_size);
         ap->touched = arena_new_array(a, struct touched, all);
         ap->held_bases = arena_new_array(a, uint16_t, P_KEY_BASE_MASK);
-        ap->port_failed = arena_new_array(a, uint8_t, ap->plan->subnet->n_ports);
+        ap->port_failed = arena_new_array(a, bool, ap->plan->subnet->n_ports);
         ap->steps_total = (uint64_t) all * 3;
         return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed ? 0 : -ENOMEM;
 }

@@ -92,8 +92,8 @@ WRONGS = [
     # apply
     Wrong("no-read-before-write", APPLY, "        } else if (!blocks_equal(ap, w, entries, t->before)) {\n",
           "        } else if (false) {\n"),
-    Wrong("base-not-held-back", APPLY, "                hold_bases_of(ap, w);\n                ap->port_failed[w->port] = 1;\n",
-          "                ap->port_failed[w->port] = 1;\n"),
+    Wrong("base-not-held-back", APPLY, "                hold_bases_of(ap, w);\n                ap->port_failed[w->port] = true;\n",
+          "                ap->port_failed[w->port] = true;\n"),
     Wrong("held-in-vain", APPLY, "if (is_held(ap, w->before[i]) || is_held(ap, w->after[i]) || t->before[i].v != w->before[i].v) {",
           "if (t->before[i].v != w->before[i].v) {"),
     Wrong("no-barrier", APPLY,
