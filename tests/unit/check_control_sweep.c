@@ -907,6 +907,47 @@ START_TEST(takes_over)
 }
 END_TEST
 
+/* This host has the ports of node2, head1 and node3, and pkeyd works through the one of head1: wherever of these the master
+ * SM is, it is here. */
+static void expect_writer_with_sm_at(unsigned node)
+{
+        const struct guid guids[] = {port_of(hosts[1])->guid, port_of(head)->guid, port_of(hosts[2])->guid};
+        struct control_event event = {
+                        .kind = CONTROL_EVENT_PORT,
+                        .port = {.name = "mlx5_0 port 1",
+                                 .guid = port_of(head)->guid,
+                                 .host_guids = guids,
+                                 .n_host_guids = ELEMENTS(guids)},
+        };
+
+        f.sm = (struct fabsim_place){node, 1};
+        start(FOLLOW_SM, POLICY_1);
+        while (!status()->ready) {
+                if (!waits()) {
+                        wait_until_due();
+                } else if (state() == CONTROL_OPENING_PORT) {
+                        take(CONTROL_OPEN_PORT);
+                        give(&event);
+                } else {
+                        answer();
+                }
+        }
+        ck_assert(status()->writing && !status()->standby);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+
+START_TEST(sm_at_the_first_port_of_this_host)
+{
+        expect_writer_with_sm_at(hosts[1]);
+}
+END_TEST
+
+START_TEST(sm_at_the_last_port_of_this_host)
+{
+        expect_writer_with_sm_at(hosts[2]);
+}
+END_TEST
+
 /* The SM moved between the discovery and the lock: the snapshot is older than the SM. */
 START_TEST(sm_moves_during_a_sweep)
 {
@@ -1040,6 +1081,8 @@ int main(void)
                         once_without_a_port,
                         standby,
                         takes_over,
+                        sm_at_the_first_port_of_this_host,
+                        sm_at_the_last_port_of_this_host,
                         sm_moves_during_a_sweep,
                         sm_event_ends_an_apply,
                         guard_ends_an_apply,
