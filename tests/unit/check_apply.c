@@ -78,12 +78,32 @@ static void answer(struct run *r, const struct mad_stage *stage, const struct ma
         stage->result(stage->state, 0, &result);
 }
 
+/* No step is taken back, and there are not more than all. */
+static void expect_progress(const struct mad_stage *stage, uint64_t *steps)
+{
+        uint64_t done, total;
+
+        stage->progress(stage->state, &done, &total);
+        REQUIRE(done >= *steps && done <= total);
+        *steps = done;
+}
+
+/* At the end a progress bar shows 100 %. */
+static void expect_all_steps(const struct mad_stage *stage)
+{
+        uint64_t done, total;
+
+        stage->progress(stage->state, &done, &total);
+        REQUIRE(done == total);
+}
+
 /* Runs the stage to its end, answering in an order that the seed chooses. */
 static void run_apply(struct run *r)
 {
         struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
         struct mad_request pending[MAX_PENDING];
         struct mad_stage stage;
+        uint64_t steps = 0;
         unsigned n = 0, i;
 
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
@@ -102,9 +122,11 @@ static void run_apply(struct run *r)
                         request = pending[i];
                         pending[i] = pending[--n];
                         answer(r, &stage, &request);
+                        expect_progress(&stage, &steps);
                 }
         }
         REQUIRE(n == 0);
+        expect_all_steps(&stage);
 }
 
 static void run_init(struct run *r, unsigned n_hosts, bool with_leaf)
@@ -167,6 +189,23 @@ static void two_grants(struct run *r)
         run_plan(r, to, 2);
         r->fault_port = r->f.host[0];
 }
+
+/* Two for each write, one for each block that is read back. */
+START_TEST(test_progress)
+{
+        uint64_t steps, total;
+        struct mad_stage stage;
+        struct run r;
+
+        two_grants(&r);
+        run_apply(&r);
+        stage = apply_stage(r.apply);
+        stage.progress(stage.state, &steps, &total);
+        ck_assert_uint_eq(steps, 2 * 2 + 2);
+        ck_assert_uint_eq(total, 2 * 2 + 2);
+        run_done(&r);
+}
+END_TEST
 
 START_TEST(test_clean)
 {
@@ -1517,6 +1556,7 @@ static Suite *apply_suite(void)
         Suite *s = suite_create("apply");
         TCase *t = tcase_create("answers");
 
+        tcase_add_test(t, test_progress);
         tcase_add_test(t, test_clean);
         tcase_add_test(t, test_set_answer_lost);
         tcase_add_test(t, test_set_lost);
