@@ -176,6 +176,36 @@ START_TEST(kernel_lacks_an_entry)
 }
 END_TEST
 
+/* The kernel lacks the default partition for longer than it may lag, and the SMA was asked. */
+static void lack_default_partition(void)
+{
+        usec_t at;
+
+        table[0].v = 0;
+        see();
+        now += S;
+        see();
+        ck_assert(asks(&at));
+        now = at + S;
+        see();
+}
+
+/* What was reported, went away, and is there again as it was is reported again. */
+START_TEST(kernel_lacks_it_again)
+{
+        expect(ENFORCE, POLICY_1);
+        for (unsigned i = 0; i < 2; i++) {
+                lack_default_partition();
+                logs(LOG_EVENT_KERNEL_DIFFERS, "0xffff at index 0");
+                table[0].v = 0xffff;
+                see();
+                logs(LOG_EVENT_KERNEL_VERIFIED, "agree");
+                now += 10 * S;
+        }
+        done();
+}
+END_TEST
+
 START_TEST(kernel_has_more_and_elsewhere)
 {
         expect(ENFORCE, POLICY_1);
@@ -346,6 +376,7 @@ int main(void)
                         agrees,
                         right_at_once,
                         kernel_lacks_an_entry,
+                        kernel_lacks_it_again,
                         kernel_has_more_and_elsewhere,
                         no_table,
                         changed,
