@@ -16,11 +16,7 @@ struct index_memory {
 
 struct index_memory *index_memory_new(void)
 {
-        struct index_memory *m = calloc(1, sizeof(*m));
-
-        if (m)
-                m->next_sequence = 1;
-        return m;
+        return calloc(1, sizeof(struct index_memory));
 }
 
 struct index_memory *index_memory_free(struct index_memory *m)
