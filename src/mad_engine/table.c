@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mad_engine/table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/cleanup.h"
-
 #define SLOTS_MAX (UINT32_C(1) << 28)
 
-static uint32_t *destination_bucket(const struct mad_engine_table *t, uint32_t destination)
-{
-        /* Fibonacci hashing: destinations tend to be small consecutive numbers, but need not. */
-        return &t->by_destination[(destination * UINT32_C(2654435769) >> 7) & (t->n_buckets - 1)];
-}
+static_assert(HASH_INDEX_NONE == SLOT_NONE, "hash_index_first() returns SLOT_NONE if there is no such transaction");
 
-static uint32_t *tid_bucket(const struct mad_engine_table *t, uint32_t tid)
+/* No two destinations have the same hash. They tend to be small consecutive numbers, but need not, so they are stirred;
+ * transaction IDs count up, and are their own hash. */
+static uint64_t hash_of_destination(uint32_t destination)
 {
-        return &t->by_tid[tid & (t->n_buckets - 1)];
+        return hash_mix(0, destination);
 }
 
 void mad_engine_list_init(struct mad_engine_list *l)
@@ -52,47 +49,12 @@ void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *
         l->n--;
 }
 
-static bool is_holder(const struct mad_transaction *x)
-{
-        return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;
-}
-
-static void hash_destination(struct mad_engine_table *t, uint32_t slot)
-{
-        uint32_t *bucket = destination_bucket(t, t->slots[slot].request.destination);
-
-        t->slots[slot].next_by_destination = *bucket;
-        *bucket = slot;
-}
-
-static void hash_tid(struct mad_engine_table *t, uint32_t slot)
-{
-        uint32_t *bucket = tid_bucket(t, t->slots[slot].tid);
-
-        t->slots[slot].next_by_tid = *bucket;
-        *bucket = slot;
-}
-
-static void rehash(struct mad_engine_table *t)
-{
-        for (uint32_t i = 0; i < t->n_buckets; i++)
-                t->by_destination[i] = t->by_tid[i] = SLOT_NONE;
-        for (uint32_t i = 0; i < t->n_slots; i++) {
-                if (is_holder(&t->slots[i]))
-                        hash_destination(t, i);
-                if (t->slots[i].has_tid)
-                        hash_tid(t, i);
-        }
-}
-
-/* n_slots is a power of two greater than what the table has. On failure the table is as it was. */
+/* n_slots is a power of two greater than what the table has. On failure what is in the table is as it was. */
 static int grow(struct mad_engine_table *t, uint32_t n_slots)
 {
-        _cleanup_free_ uint32_t *by_destination = calloc(n_slots, sizeof(uint32_t));
-        _cleanup_free_ uint32_t *by_tid = calloc(n_slots, sizeof(uint32_t));
         struct mad_transaction *slots;
 
-        if (!by_destination || !by_tid)
+        if (hash_index_reserve(&t->by_destination, n_slots) < 0 || hash_index_reserve(&t->by_tid, n_slots) < 0)
                 return -ENOMEM;
         slots = reallocarray(t->slots, n_slots, sizeof(*slots));
         if (!slots)
@@ -101,13 +63,6 @@ static int grow(struct mad_engine_table *t, uint32_t n_slots)
         t->slots = slots;
         for (; t->n_slots < n_slots; t->n_slots++)
                 mad_engine_list_append(t, &t->free, t->n_slots);
-
-        free(t->by_destination);
-        free(t->by_tid);
-        t->by_destination = STEAL(by_destination);
-        t->by_tid = STEAL(by_tid);
-        t->n_buckets = n_slots;
-        rehash(t);
         return 0;
 }
 
@@ -121,18 +76,9 @@ int mad_engine_table_init(struct mad_engine_table *t, uint32_t n_slots)
 void mad_engine_table_done(struct mad_engine_table *t)
 {
         free(t->slots);
-        free(t->by_destination);
-        free(t->by_tid);
+        hash_index_done(&t->by_destination);
+        hash_index_done(&t->by_tid);
         *t = (struct mad_engine_table) {};
-}
-
-static uint32_t find_holder(const struct mad_engine_table *t, uint32_t destination)
-{
-        uint32_t slot = *destination_bucket(t, destination);
-
-        while (slot != SLOT_NONE && t->slots[slot].request.destination != destination)
-                slot = t->slots[slot].next_by_destination;
-        return slot;
 }
 
 static void chain_append(struct mad_engine_table *t, uint32_t holder, uint32_t slot)
@@ -174,22 +120,13 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
                 .chain_last = SLOT_NONE,
         };
 
-        holder = find_holder(t, request->destination);
+        holder = hash_index_first(&t->by_destination, hash_of_destination(request->destination));
         if (holder != SLOT_NONE)
                 chain_append(t, holder, slot);
         else
-                hash_destination(t, slot);
+                hash_index_add(&t->by_destination, slot, hash_of_destination(request->destination));
         *ret = slot;
         return 0;
-}
-
-static void unhash_destination(struct mad_engine_table *t, uint32_t slot)
-{
-        uint32_t *at = destination_bucket(t, t->slots[slot].request.destination);
-
-        while (*at != slot)
-                at = &t->slots[*at].next_by_destination;
-        *at = t->slots[slot].next_by_destination;
 }
 
 uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
@@ -197,7 +134,7 @@ uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
         struct mad_transaction *h = &t->slots[holder];
         uint32_t heir = h->chain_first;
 
-        unhash_destination(t, holder);
+        hash_index_remove(&t->by_destination, holder);
         if (heir == SLOT_NONE)
                 return SLOT_NONE;
 
@@ -206,7 +143,7 @@ uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
         t->slots[heir].chain_last = heir == h->chain_last ? SLOT_NONE : h->chain_last;
         t->slots[heir].next = SLOT_NONE;
         h->chain_first = h->chain_last = SLOT_NONE;
-        hash_destination(t, heir);
+        hash_index_add(&t->by_destination, heir, hash_of_destination(h->request.destination));
         return heir;
 }
 
@@ -219,26 +156,18 @@ void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot)
 
 uint32_t mad_engine_table_find(const struct mad_engine_table *t, uint32_t tid)
 {
-        uint32_t slot = *tid_bucket(t, tid);
-
-        while (slot != SLOT_NONE && t->slots[slot].tid != tid)
-                slot = t->slots[slot].next_by_tid;
-        return slot;
+        return hash_index_first(&t->by_tid, tid);
 }
 
 void mad_engine_table_set_tid(struct mad_engine_table *t, uint32_t slot, uint32_t tid)
 {
         t->slots[slot].tid = tid;
         t->slots[slot].has_tid = true;
-        hash_tid(t, slot);
+        hash_index_add(&t->by_tid, slot, tid);
 }
 
 void mad_engine_table_clear_tid(struct mad_engine_table *t, uint32_t slot)
 {
-        uint32_t *at = tid_bucket(t, t->slots[slot].tid);
-
-        while (*at != slot)
-                at = &t->slots[*at].next_by_tid;
-        *at = t->slots[slot].next_by_tid;
+        hash_index_remove(&t->by_tid, slot);
         t->slots[slot].has_tid = false;
 }

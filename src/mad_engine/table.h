@@ -13,6 +13,7 @@
  */
 
 #include "ib/mad.h"
+#include "util/hash_index.h"
 
 #define SLOT_NONE UINT32_MAX
 
@@ -30,7 +31,6 @@ struct mad_transaction {
         enum mad_transaction_state state;
         uint32_t previous, next;    /* in the list that its state puts it in; a chain uses next only */
         uint32_t chain_first, chain_last; /* of a holder: who waits behind it */
-        uint32_t next_by_destination, next_by_tid;
         uint32_t tid;
         bool has_tid;
         bool suspect;               /* the request before it to the same destination had no answer */
@@ -51,9 +51,9 @@ struct mad_engine_list {
 
 struct mad_engine_table {
         struct mad_transaction *slots;
-        uint32_t *by_destination, *by_tid; /* heads of the buckets; n_buckets each, a power of two */
-        uint32_t n_slots, n_buckets;
-        uint32_t n_used;
+        struct hash_index by_destination; /* of holders */
+        struct hash_index by_tid;         /* of those that have one */
+        uint32_t n_slots, n_used;
         struct mad_engine_list free;
 };
 

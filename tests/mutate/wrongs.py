@@ -120,8 +120,8 @@ WRONGS = [
 
     # the engine and what is underneath
     Wrong("wrong-modifier-accepted", MAD, " || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)", ")"),
-    Wrong("two-to-one-destination", TABLE, "return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;",
-          "return x->state == TRANSACTION_READY || x->state == TRANSACTION_RESTING;"),
+    Wrong("two-to-one-destination", TABLE, "hash_index_add(&t->by_destination, heir, hash_of_destination(h->request.destination));",
+          "hash_index_add(&t->by_destination, heir, hash_of_destination(heir));"),
     Wrong("busy-is-an-answer", ENGINE, "        if (mad_status_is_busy(status))\n                return told_busy(e, slot);\n",
           "        (void) told_busy;\n"),
     Wrong("status-ignored", ENGINE, "status == 0 ? MAD_ANSWERED : MAD_REFUSED", "MAD_ANSWERED"),
