@@ -81,38 +81,10 @@ static void begin_sweep(struct control *c)
         sweep_begin(c, kind);
 }
 
-static void schedule_after(struct control *c, enum sweep_result result)
+/* Else the next sweep is part of it. */
+static bool is_settled(enum sweep_result result)
 {
-        usec_t interval = control_wanted(c)->settings->sweep_interval;
-
-        switch (result) {
-        case SWEEP_DONE:
-                schedule_done(&c->schedule);
-                break;
-        case SWEEP_PARTIAL:
-                schedule_partial(&c->schedule, c->now, interval);
-                break;
-        case SWEEP_REFUSED:
-                schedule_refused(&c->schedule);
-                break;
-        case SWEEP_FAILED:
-                schedule_failed(&c->schedule, c->now, interval);
-                break;
-        case SWEEP_WAITS:
-                schedule_waits(&c->schedule, c->now);
-                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT }); /* the next sweep may find another */
-                break;
-        case SWEEP_STOPPED:
-                schedule_stopped(&c->schedule);
-                break;
-        case SWEEP_STALE:
-                schedule_stale(&c->schedule);
-                break;
-        case SWEEP_N_RESULTS:
-                break;
-        }
-        if (result != SWEEP_STOPPED && result != SWEEP_STALE)
-                schedule_settled(&c->schedule, c->now);
+        return result != SWEEP_STOPPED && result != SWEEP_STALE;
 }
 
 static void count_sweep(struct control *c, enum sweep_result result)
@@ -127,7 +99,7 @@ static void count_sweep(struct control *c, enum sweep_result result)
                 n->last_success = c->wall;
         if (whole && c->sweep.kind == SWEEP_FULL)
                 n->sweep_duration = c->now - c->sweep.began;
-        if (result != SWEEP_STOPPED && result != SWEEP_STALE)
+        if (is_settled(result))
                 c->status.last_result = result;
 }
 
@@ -145,14 +117,15 @@ static void sweep_ended(struct control *c)
                 stopped(c);
                 return;
         }
-        /* else the next sweep is part of it */
-        if (result != SWEEP_STOPPED && result != SWEEP_STALE && !c->schedule.reload_due) {
+        if (is_settled(result) && !c->schedule.reload_due) {
                 reload_sweep_ended(c, result);
                 c->ready = true;
         }
         sweep_free(c);
         c->state = CONTROL_IDLE;
-        schedule_after(c, result);
+        schedule_ended(&c->schedule, c->now, result, control_wanted(c)->settings->sweep_interval);
+        if (result == SWEEP_WAITS) /* the next sweep may find another */
+                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }
 
 /* --- notices -------------------------------------------------------------------------------------------------------- */

@@ -38,60 +38,45 @@ void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t
 
 /* --- how a sweep ended ---------------------------------------------------------------------------------------------- */
 
-static void no_trouble(struct schedule *s)
-{
-        s->trouble_delay = 0;
-        s->retry_at = USEC_INFINITY;
-}
-
-void schedule_done(struct schedule *s)
-{
-        no_trouble(s);
-        s->retry_delay = 0;
-}
-
-void schedule_partial(struct schedule *s, usec_t now, usec_t interval)
-{
-        no_trouble(s);
-        s->retry_delay = backoff_next(s->retry_delay, interval);
-        s->retry_at = now + s->retry_delay;
-}
-
-void schedule_refused(struct schedule *s)
-{
-        no_trouble(s);
-}
-
-void schedule_failed(struct schedule *s, usec_t now, usec_t interval)
-{
-        s->trouble_delay = backoff_next(s->trouble_delay, MIN(MAX_TROUBLE, interval));
-        s->sweep_at = now + s->trouble_delay;
-        s->retry_at = USEC_INFINITY;
-}
-
-void schedule_waits(struct schedule *s, usec_t now)
-{
-        no_trouble(s);
-        s->sweep_at = now + WAIT_FOR_PORT;
-}
-
-void schedule_stopped(struct schedule *s)
-{
-        no_trouble(s);
-        s->reload_due = true;
-}
-
-void schedule_stale(struct schedule *s)
-{
-        no_trouble(s);
-        s->sweep_at = 0;
-}
-
-void schedule_settled(struct schedule *s, usec_t now)
+/* After a reload the known fabric was written; it is soon swept as a whole. */
+static void sweep_settled(struct schedule *s, usec_t now)
 {
         if (s->sweep_soon)
                 s->sweep_at = MIN(s->sweep_at, now + SOON);
         s->sweep_soon = false;
+}
+
+void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval)
+{
+        s->retry_at = USEC_INFINITY;
+        if (result != SWEEP_FAILED)
+                s->trouble_delay = 0;
+        switch (result) {
+        case SWEEP_DONE:
+                s->retry_delay = 0;
+                break;
+        case SWEEP_PARTIAL:
+                s->retry_delay = backoff_next(s->retry_delay, interval);
+                s->retry_at = now + s->retry_delay;
+                break;
+        case SWEEP_FAILED: /* later again, and later each time */
+                s->trouble_delay = backoff_next(s->trouble_delay, MIN(MAX_TROUBLE, interval));
+                s->sweep_at = now + s->trouble_delay;
+                break;
+        case SWEEP_WAITS:
+                s->sweep_at = now + WAIT_FOR_PORT;
+                break;
+        case SWEEP_STOPPED: /* for a new policy, which is next */
+                s->reload_due = true;
+                return;
+        case SWEEP_STALE:
+                s->sweep_at = 0;
+                return;
+        case SWEEP_REFUSED:
+        case SWEEP_N_RESULTS:
+                break;
+        }
+        sweep_settled(s, now);
 }
 
 /* --- what happens between them -------------------------------------------------------------------------------------- */

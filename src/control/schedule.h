@@ -6,7 +6,7 @@
  * a local port, a reload, or a problem; and between them short ones over ports that failed.
  */
 
-#include "ib/types.h"
+#include "control/control.h"
 
 enum sweep_kind {
         SWEEP_FULL,  /* discover, and read every table */
@@ -29,16 +29,8 @@ usec_t schedule_due(const struct schedule *s);
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 
-/* How the sweep ended, one of these; and schedule_settled after all but the last two. */
-void schedule_done(struct schedule *s);
-void schedule_partial(struct schedule *s, usec_t now, usec_t interval); /* some ports failed */
-void schedule_refused(struct schedule *s);
-void schedule_failed(struct schedule *s, usec_t now, usec_t interval);  /* later again, and later each time */
-void schedule_waits(struct schedule *s, usec_t now);    /* for the port */
-void schedule_stopped(struct schedule *s);              /* for a new policy, which is next */
-void schedule_stale(struct schedule *s);                /* begin anew at once */
-/* A known fabric that was written by it is soon swept as a whole. */
-void schedule_settled(struct schedule *s, usec_t now);
+/* How the sweep ended. interval: of full sweeps. */
+void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval);
 
 /* Both files were loaded: another candidate / the same again. */
 void schedule_reload(struct schedule *s);

@@ -36,8 +36,7 @@ static struct schedule scheduled(void)
 
         schedule_init(&s);
         schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
-        schedule_done(&s);
-        schedule_settled(&s, T0);
+        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
         return s;
 }
 
@@ -61,15 +60,15 @@ START_TEST(schedule_of_short_sweeps)
 {
         struct schedule s = scheduled();
 
-        schedule_partial(&s, T0, 60 * S);
+        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
         schedule_begin(&s, T0 + 5 * S, SWEEP_RETRY, 60 * S);
-        schedule_partial(&s, T0 + 5 * S, 60 * S);
+        schedule_ended(&s, T0 + 5 * S, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 15 * S);
         schedule_begin(&s, T0 + 15 * S, SWEEP_RETRY, 60 * S);
-        schedule_done(&s);
+        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 60 * S);
-        schedule_partial(&s, T0 + 20 * S, 60 * S);
+        schedule_ended(&s, T0 + 20 * S, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 25 * S); /* from the beginning */
 }
 END_TEST
@@ -84,10 +83,14 @@ START_TEST(schedule_of_a_reload)
         ck_assert_int_eq(schedule_kind(&s, T0 + S, false), SWEEP_FULL);
         schedule_begin(&s, T0 + S, SWEEP_KNOWN, 60 * S);
         ck_assert(!s.reload_due);
-        schedule_done(&s);
-        schedule_settled(&s, T0 + 2 * S);
+        schedule_ended(&s, T0 + S, SWEEP_STALE, 60 * S); /* what was stopped or is stale is not the end of it */
+        schedule_begin(&s, T0 + S, SWEEP_FULL, 60 * S);
+        schedule_ended(&s, T0 + S, SWEEP_STOPPED, 60 * S);
+        schedule_begin(&s, T0 + S, SWEEP_KNOWN, 60 * S);
+        ck_assert_uint_eq(schedule_due(&s), T0 + 61 * S);
+        schedule_ended(&s, T0 + 2 * S, SWEEP_DONE, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
-        schedule_settled(&s, T0 + 20 * S); /* once */
+        schedule_ended(&s, T0 + 20 * S, SWEEP_DONE, 60 * S); /* once */
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
 }
 END_TEST
@@ -107,20 +110,20 @@ START_TEST(schedule_after_each_result)
 {
         struct schedule s = scheduled();
 
-        schedule_partial(&s, T0, 60 * S);
-        schedule_refused(&s);
+        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_REFUSED, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 60 * S);
-        schedule_partial(&s, T0, 60 * S);
-        schedule_waits(&s, T0);
+        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_WAITS, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 3 * S);
         s = scheduled();
-        schedule_partial(&s, T0, 60 * S);
-        schedule_stopped(&s);
+        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_STOPPED, 60 * S);
         ck_assert_uint_eq(s.retry_at, USEC_INFINITY);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
         s = scheduled();
-        schedule_partial(&s, T0, 60 * S);
-        schedule_stale(&s);
+        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_STALE, 60 * S);
         ck_assert_uint_eq(s.retry_at, USEC_INFINITY);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_FULL);
 }
@@ -133,13 +136,13 @@ START_TEST(schedule_of_failures)
 
         schedule_port(&s, T0 + S);
         for (size_t i = 0; i < ELEMENTS(waits_for); i++) {
-                schedule_failed(&s, T0, 3600 * S);
+                schedule_ended(&s, T0, SWEEP_FAILED, 3600 * S);
                 ck_assert_uint_eq(schedule_due(&s), T0 + waits_for[i] * S);
         }
-        schedule_done(&s);
-        schedule_failed(&s, T0, 3600 * S);
+        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FAILED, 3600 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
-        schedule_failed(&s, T0, 7 * S);
+        schedule_ended(&s, T0, SWEEP_FAILED, 7 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
 }
 END_TEST
