@@ -28,6 +28,7 @@ include tests/unit/violations.mk
 include tests/unit/kernel.mk
 include tests/unit/violations_words.mk
 include tests/unit/shell.mk
+include tests/unit/pkeyd.mk
 include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk

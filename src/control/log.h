@@ -25,7 +25,7 @@ struct log_about {
         const char *node;           /* label of a port */
         struct guid port_guid;
         struct lid lid;
-        unsigned port;              /* number of the port, with node only */
+        uint8_t port;               /* number of the port, with node only */
         const struct p_key *p_keys;
         uint32_t n_p_keys;
         const struct location *where;

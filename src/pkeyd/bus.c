@@ -18,6 +18,8 @@
 #define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
 #define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
 #define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before a bus is looked for again */
 #define MAX_QUEUED 64                  /* messages that the bus has not taken yet; then no more are made */
 
@@ -85,19 +87,12 @@ static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
 
 static const char *outcome_to_string(enum reload_outcome o)
 {
-        switch (o) {
-        case RELOAD_CARRIED_OUT:
-                return "carried-out";
-        case RELOAD_UNCHANGED:
-                return "unchanged";
-        case RELOAD_PARTIAL:
-                return "partial";
-        case RELOAD_WAITS:
-                return "waits";
-        case RELOAD_REFUSED:
-                return "refused";
-        }
-        return "";
+        static const char *const words[] = {
+                [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
+                [RELOAD_WAITS] = "waits",             [RELOAD_REFUSED] = "refused",
+        };
+
+        return WORD(words, o, "");
 }
 
 static int append_end(sd_bus_message *m, const struct reload_end *end)
@@ -111,7 +106,7 @@ static int append_end(sd_bus_message *m, const struct reload_end *end)
 /* What cannot be answered for want of memory is answered with an error that needs less. */
 static void answer(struct waiter *w, const struct reload_end *end)
 {
-        sd_bus_message *reply = NULL;
+        _cleanup_message_ sd_bus_message *reply = NULL;
         int r;
 
         r = sd_bus_message_new_method_return(w->call, &reply);
@@ -121,7 +116,6 @@ static void answer(struct waiter *w, const struct reload_end *end)
                 r = bus_append_findings(reply, end->findings, BUS_MAX_FINDINGS);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
-        sd_bus_message_unref(reply);
         if (r < 0)
                 (void) sd_bus_reply_method_errno(w->call, r, NULL);
         waiter_remove(w->bus, w);
@@ -140,7 +134,7 @@ static bool answers(const struct reload_end *end, uint64_t request)
 static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what),
                         const void *what)
 {
-        sd_bus_message *m = NULL;
+        _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
         if (!b->owns_name || is_jammed(b))
@@ -152,7 +146,6 @@ static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_me
                 r = sd_bus_send(b->bus, m, NULL);
         if (r < 0)
                 journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", name, strerror(-r));
-        sd_bus_message_unref(m);
 }
 
 static int append_end_to_signal(sd_bus_message *m, const void *end)
@@ -201,7 +194,7 @@ static int on_post(sd_event_source *source, void *userdata)
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        sd_bus_message *reply = NULL;
+        _cleanup_message_ sd_bus_message *reply = NULL;
         struct bus *b = userdata;
         int r;
 
@@ -212,7 +205,6 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
                 r = bus_status_append(&b->status, reply);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
-        sd_bus_message_unref(reply);
         return r;
 }
 
@@ -273,17 +265,15 @@ static bool label_is_of(const char *label, const char *node)
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
                    struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
 {
-        struct violation_item *items = NULL;
-        uint32_t n = 0, all = 0, kept = 0;
+        struct violation_item *items;
+        uint32_t n, all, kept = 0;
         int r;
 
-        if (list->records) {
-                r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
-                if (r < 0)
-                        return r;
-        }
+        r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
+        if (r < 0)
+                return r;
         for (uint32_t i = 0; i < n && *node != '\0'; i++)
-                if (label_is_of(items[i].node, node) || label_is_of(items[i].switch_name, node))
+                if (label_is_of(items[i].about.node, node) || label_is_of(items[i].about.switch_name, node))
                         items[kept++] = items[i];
         *ret = items;
         *ret_n = *node == '\0' ? n : kept;
@@ -320,7 +310,7 @@ static int append_violations(sd_bus_message *m, usec_t since, const struct viola
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        sd_bus_message *reply = NULL;
+        _cleanup_message_ sd_bus_message *reply = NULL;
         struct violation_item *items;
         struct bus *b = userdata;
         const char *node;
@@ -344,7 +334,6 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
                 r = append_violations(reply, b->violations->since, items, n, all);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
-        sd_bus_message_unref(reply);
         return r;
 }
 

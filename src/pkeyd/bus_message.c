@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyd/bus_message.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <string.h>
 
 static bool is_utf8(const char *text)
@@ -42,12 +44,17 @@ int bus_append_text(sd_bus_message *m, const char *text)
         return safe ? sd_bus_message_append_basic(m, 's', safe) : -ENOMEM;
 }
 
-static int append_value(sd_bus_message *m, const char *signature, const void *value)
+static int append_member(sd_bus_message *m, const char *signature, const void *member)
 {
-        return *signature == 's' ? bus_append_text(m, value) : sd_bus_message_append_basic(m, *signature, value);
+        const char *text;
+
+        if (*signature != 's')
+                return sd_bus_message_append_basic(m, *signature, member);
+        memcpy(&text, member, sizeof(text));
+        return bus_append_text(m, text);
 }
 
-int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *value)
+int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member)
 {
         int r;
 
@@ -57,7 +64,7 @@ int bus_append_variant(sd_bus_message *m, const char *key, const char *signature
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'v', signature);
         if (r >= 0)
-                r = append_value(m, signature, value);
+                r = append_member(m, signature, member);
         if (r >= 0)
                 r = sd_bus_message_close_container(m);
         return r < 0 ? r : sd_bus_message_close_container(m);
@@ -95,52 +102,42 @@ int bus_append_findings(sd_bus_message *m, const struct findings *findings, size
 
 /* --- violations ------------------------------------------------------------------------------------------------- */
 
-/* A key that is there only if it is known. */
-static int append_known(sd_bus_message *m, const char *key, const char *signature, const void *value, bool known)
+/* In the order in which they are shown. A member is there only if another one, or it itself, is not 0; where `by_size` is 0, in
+ * any case. */
+static const struct member {
+        const char *key, *signature;
+        size_t offset, by_offset, by_size;
+} members[] = {
+#define KNOWN_BY(by, key, signature, member)                                                                           \
+        { key, signature, offsetof(struct violation_item, member), offsetof(struct violation_item, by),                \
+          sizeof(((struct violation_item *) NULL)->by) }
+#define KNOWN(key, signature, member)  KNOWN_BY(member, key, signature, member)
+#define ALWAYS(key, signature, member) { key, signature, offsetof(struct violation_item, member), 0, 0 }
+        KNOWN("Kind", "s", kind),
+        KNOWN("Source", "s", about.source),
+        KNOWN("Node", "s", about.node),
+        KNOWN("PortGuid", "t", about.port_guid),
+        KNOWN("Lid", "q", about.lid),
+        KNOWN_BY(about.node, "Port", "y", about.port),
+        KNOWN("Switch", "s", about.switch_name),
+        KNOWN("Partition", "s", about.partition),
+        KNOWN("PKey", "q", about.p_key),
+        KNOWN_BY(kind, "Count", "t", about.count),
+        ALWAYS("Total", "t", about.total),
+        KNOWN("Ports", "u", n_ports),
+        KNOWN("First", "t", first),
+        KNOWN("Last", "t", last),
+        ALWAYS("NamesSender", "b", names_sender),
+        ALWAYS("Saturated", "b", saturated),
+        KNOWN("Text", "s", text),
+};
+
+static bool is_known(const struct violation_item *item, const struct member *x)
 {
-        return known ? bus_append_variant(m, key, signature, value) : 0;
-}
+        static const char zeros[sizeof(uint64_t)];
 
-static int append_text_if_known(sd_bus_message *m, const char *key, const char *text)
-{
-        return append_known(m, key, "s", text, text != NULL);
-}
-
-static int append_port(sd_bus_message *m, const struct violation_item *item)
-{
-        int r;
-
-        r = append_text_if_known(m, "Node", item->node);
-        if (r >= 0)
-                r = append_known(m, "PortGuid", "t", &item->port_guid.v, item->port_guid.v != 0);
-        if (r >= 0)
-                r = append_known(m, "Lid", "q", &item->lid.v, item->lid.v != 0);
-        if (r >= 0)
-                r = append_known(m, "Port", "y", &item->port, item->node != NULL);
-        if (r >= 0)
-                r = append_text_if_known(m, "Switch", item->switch_name);
-        if (r >= 0)
-                r = append_text_if_known(m, "Partition", item->partition);
-        return r < 0 ? r : append_known(m, "PKey", "q", &item->p_key.v, item->p_key.v != 0);
-}
-
-static int append_numbers(sd_bus_message *m, const struct violation_item *item)
-{
-        int sender = item->names_sender, saturated = item->saturated;
-        int r;
-
-        r = append_known(m, "Count", "t", &item->count, item->kind != NULL);
-        if (r >= 0)
-                r = bus_append_variant(m, "Total", "t", &item->total);
-        if (r >= 0)
-                r = append_known(m, "Ports", "u", &item->n_ports, item->n_ports > 0);
-        if (r >= 0)
-                r = append_known(m, "First", "t", &item->first, item->first != 0);
-        if (r >= 0)
-                r = append_known(m, "Last", "t", &item->last, item->last != 0);
-        if (r >= 0)
-                r = bus_append_variant(m, "NamesSender", "b", &sender);
-        return r < 0 ? r : bus_append_variant(m, "Saturated", "b", &saturated);
+        assert(x->by_size <= sizeof(zeros));
+        return x->by_size == 0 || memcmp((const char *) item + x->by_offset, zeros, x->by_size) != 0;
 }
 
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item)
@@ -148,15 +145,8 @@ int bus_append_violation(sd_bus_message *m, const struct violation_item *item)
         int r;
 
         r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r >= 0)
-                r = append_text_if_known(m, "Kind", item->kind);
-        if (r >= 0)
-                r = append_text_if_known(m, "Source", item->source);
-        if (r >= 0)
-                r = append_port(m, item);
-        if (r >= 0)
-                r = append_numbers(m, item);
-        if (r >= 0)
-                r = append_text_if_known(m, "Text", item->text);
+        for (size_t i = 0; i < ELEMENTS(members) && r >= 0; i++)
+                if (is_known(item, &members[i]))
+                        r = bus_append_variant(m, members[i].key, members[i].signature, (const char *) item + members[i].offset);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

@@ -12,8 +12,8 @@
 
 /* Return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);
-/* `signature` is that of one basic type. */
-int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *value);
+/* `signature` is that of one basic type, `member` where the value stands; that of a text is a pointer, of a boolean an int. */
+int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member);
 /* An array of BUS_FINDING, the first `max` of them. */
 int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max);
 /* a{sv}, with what is known. */

@@ -19,27 +19,17 @@ static const struct property {
 
 static const char *state_of(const struct control_status *c)
 {
+        static const char *const results[] = {
+                [SWEEP_REFUSED] = "refused", [SWEEP_PARTIAL] = "partial", [SWEEP_FAILED] = "failed",
+        };
+
         if (c->stopping)
                 return "stopping";
         if (c->waiting)
                 return "waiting";
         if (!c->ready)
                 return "starting";
-        switch (c->last_result) {
-        case SWEEP_REFUSED:
-                return "refused";
-        case SWEEP_PARTIAL:
-                return "partial";
-        case SWEEP_FAILED:
-                return "failed";
-        case SWEEP_DONE:
-        case SWEEP_WAITS:
-        case SWEEP_STALE:
-        case SWEEP_STOPPED:
-        case SWEEP_N_RESULTS:
-                break;
-        }
-        return c->ports.differ > 0 ? "differs" : "right";
+        return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : "right");
 }
 
 static void fill(struct bus_status *s, const struct control_status *c, const struct violation_list *violations,
@@ -63,9 +53,9 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .ports_differ = c->ports.differ,
                 .ports_unreachable = c->ports.unreachable,
                 .last_success = c->numbers.last_success,
-                .violations_total = violations->total ? violations->total(violations->userdata) : 0,
+                .violations_total = violations->total(violations->userdata),
                 .violations_since = violations->since,
-                .notices = violations->notices ? violations->notices(violations->userdata) : "off",
+                .notices = violations->notices(violations->userdata),
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
         s->text = s->text_buffer;
@@ -115,14 +105,8 @@ int bus_status_append(const struct bus_status *s, sd_bus_message *m)
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         for (size_t i = 0; i < ELEMENTS(properties) && r >= 0; i++) {
                 const struct property *p = &properties[i];
-                const void *value = (const char *) s + p->offset;
-                const char *text;
 
-                if (*p->signature == 's') {
-                        memcpy(&text, value, sizeof(text));
-                        value = text;
-                }
-                r = bus_append_variant(m, p->name, p->signature, value);
+                r = bus_append_variant(m, p->name, p->signature, (const char *) s + p->offset);
         }
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

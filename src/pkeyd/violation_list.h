@@ -4,29 +4,21 @@
 /*
  * Violations as they are shown outside of the daemon: one record of the violation table, or one report from it,
  * with all that is known as text. The monitor fills a struct violation_list; the bus reads it and knows nothing else of
- * violations. One that is all zero belongs to a daemon that counts nothing.
+ * violations.
  */
 
-#include "ib/types.h"
+#include "control/log.h"
 #include "util/arena.h"
 
-/* Strings are borrowed, and may be NULL: not known. So are zeros in numbers that are names. */
+/* Strings are borrowed, and may be NULL: not known. So are zeros in numbers that are names. A boolean is an int, as sd-bus wants
+ * to read it. */
 struct violation_item {
         const char *kind;        /* of a report: "first", "more", "saturated", "quiet", "storm"; NULL: a record */
-        const char *source;      /* as violation_source_to_string */
-        const char *node;        /* label of the endport it is about */
-        struct guid port_guid;
-        struct lid lid;
-        uint8_t port;
-        const char *switch_name; /* label of the switch port beside it */
-        const char *partition;   /* name */
-        struct p_key p_key;
-        uint64_t count;          /* of a report: what it reports */
-        uint64_t total;          /* since the daemon was started */
+        struct log_about about;  /* as in the journal; node is the endport, total since the daemon was started */
         uint32_t n_ports;        /* of "storm" */
         usec_t first, last;      /* CLOCK_REALTIME */
-        bool names_sender;       /* node is who sent it; else it is the victim's counter */
-        bool saturated;
+        int names_sender;        /* node is who sent it; else it is the victim's counter */
+        int saturated;
         const char *text;        /* the sentence */
 };
 
@@ -41,5 +33,5 @@ struct violation_list {
         uint64_t (*total)(void *userdata);
         /* The subscription to notices at the SA, as notices_state_to_string. */
         const char *(*notices)(void *userdata);
-        usec_t since;            /* CLOCK_REALTIME, when counting began; 0: nothing is counted */
+        usec_t since;            /* CLOCK_REALTIME, when counting began */
 };

@@ -11,36 +11,40 @@ static bool is_of_many(const struct violation_report *report)
         return report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET;
 }
 
+static const struct {
+        const char *name;
+        enum log_event event;
+} kinds[] = {
+        [VIOLATION_FIRST] = { "first", LOG_EVENT_VIOLATION },
+        [VIOLATION_MORE] = { "more", LOG_EVENT_VIOLATION },
+        [VIOLATION_SATURATED] = { "saturated", LOG_EVENT_VIOLATION_SATURATED },
+        [VIOLATION_QUIET] = { "quiet", LOG_EVENT_VIOLATION_QUIET },
+        [VIOLATION_STORM] = { "storm", LOG_EVENT_VIOLATION_STORM },
+        [VIOLATION_ALL_QUIET] = { "all-quiet", LOG_EVENT_VIOLATION_QUIET },
+};
+
 static enum log_event event_of(const struct violation_report *report)
 {
-        switch (report->kind) {
-        case VIOLATION_FIRST:
-        case VIOLATION_MORE:
-                break;
-        case VIOLATION_SATURATED:
-                return LOG_EVENT_VIOLATION_SATURATED;
-        case VIOLATION_QUIET:
-                return LOG_EVENT_VIOLATION_QUIET;
-        case VIOLATION_STORM:
-                return LOG_EVENT_VIOLATION_STORM;
-        case VIOLATION_ALL_QUIET:
-                return LOG_EVENT_VIOLATION_QUIET;
-        }
-        return violation_source_is_notice(report->record.source) ? LOG_EVENT_VIOLATION_NOTICE : LOG_EVENT_VIOLATION;
+        enum log_event event = kinds[report->kind].event;
+
+        return event == LOG_EVENT_VIOLATION && violation_source_is_notice(report->record.source) ? LOG_EVENT_VIOLATION_NOTICE
+                                                                                                  : event;
 }
 
 static void fill_item(const struct attribution *words, const struct violation_record *record, struct violation_item *ret)
 {
         *ret = (struct violation_item) {
-                .source = violation_source_to_string(record->source),
-                .node = words->node,
-                .port_guid = words->port_guid,
-                .lid = words->lid,
-                .port = words->port,
-                .switch_name = words->switch_name,
-                .partition = words->partition,
-                .p_key = words->p_key,
-                .total = record->total,
+                .about = {
+                        .source = violation_source_to_string(record->source),
+                        .node = words->node,
+                        .port_guid = words->port_guid,
+                        .lid = words->lid,
+                        .port = words->port,
+                        .switch_name = words->switch_name,
+                        .partition = words->partition,
+                        .p_key = words->p_key,
+                        .total = record->total,
+                },
                 .first = clock_to_wall(record->first),
                 .last = clock_to_wall(record->last),
                 .names_sender = words->names_sender,
@@ -60,33 +64,14 @@ int violation_item_of_record(struct arena *a, const struct violation_record *rec
         return r;
 }
 
-static const char *kind_to_string(enum violation_kind kind)
-{
-        switch (kind) {
-        case VIOLATION_FIRST:
-                return "first";
-        case VIOLATION_MORE:
-                return "more";
-        case VIOLATION_SATURATED:
-                return "saturated";
-        case VIOLATION_QUIET:
-                return "quiet";
-        case VIOLATION_STORM:
-                return "storm";
-        case VIOLATION_ALL_QUIET:
-                return "all-quiet";
-        }
-        return NULL;
-}
-
 static void fill_report(const struct violation_report *report, const struct attribution *words, struct violation_item *ret)
 {
         if (is_of_many(report))
-                *ret = (struct violation_item) { .source = "storm", .text = words->text };
+                *ret = (struct violation_item) { .about.source = "storm", .text = words->text };
         else
                 fill_item(words, &report->record, ret);
-        ret->kind = kind_to_string(report->kind);
-        ret->count = report->count;
+        ret->kind = kinds[report->kind].name;
+        ret->about.count = report->count;
         ret->n_ports = report->n_ports;
 }
 
@@ -94,30 +79,20 @@ bool violation_text_log(const struct journal *j, struct arena *a, uint64_t gener
                         const struct attribution_context *context, const struct violation_report *report,
                         struct violation_item *ret_item)
 {
-        const char *source = is_of_many(report) ? "storm" : violation_source_to_string(report->record.source);
         struct attribution words = {};
-        struct log_about about = {
-                .generation = generation,
-                .source = source,
-                .count = report->count,
-                .total = is_of_many(report) ? report->count : report->record.total,
-        };
+        bool explained = a && attribution_explain(a, report, context, &words) == 0;
+        struct log_about about;
 
-        if (!a || attribution_explain(a, report, context, &words) < 0) {
-                /* out of memory: the number at least */
-                journal_event(j, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, source);
-                return false;
-        }
-        about.node = words.node;
-        about.port_guid = words.port_guid;
-        about.lid = words.lid;
-        about.port = words.port;
-        about.switch_name = words.switch_name;
-        about.partition = words.partition;
-        about.p_key = words.p_key;
-        journal_event(j, event_of(report), &about, "%s", words.text);
         fill_report(report, &words, ret_item);
-        return true;
+        about = ret_item->about;
+        about.generation = generation;
+        if (is_of_many(report))
+                about.total = report->count;
+        if (explained)
+                journal_event(j, event_of(report), &about, "%s", words.text);
+        else /* out of memory: the number at least */
+                journal_event(j, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, about.source);
+        return explained;
 }
 
 void violation_text_notices(const struct journal *j, const struct notices_status *status, bool has_sm_key)
