@@ -73,7 +73,7 @@ static void entry_add_about(struct entry *e, const struct log_about *about)
                 entry_add(e, "PKEYD_GENERATION=%" PRIu64, about->generation);
         if (about->node) {
                 entry_add(e, "PKEYD_NODE=%s", about->node);
-                entry_add(e, "PKEYD_PORT=%u", about->port);
+                entry_add(e, "PKEYD_PORT=%u", (unsigned) about->port);
         }
         if (about->port_guid.v)
                 entry_add(e, "PKEYD_PORT_GUID=0x%016" PRIx64, about->port_guid.v);
@@ -91,20 +91,12 @@ static void entry_add_about(struct entry *e, const struct log_about *about)
 
 static const char *priority_to_string(int priority)
 {
-        switch (priority) {
-        case LOG_ALERT:
-                return "ALERT: ";
-        case LOG_CRIT:
-                return "critical: ";
-        case LOG_ERR:
-                return "error: ";
-        case LOG_WARNING:
-                return "warning: ";
-        case LOG_DEBUG:
-                return "debug: ";
-        default:
-                return "";
-        }
+        static const char *const words[] = {
+                [LOG_ALERT] = "ALERT: ",     [LOG_CRIT] = "critical: ", [LOG_ERR] = "error: ",
+                [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: ",
+        };
+
+        return WORD(words, priority, "");
 }
 
 /* message_id may be NULL, about too. */
@@ -142,18 +134,9 @@ void journal_init(struct journal *j, bool verbose)
         j->native = st.st_dev == device && st.st_ino == inode;
 }
 
-static int finding_priority(const struct finding *finding)
-{
-        switch (finding->severity) {
-        case FINDING_ERROR:
-                return LOG_ERR;
-        case FINDING_WARNING:
-                return LOG_WARNING;
-        case FINDING_NOTE:
-                return LOG_INFO;
-        }
-        return LOG_ERR;
-}
+static const int finding_priorities[] = {
+        [FINDING_ERROR] = LOG_ERR, [FINDING_WARNING] = LOG_WARNING, [FINDING_NOTE] = LOG_INFO,
+};
 
 /* Compiler style, in one line. */
 static char *finding_to_line(const struct finding *f)
@@ -187,7 +170,7 @@ static void put_finding(const struct journal *j, const struct log_entry *entry)
                 return;
         }
         line = finding_to_line(entry->finding);
-        put(j, finding_priority(entry->finding), message_ids[entry->event], &entry->about, line ? line : entry->text);
+        put(j, finding_priorities[entry->finding->severity], message_ids[entry->event], &entry->about, line ?: entry->text);
 }
 
 void journal_entry(const struct journal *j, const struct log_entry *entry)

@@ -324,7 +324,7 @@ static int compare_last(const void *pa, const void *pb)
         const struct violation_record *a = *(const struct violation_record *const *) pa;
         const struct violation_record *b = *(const struct violation_record *const *) pb;
 
-        return (a->last < b->last) - (a->last > b->last);
+        return ORDER(b->last, a->last);
 }
 
 /* It counted something in this time, or it stands at its maximum and nobody knows since when. What only stood there, and was
