@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/hash.h"
+#include "util/text.h"
 #include "verify/kernel.h"
 #include "verify/table.h"
 
@@ -198,61 +199,57 @@ static uint64_t digest_judgement(const struct judgement *j)
         return h;
 }
 
-static const char *describe_difference(struct arena *a, const struct kernel_difference *d)
+static void describe_difference(struct text *t, const struct kernel_difference *d)
 {
+        text_add(t, "%s0x%04x ", t->n > 0 ? "; " : "", d->key.v);
         switch (d->kind) {
         case KERNEL_LACKS:
-                return arena_printf(a, "0x%04x at index %u is in the port's table, not in the kernel's", d->key.v,
-                                    d->sma_index);
+                text_add(t, "at index %u is in the port's table, not in the kernel's", d->sma_index);
+                break;
         case KERNEL_ONLY:
-                return arena_printf(a, "0x%04x at index %u is in the kernel's table, not in the port's", d->key.v,
-                                    d->kernel_index);
+                text_add(t, "at index %u is in the kernel's table, not in the port's", d->kernel_index);
+                break;
         case KERNEL_MOVED:
-                return arena_printf(a, "0x%04x is at index %u in the port's table, at %u in the kernel's", d->key.v,
-                                    d->sma_index, d->kernel_index);
+                text_add(t, "is at index %u in the port's table, at %u in the kernel's", d->sma_index, d->kernel_index);
+                break;
         }
-        return NULL;
 }
 
-static const char *describe_keys(struct arena *a, const char *text, const char *what, const struct p_key *keys, uint32_t n)
+static void describe_keys(struct text *t, const char *what, const struct p_key *keys, uint32_t n)
 {
-        for (uint32_t i = 0; i < n && i < SHOWN && text; i++)
-                text = arena_printf(a, "%s%s%s0x%04x", text, *text && i == 0 ? "; " : "", i == 0 ? what : " ",
-                                    keys[i].v);
-        return text;
+        if (n > 0)
+                text_add(t, "%s%s", t->n > 0 ? "; " : "", what);
+        for (uint32_t i = 0; i < n && i < SHOWN; i++)
+                text_add(t, " 0x%04x", keys[i].v);
 }
 
-static const char *describe(struct arena *a, const struct judgement *j)
+static void describe(struct text *t, const struct judgement *j)
 {
-        const char *text = "";
-
-        for (uint32_t i = 0; i < j->n_kernel && i < SHOWN && text; i++) {
-                const char *one = describe_difference(a, &j->kernel[i]);
-
-                text = one ? arena_printf(a, "%s%s%s", text, *text ? "; " : "", one) : NULL;
-        }
+        for (uint32_t i = 0; i < j->n_kernel && i < SHOWN; i++)
+                describe_difference(t, &j->kernel[i]);
         if (j->n_kernel > 0)
-                return text;
-        text = describe_keys(a, text, "lacks ", j->policy.missing, j->policy.n_missing);
-        return text ? describe_keys(a, text, "has unexpected ", j->policy.unexpected, j->policy.n_unexpected) : NULL;
+                return;
+        describe_keys(t, "lacks", j->policy.missing, j->policy.n_missing);
+        describe_keys(t, "has unexpected", j->policy.unexpected, j->policy.n_unexpected);
 }
 
-static void report(struct verbs_check *v, struct arena *a, struct expected_port *p, const struct judgement *j, struct log *log)
+static void report(struct verbs_check *v, struct expected_port *p, const struct judgement *j, struct log *log)
 {
         struct log_about about = {
                 .generation = v->generation->number, .node = p->label, .port_guid = p->guid, .lid = p->lid,
                 .port = p->number,
         };
         uint64_t difference = digest_judgement(j);
-        const char *text = describe(a, j);
+        _cleanup_text_ struct text text = {};
 
         if (p->reported == difference)
                 return;
         p->reported = difference;
         v->any_reported = true;
+        describe(&text, j);
         log_add(log, LOG_EVENT_KERNEL_DIFFERS, &about,
                 "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", p->label, p->guid.v,
-                j->n_kernel > 0 ? "port" : "policy", text ? text : "out of memory");
+                j->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
 }
 
 static void report_right(struct verbs_check *v, uint32_t n, struct log *log)
@@ -302,15 +299,14 @@ static void see_changed(struct verbs_check *v, usec_t now, struct expected_port 
         }
 }
 
-static void see_wrong(struct verbs_check *v, usec_t now, struct arena *a, struct expected_port *p, const struct judgement *j,
-                      struct log *log)
+static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct judgement *j, struct log *log)
 {
         if (now < v->expected_at + GRACE)
                 v->due = MIN(v->due, v->expected_at + GRACE);
         else if (j->n_kernel > 0 && !v->asked_again)
                 ask_sma(v, p, now);
         else if (j->n_kernel > 0 || !p->sma) /* what both of them have differently from the policy, the sweep reported */
-                report(v, a, p, j, log);
+                report(v, p, j, log);
 }
 
 void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table *tables, size_t n, struct log *log)
@@ -332,7 +328,7 @@ void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table
                 if (changed)
                         see_changed(v, now, p, !is_right(&j), log);
                 else if (!is_right(&j))
-                        see_wrong(v, now, a, p, &j, log);
+                        see_wrong(v, now, p, &j, log);
         }
         v->asked_again = n_wrong > 0 && (v->asked_again || now >= v->expected_at + GRACE);
         if (n_wrong == 0 && n_right > 0)
