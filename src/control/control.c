@@ -221,23 +221,17 @@ static void on_local_tables(struct control *c, const struct control_event *event
 
 static const char *verbs_event_to_string(enum verbs_event_kind kind)
 {
-        switch (kind) {
-        case VERBS_P_KEY_CHANGE:
-                return "P_Key change";
-        case VERBS_LID_CHANGE:
-                return "LID change";
-        case VERBS_SM_CHANGE:
-                return "SM change";
-        case VERBS_CLIENT_REREGISTER:
-                return "client reregister";
-        case VERBS_PORT_ACTIVE:
-                return "port active";
-        case VERBS_PORT_ERROR:
-                return "port error";
-        case VERBS_DEVICE_FATAL:
-                return "device fatal";
-        }
-        return "?";
+        static const char *const words[] = {
+                [VERBS_P_KEY_CHANGE] = "P_Key change",
+                [VERBS_LID_CHANGE] = "LID change",
+                [VERBS_SM_CHANGE] = "SM change",
+                [VERBS_CLIENT_REREGISTER] = "client reregister",
+                [VERBS_PORT_ACTIVE] = "port active",
+                [VERBS_PORT_ERROR] = "port error",
+                [VERBS_DEVICE_FATAL] = "device fatal",
+        };
+
+        return WORD(words, kind, "?");
 }
 
 /* The master SM may be another one. An apply that follows it ends, to ask where it is. */

@@ -94,29 +94,24 @@ static struct log_about about_event(const struct generation *g, const struct wat
         };
 }
 
-static const char *sentence_of(const struct watch_event *e)
-{
-        switch (e->kind) {
-        case WATCH_NEW:
-                return "is new in the fabric";
-        case WATCH_GONE:
-                return "is gone from the fabric";
-        case WATCH_UNREACHABLE:
-                return "its P_Key table cannot be read";
-        case WATCH_BACK:
-                return "its P_Key table can be read again";
-        case WATCH_DRIFTED:
-                return "another writer changed its P_Key table";
-        case WATCH_DIFFERS:
-                return "its P_Key table is not as the policy says";
-        case WATCH_RIGHT:
-        case WATCH_MENDED:
-                return "its P_Key table is as the policy says again";
-        case WATCH_N_KINDS:
-                break;
-        }
-        return "";
-}
+/* What is worth an entry, and in which mode. */
+struct log_kind {
+        enum watch_kind kind;
+        enum log_event event;
+        bool enforce, audit, standby;
+        const char *sentence; /* after the port */
+};
+
+static const struct log_kind kinds_to_log[] = {
+        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric" },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is gone from the fabric" },
+        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "its P_Key table cannot be read" },
+        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again" },
+        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another writer changed its P_Key table" },
+        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "its P_Key table is not as the policy says" },
+        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "its P_Key table is as the policy says again" },
+        { WATCH_MENDED, LOG_EVENT_DRIFT_MENDED, true, true, false, "its P_Key table is as the policy says again" },
+};
 
 /* What M_Keys have to do with it. */
 static const char *m_key_of_silent(const struct generation *g, struct guid port_guid)
@@ -124,8 +119,7 @@ static const char *m_key_of_silent(const struct generation *g, struct guid port_
         return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));
 }
 
-static void log_one(struct log *l, enum log_event event, const struct generation *g,
-                    const struct watch_event *e)
+static void log_one(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *e)
 {
         struct log_about about = about_event(g, e);
         struct p_key keys[2 * MAX_P_KEYS];
@@ -149,47 +143,31 @@ static void log_one(struct log *l, enum log_event event, const struct generation
                 line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
                 line_add(&detail, "%s", mad_outcome_to_string(e->failure));
-        log_add(l, event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, sentence_of(e),
-                      detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
+        log_add(l, k->event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, k->sentence,
+                detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
 }
 
-static void log_many(struct log *l, enum log_event event, const struct generation *g,
-                     const struct watch_event *events, uint32_t n)
+static void log_many(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *events,
+                     uint32_t n)
 {
         struct log_about about = { .generation = g ? g->number : 0 };
         struct line examples = {};
 
         for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
                 line_add(&examples, "%s%s", i > 0 ? ", " : "", events[i].label);
-        log_add(l, event, &about, "%u ports, among them %s: each %s", n, examples.text, sentence_of(&events[0]));
+        log_add(l, k->event, &about, "%u ports, among them %s: each %s", n, examples.text, k->sentence);
 }
 
-static void log_kind(struct log *l, enum log_event event, const struct generation *g,
-                     const struct watch_event *events, uint32_t n)
+static void log_kind(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *events,
+                     uint32_t n)
 {
         if (n > EVENT_TEXT_MAX) {
-                log_many(l, event, g, events, n);
+                log_many(l, k, g, events, n);
                 return;
         }
         for (uint32_t i = 0; i < n; i++)
-                log_one(l, event, g, &events[i]);
+                log_one(l, k, g, &events[i]);
 }
-
-/* What is worth an entry, and in which mode. */
-static const struct {
-        enum watch_kind kind;
-        enum log_event event;
-        bool enforce, audit, standby;
-} kinds_to_log[] = {
-        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true },
-        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true },
-        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true },
-        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true },
-        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false },
-        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false },
-        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false },
-        { WATCH_MENDED, LOG_EVENT_DRIFT_MENDED, true, true, false },
-};
 
 /* What another partition manager did to a switch: one thing, and what it is most likely. */
 static void log_rewrite(struct log *l, const struct generation *g, const struct subnet *subnet,
@@ -209,8 +187,8 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
 }
 
 /* Returns false if that is no matter here, and the ports are to be named one by one. */
-static bool log_rewrites(struct log *l, const struct generation *g, const struct subnet *subnet,
-                         const struct watch_report *report)
+static bool log_rewrites(struct log *l, const struct log_kind *drifted, const struct generation *g,
+                         const struct subnet *subnet, const struct watch_report *report)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct watch_rewrite *rewrites;
@@ -234,7 +212,7 @@ static bool log_rewrites(struct log *l, const struct generation *g, const struct
         if (n_rewrites > EVENT_TEXT_MAX)
                 log_add(l, LOG_EVENT_TABLES_REWRITTEN, &(struct log_about) { .generation = g->number },
                               "the same on %u more switches", n_rewrites - EVENT_TEXT_MAX);
-        log_kind(l, LOG_EVENT_DRIFT_FOUND, g, rest, n_rest);
+        log_kind(l, drifted, g, rest, n_rest);
         return true;
 }
 
@@ -246,13 +224,14 @@ void event_text_watch(struct log *l, const struct generation *g, const struct wa
         uint32_t n;
 
         for (size_t i = 0; i < ELEMENTS(kinds_to_log); i++) {
-                if (!(audit ? kinds_to_log[i].audit : kinds_to_log[i].enforce) ||
-                    (standby && !kinds_to_log[i].standby))
+                const struct log_kind *k = &kinds_to_log[i];
+
+                if (!(audit ? k->audit : k->enforce) || (standby && !k->standby))
                         continue;
-                if (kinds_to_log[i].kind == WATCH_DRIFTED && log_rewrites(l, g, subnet, report))
+                if (k->kind == WATCH_DRIFTED && log_rewrites(l, k, g, subnet, report))
                         continue;
-                events = watch_report_events(report, kinds_to_log[i].kind, &n);
-                log_kind(l, kinds_to_log[i].event, g, events, n);
+                events = watch_report_events(report, k->kind, &n);
+                log_kind(l, k, g, events, n);
         }
 }
 
@@ -368,7 +347,7 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
         struct log_about about = {
                 .generation = g->number, .node = label, .port_guid = p->guid, .lid = p->lid, .port = p->number,
         };
-        struct line reason = {};
+        struct line what = {}, reason = {};
 
         line_add(&reason, "%s", apply_reason_to_string(o->reason));
         if (o->reason == APPLY_STATUS)
@@ -378,12 +357,11 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
         if (o->reason == APPLY_TIMEOUT)
                 line_add(&reason, ": the node is hung, MADs are lost, %s", m_key_of_silent(g, p->guid));
         if (w->kind == WRITE_BLOCK)
-                log_add(l, LOG_EVENT_WRITE_FAILED, &about,
-                              "%s: block %u of its P_Key table could not be written (%s: %s)", label ? label : "?",
-                              (unsigned) w->block, plan_phase_to_string(phase), reason.text);
+                line_add(&what, "block %u of its P_Key table", (unsigned) w->block);
         else
-                log_add(l, LOG_EVENT_WRITE_FAILED, &about, "%s: its enforcement bits could not be written (%s: %s)",
-                              label ? label : "?", plan_phase_to_string(phase), reason.text);
+                line_add(&what, "its enforcement bits");
+        log_add(l, LOG_EVENT_WRITE_FAILED, &about, "%s: %s could not be written (%s: %s)", label ? label : "?", what.text,
+                plan_phase_to_string(phase), reason.text);
 }
 
 static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const struct apply_outcome *o)

@@ -279,29 +279,11 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
 
 usec_t sweep_due(const struct control *c)
 {
-        switch (c->state) {
-        case CONTROL_LOCKING:
+        if (c->state == CONTROL_LOCKING)
                 return c->sweep.lock_at;
-        case CONTROL_TAKING_OVER:
+        if (c->state == CONTROL_TAKING_OVER)
                 return sm_follow_due(&c->sm, sweep_sm_hold(c));
-        case CONTROL_WRITING_OPENSM:
-                return opensm_writer_due(c->writer);
-        case CONTROL_IDLE:
-        case CONTROL_OPENING_PORT:
-        case CONTROL_QUERYING_PORT:
-        case CONTROL_DISCOVERING:
-        case CONTROL_CHOOSING:
-        case CONTROL_SURVEYING:
-        case CONTROL_CONFIRMING:
-        case CONTROL_FINDING_SM:
-        case CONTROL_READING_CONF:
-        case CONTROL_APPLYING:
-        case CONTROL_MIRRORING:
-        case CONTROL_ENDED:
-        case CONTROL_N_STATES:
-                break;
-        }
-        return USEC_INFINITY;
+        return c->state == CONTROL_WRITING_OPENSM ? opensm_writer_due(c->writer) : USEC_INFINITY;
 }
 
 void sweep_tick(struct control *c)
