@@ -704,6 +704,37 @@ START_TEST(local_table_changed_by_the_sweep)
 }
 END_TEST
 
+/* Each event is a line for those who debug. */
+START_TEST(verbs_events_in_words)
+{
+        static const char *const texts[] = {
+                        [VERBS_P_KEY_CHANGE] = "mlx5_0/1: P_Key change",
+                        [VERBS_LID_CHANGE] = "mlx5_0/1: LID change",
+                        [VERBS_SM_CHANGE] = "mlx5_0/1: SM change",
+                        [VERBS_CLIENT_REREGISTER] = "mlx5_0/1: client reregister",
+                        [VERBS_PORT_ACTIVE] = "mlx5_0/1: port active",
+                        [VERBS_PORT_ERROR] = "mlx5_0/1: port error",
+                        [VERBS_DEVICE_FATAL] = "mlx5_0/1: device fatal",
+        };
+        struct control_action action;
+
+        settle();
+        for (size_t i = 0; i < ELEMENTS(texts); i++) {
+                struct control_event event = {
+                                .kind = CONTROL_EVENT_VERBS,
+                                .verbs = {.kind = (enum verbs_event_kind) i, .device = "mlx5_0", .number = 1},
+                };
+
+                ck_assert_int_eq(control_event(c, now, &event), 0);
+                ck_assert(control_next_action(c, &action));
+                ck_assert_int_eq(action.kind, CONTROL_LOG);
+                ck_assert_int_eq(action.entry->event, LOG_EVENT_DEBUG);
+                ck_assert_str_eq(action.entry->text, texts[i]);
+                ck_assert(control_next_action(c, &action) == (i == VERBS_DEVICE_FATAL));
+        }
+}
+END_TEST
+
 /* Another policy is in force, and its sweep failed before the tables were compared with it: the kernel's tables are not
  * compared with what the policy before it wanted. */
 START_TEST(local_table_after_an_apply_that_failed)
@@ -823,6 +854,7 @@ int main(void)
                         local_tables,
                         local_table_changed,
                         local_table_changed_by_the_sweep,
+                        verbs_events_in_words,
                         local_table_after_an_apply_that_failed,
                         described_in_each_state,
                         progress_of_a_survey,
