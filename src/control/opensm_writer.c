@@ -64,6 +64,7 @@ struct opensm_writer {
         struct file_bytes in_place;
         struct file_bytes good;  /* the file of the last phase that was carried out */
         struct file_bytes file;  /* what is being written */
+        const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
         bool stopping, at_the_end;
         usec_t began, phase_began, delay, due;
@@ -174,6 +175,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         w->stopping = w->at_the_end = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->job = (struct opensm_job) {};
+        w->path = NULL;
 }
 
 void opensm_writer_stop(struct opensm_writer *w)
@@ -200,7 +202,7 @@ static bool same_bytes(struct file_bytes x, struct file_bytes y)
 
 static bool is_last_path(const struct opensm_writer *w)
 {
-        return w->last_path && strcmp(w->last_path, opensm_writer_path(w->job.generation)) == 0;
+        return w->last_path && strcmp(w->last_path, w->path) == 0;
 }
 
 static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
@@ -208,20 +210,21 @@ static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
         return is_last_path(w) && f.n < w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
 }
 
-/* Would OpenSM drop it? */
-static bool opens_the_fabric(struct opensm_writer *w, struct file_bytes f)
+/* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */
+static int parse_file(struct opensm_writer *w, struct file_bytes f, struct partitions_conf **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
-        struct partitions_conf *conf;
+        int r;
 
         findings_init(&ignored, w->arena);
-        return partitions_conf_parse(w->arena, opensm_writer_path(w->job.generation), f.bytes, f.n, &ignored, &conf) ==
-                       -EBADMSG ||
-               conf->discarded;
+        r = partitions_conf_parse(w->arena, w->path, f.bytes, f.n, &ignored, ret);
+        return r == 0 && (*ret)->discarded ? -EBADMSG : r;
 }
 
-static void refuse_file(struct opensm_writer *w, const char *path, bool edited)
+static void refuse_file(struct opensm_writer *w, bool edited)
 {
+        const char *path = w->path;
+
         if (edited)
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
                        "%s was changed by somebody since pkeyd wrote it, and is left as it is; nothing is written until it is "
@@ -235,12 +238,12 @@ static void refuse_file(struct opensm_writer *w, const char *path, bool edited)
 }
 
 /* Of a file that this process wrote before. */
-static void report_damage(struct opensm_writer *w, const char *path, const char *what)
+static void report_damage(struct opensm_writer *w, const char *what)
 {
         if (is_last_path(w))
                 report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
                        "%s, which pkeyd wrote, %s: from its next heavy sweep on OpenSM would not make of the fabric what the "
-                       "policy says; pkeyd writes it again", path, what);
+                       "policy says; pkeyd writes it again", w->path, what);
 }
 
 static void put_aside(struct opensm_writer *w, struct file_bytes f)
@@ -279,8 +282,6 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
 
 static void write_file(struct opensm_writer *w, enum purpose purpose, struct file_bytes f)
 {
-        const char *path = opensm_writer_path(w->job.generation);
-
         w->purpose = purpose;
         w->file = f;
         if (f.n <= PARTITIONS_CONF_MAX_SIZE) {
@@ -288,7 +289,7 @@ static void write_file(struct opensm_writer *w, enum purpose purpose, struct fil
                 return;
         }
         report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, more than pkeyd reads again (%u); nothing is written",
-               path, f.n, PARTITIONS_CONF_MAX_SIZE);
+               w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
         end(w, -EFBIG);
 }
 
@@ -410,17 +411,14 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
 /* What the file in place gives to whom; NULL if it says nothing that counts. */
 static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
         struct partitions_conf *conf;
         int r;
 
         *ret = NULL;
         if (!w->in_place.bytes)
                 return 0;
-        findings_init(&ignored, w->arena);
-        r = partitions_conf_parse(w->arena, opensm_writer_path(w->job.generation), w->in_place.bytes, w->in_place.n, &ignored,
-                                  &conf);
-        if (r < 0 || conf->discarded)
+        r = parse_file(w, w->in_place, &conf);
+        if (r < 0)
                 return r == -ENOMEM ? r : 0;
         *ret = tables;
         return opensm_tables_of_file(w->arena, conf, tables);
@@ -490,7 +488,8 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->n_files = 0;
         w->phase = OPENSM_ADOPT;
         w->arena = arena_new();
-        w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", opensm_writer_path(job->generation)) : NULL;
+        w->path = opensm_writer_path(job->generation);
+        w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", w->path) : NULL;
         if (w->copy_path)
                 go_to(w, STEP_READING);
         else
@@ -514,32 +513,31 @@ static int keep_bytes(struct opensm_writer *w, const struct control_file *file, 
 static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy,
                           enum partitions_file_owner owner)
 {
-        const char *path = opensm_writer_path(w->job.generation);
+        struct partitions_conf *conf;
 
         if (was_cut_short(w, f)) {
-                report_damage(w, path, "was cut short");
+                report_damage(w, "was cut short");
                 begin(w, now);
         } else if (was_given(copy, f)) {
                 begin(w, now);
-        } else if (owner == PARTITIONS_FILE_EDITED && opens_the_fabric(w, f)) {
+        } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 put_aside(w, f);
         } else {
-                refuse_file(w, path, owner == PARTITIONS_FILE_EDITED);
+                refuse_file(w, owner == PARTITIONS_FILE_EDITED);
         }
 }
 
 void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct control_file files[CONTROL_MAX_FILES])
 {
-        const char *path = opensm_writer_path(w->job.generation);
         enum partitions_file_owner owner;
         struct file_bytes f;
 
         assert(w->step == STEP_READING);
         if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
-                report_damage(w, path, files[0].r == 0 ? "is empty" : "is gone");
+                report_damage(w, files[0].r == 0 ? "is empty" : "is gone");
                 begin(w, now);
         } else if (files[0].r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; nothing is written", path,
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; nothing is written", w->path,
                        strerror(-files[0].r));
                 end(w, files[0].r);
         } else if (keep_bytes(w, &files[0], &f) < 0) {
@@ -559,22 +557,20 @@ void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct 
 
 static void aside_written(struct opensm_writer *w, usec_t now, int r)
 {
-        const char *path = opensm_writer_path(w->job.generation);
-
         if (r < 0) {
                 end(w, r);
                 return;
         }
         report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
                "%s was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
-               "the changed file is kept as %s.refused, and pkeyd puts its own in place again", path, path);
+               "the changed file is kept as %s.refused, and pkeyd puts its own in place again", w->path, w->path);
         begin(w, now);
 }
 
 /* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
 static void remember_last(struct opensm_writer *w)
 {
-        char *copy = malloc(MAX(w->file.n, (size_t) 1)), *path = strdup(opensm_writer_path(w->job.generation));
+        char *copy = malloc(MAX(w->file.n, (size_t) 1)), *path = strdup(w->path);
 
         free(w->last);
         free(w->last_path);
@@ -593,7 +589,7 @@ void opensm_writer_file_written(struct opensm_writer *w, usec_t now, int r)
         }
         assert(w->step == STEP_WRITING);
         if (r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", opensm_writer_path(w->job.generation),
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", w->path,
                        strerror(-r));
                 if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP)
                         report_put_back(w, false);
@@ -772,9 +768,7 @@ void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r)
 /* PATH.refused holds what was put aside. */
 static const char *written_path(struct opensm_writer *w)
 {
-        const char *path = opensm_writer_path(w->job.generation);
-
-        return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", path) : path;
+        return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", w->path) : w->path;
 }
 
 static struct control_action make_action(struct opensm_writer *w)
@@ -786,7 +780,7 @@ static struct control_action make_action(struct opensm_writer *w)
         case STEP_READING:
                 return (struct control_action) {
                         .kind = CONTROL_READ_FILES,
-                        .files = { { .path = opensm_writer_path(w->job.generation) }, { .path = w->copy_path } },
+                        .files = { { .path = w->path }, { .path = w->copy_path } },
                 };
         case STEP_PUTTING_ASIDE:
         case STEP_WRITING:
