@@ -81,18 +81,6 @@ void mad_engine_table_done(struct mad_engine_table *t)
         *t = (struct mad_engine_table) {};
 }
 
-static void chain_append(struct mad_engine_table *t, uint32_t holder, uint32_t slot)
-{
-        struct mad_transaction *h = &t->slots[holder];
-
-        t->slots[slot].state = TRANSACTION_CHAINED;
-        if (h->chain_last != SLOT_NONE)
-                t->slots[h->chain_last].next = slot;
-        else
-                h->chain_first = slot;
-        h->chain_last = slot;
-}
-
 int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *request, uint32_t *ret)
 {
         struct mad_transaction *x;
@@ -116,15 +104,16 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
                 .state = TRANSACTION_READY,
                 .previous = SLOT_NONE,
                 .next = SLOT_NONE,
-                .chain_first = SLOT_NONE,
-                .chain_last = SLOT_NONE,
         };
+        mad_engine_list_init(&x->chain);
 
         holder = hash_index_first(&t->by_destination, hash_of_destination(request->destination));
-        if (holder != SLOT_NONE)
-                chain_append(t, holder, slot);
-        else
+        if (holder != SLOT_NONE) {
+                x->state = TRANSACTION_CHAINED;
+                mad_engine_list_append(t, &t->slots[holder].chain, slot);
+        } else {
                 hash_index_add(&t->by_destination, slot, hash_of_destination(request->destination));
+        }
         *ret = slot;
         return 0;
 }
@@ -132,17 +121,16 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
 uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
 {
         struct mad_transaction *h = &t->slots[holder];
-        uint32_t heir = h->chain_first;
+        uint32_t heir = h->chain.first;
 
         hash_index_remove(&t->by_destination, holder);
         if (heir == SLOT_NONE)
                 return SLOT_NONE;
 
+        mad_engine_list_remove(t, &h->chain, heir);
         t->slots[heir].state = TRANSACTION_READY;
-        t->slots[heir].chain_first = t->slots[heir].next;
-        t->slots[heir].chain_last = heir == h->chain_last ? SLOT_NONE : h->chain_last;
-        t->slots[heir].next = SLOT_NONE;
-        h->chain_first = h->chain_last = SLOT_NONE;
+        t->slots[heir].chain = h->chain;
+        mad_engine_list_init(&h->chain);
         hash_index_add(&t->by_destination, heir, hash_of_destination(h->request.destination));
         return heir;
 }

@@ -26,11 +26,16 @@ enum mad_transaction_state {
         TRANSACTION_ENDED,   /* its result waits to be fetched */
 };
 
+struct mad_engine_list {
+        uint32_t first, last;
+        unsigned n;
+};
+
 struct mad_transaction {
         struct mad_request request; /* its data becomes the answer's */
         enum mad_transaction_state state;
-        uint32_t previous, next;    /* in the list that its state puts it in; a chain uses next only */
-        uint32_t chain_first, chain_last; /* of a holder: who waits behind it */
+        uint32_t previous, next;    /* in the list that its state puts it in */
+        struct mad_engine_list chain; /* of a holder: who waits behind it */
         uint32_t tid;
         bool has_tid;
         bool suspect;               /* the request before it to the same destination had no answer */
@@ -42,11 +47,6 @@ struct mad_transaction {
         unsigned window_then;       /* when it was sent */
         enum mad_outcome outcome;
         uint16_t mad_status;
-};
-
-struct mad_engine_list {
-        uint32_t first, last;
-        unsigned n;
 };
 
 struct mad_engine_table {
