@@ -45,8 +45,7 @@ struct reloads {
         struct reload_request pending[MAX_REQUESTS];
         size_t n_pending;
         uint64_t last_serial;
-        struct arena *arena;      /* of the findings */
-        struct findings findings; /* of the files, and of the planner, for those who wait */
+        struct findings findings; /* of the files, and of the planner, for those who wait; in an arena of their own */
 };
 
 /* What is being answered; the action points at it. */
@@ -54,8 +53,7 @@ struct reload_answer {
         struct reload_end end;
         char text[1024];
         uint64_t requests[MAX_REQUESTS];
-        struct arena *arena;      /* of the findings */
-        struct findings findings;
+        struct findings findings; /* in an arena of their own */
 };
 
 /* One sweep. */

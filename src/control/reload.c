@@ -9,31 +9,33 @@
 
 /* --- findings for those who wait -------------------------------------------------------------------------------- */
 
-static void copy_findings(const struct findings *from, struct arena **arena, struct findings *to)
+static void copy_findings(const struct findings *from, struct findings *to)
 {
-        if (!*arena)
-                to->arena = *arena = arena_new();
-        for (size_t i = 0; *arena && i < from->n && to->n < MAX_FINDINGS; i++)
+        if (!to->arena)
+                to->arena = arena_new();
+        for (size_t i = 0; to->arena && i < from->n && to->n < MAX_FINDINGS; i++)
                 findings_append(to, &from->items[i]);
 }
 
-static void forget_findings(struct arena **arena, struct findings *f)
+static void forget_findings(struct findings *f)
 {
+        struct arena *arena = f->arena;
+
         findings_done(f);
-        *arena = arena_free(*arena);
+        arena_free(arena);
         findings_init(f, NULL);
 }
 
 void reload_done(struct control *c)
 {
-        forget_findings(&c->reloads.arena, &c->reloads.findings);
-        forget_findings(&c->answer.arena, &c->answer.findings);
+        forget_findings(&c->reloads.findings);
+        forget_findings(&c->answer.findings);
 }
 
 void reload_note_findings(struct control *c, const struct findings *findings)
 {
         if (c->reloads.n_pending > 0)
-                copy_findings(findings, &c->reloads.arena, &c->reloads.findings);
+                copy_findings(findings, &c->reloads.findings);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
@@ -43,8 +45,8 @@ static void answer(struct control *c, enum reload_outcome outcome, const struct 
 {
         struct reload_answer *a = &c->answer;
 
-        forget_findings(&a->arena, &a->findings);
-        copy_findings(findings, &a->arena, &a->findings);
+        forget_findings(&a->findings);
+        copy_findings(findings, &a->findings);
         (void) snprintf(a->text, sizeof(a->text), "%s", c->text);
         a->end = (struct reload_end) {
                 .outcome = outcome,
@@ -215,7 +217,7 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
         }
         same = generation_equal(g, wanted);
         if (c->reloads.n_pending == 0)
-                forget_findings(&c->reloads.arena, &c->reloads.findings);
+                forget_findings(&c->reloads.findings);
         if (!add_request(c, loaded->request, same && !c->candidate)) {
                 control_say(c, "too many callers wait for a reload already");
                 answer_one(c, loaded, RELOAD_WAITS);
