@@ -10,6 +10,8 @@
 #include <syslog.h>
 #include <systemd/sd-journal.h>
 
+#include "util/text.h"
+
 #define MAX_FIELDS  48
 #define MAX_P_KEYS  32
 
@@ -139,28 +141,23 @@ static const int finding_priorities[] = {
 };
 
 /* Compiler style, in one line. */
-static char *finding_to_line(const struct finding *f)
+static void add_finding(struct text *t, const struct finding *f)
 {
-        const char *hint_open = f->hint ? " (hint: " : "", *hint_close = f->hint ? ")" : "";
-        const char *hint = f->hint ? f->hint : "";
-        const char *severity = finding_severity_to_string(f->severity);
-        char *line;
-        int n;
-
+        if (f->where.file)
+                text_add(t, "%s:", f->where.file);
         if (f->where.file && f->where.line)
-                n = asprintf(&line, "%s:%u:%u: %s: %s%s%s%s", f->where.file, f->where.line, f->where.column, severity,
-                             f->text, hint_open, hint, hint_close);
-        else if (f->where.file)
-                n = asprintf(&line, "%s: %s: %s%s%s%s", f->where.file, severity, f->text, hint_open, hint, hint_close);
-        else
-                n = asprintf(&line, "%s%s%s%s", f->text, hint_open, hint, hint_close);
-        return n < 0 ? NULL : line;
+                text_add(t, "%u:%u:", f->where.line, f->where.column);
+        if (f->where.file)
+                text_add(t, " %s: ", finding_severity_to_string(f->severity));
+        text_add(t, "%s", f->text);
+        if (f->hint)
+                text_add(t, " (hint: %s)", f->hint);
 }
 
 static void put_finding(const struct journal *j, const struct log_entry *entry)
 {
         _cleanup_arena_ struct arena *a = NULL;
-        _cleanup_free_ char *line = NULL;
+        _cleanup_text_ struct text line = {};
         const char *block;
 
         if (!j->native && entry->finding->where.file) {
@@ -169,8 +166,9 @@ static void put_finding(const struct journal *j, const struct log_entry *entry)
                 fprintf(stderr, "pkeyd: %s", block ? block : entry->text);
                 return;
         }
-        line = finding_to_line(entry->finding);
-        put(j, finding_priorities[entry->finding->severity], message_ids[entry->event], &entry->about, line ?: entry->text);
+        add_finding(&line, entry->finding);
+        put(j, finding_priorities[entry->finding->severity], message_ids[entry->event], &entry->about,
+            line.failed ? entry->text : line.bytes);
 }
 
 void journal_entry(const struct journal *j, const struct log_entry *entry)

@@ -251,6 +251,23 @@ START_TEST(findings)
 }
 END_TEST
 
+START_TEST(finding_with_its_place)
+{
+        struct finding f = { .severity = FINDING_WARNING, .text = "a finding", .where = { .file = "a.yaml", .line = 3, .column = 7 } };
+        const struct log_entry entry = { .event = LOG_EVENT_FINDING, .finding = &f, .text = f.text, .about.where = &f.where };
+        struct journal j = native_journal();
+
+        journal_entry(&j, &entry);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=a.yaml:3:7: warning: a finding\n"), sent);
+        check_field("CONFIG_LINE", "3");
+        f.where.line = 0;
+        f.hint = "a hint";
+        journal_entry(&j, &entry);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=a.yaml: warning: a finding (hint: a hint)\n"), sent);
+        check_field("CONFIG_FILE", "a.yaml");
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("violation_item");
@@ -265,6 +282,7 @@ int main(void)
         tcase_add_test(t, of_a_notice);
         tcase_add_test(t, without_memory);
         tcase_add_test(t, findings);
+        tcase_add_test(t, finding_with_its_place);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);
