@@ -247,26 +247,17 @@ static void on_verbs(struct control *c, const struct control_event *event)
         const struct verbs_event *e = &event->verbs;
 
         log_debug(c->log, "%s/%u: %s", e->device, e->number, verbs_event_to_string(e->kind));
-        switch (e->kind) {
-        case VERBS_P_KEY_CHANGE:
+        if (e->kind == VERBS_P_KEY_CHANGE) {
                 if (c->state == CONTROL_IDLE) /* else the sweep checks at its end */
                         verbs_check_changed(c->verbs, c->now, e->port_guid);
                 return;
-        case VERBS_DEVICE_FATAL:
-                log_add(c->log, LOG_EVENT_DEVICE_GONE, NULL, "%s has failed or was taken out", e->device);
-                break;
-        case VERBS_SM_CHANGE:
-                c->status.sm_changes++;
-                sm_changed(c);
-                break;
-        case VERBS_CLIENT_REREGISTER:
-                c->status.sm_changes++;
-                break;
-        case VERBS_LID_CHANGE:
-        case VERBS_PORT_ACTIVE:
-        case VERBS_PORT_ERROR:
-                break;
         }
+        if (e->kind == VERBS_DEVICE_FATAL)
+                log_add(c->log, LOG_EVENT_DEVICE_GONE, NULL, "%s has failed or was taken out", e->device);
+        if (e->kind == VERBS_SM_CHANGE || e->kind == VERBS_CLIENT_REREGISTER)
+                c->status.sm_changes++;
+        if (e->kind == VERBS_SM_CHANGE)
+                sm_changed(c);
         schedule_event(&c->schedule, c->now);
 }
 
@@ -424,44 +415,26 @@ static unsigned percent(const struct mad_stage *stage)
 
 void control_describe(const struct control *c, char *ret, size_t size)
 {
+        static const char *const words[] = {
+                [CONTROL_OPENING_PORT] = "looking at the local port",
+                [CONTROL_QUERYING_PORT] = "looking at the local port",
+                [CONTROL_DISCOVERING] = "discovering the fabric",
+                [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
+        };
         const struct sweep *s = &c->sweep;
 
-        switch (c->state) {
-        case CONTROL_OPENING_PORT:
-        case CONTROL_QUERYING_PORT:
-                (void) snprintf(ret, size, "looking at the local port");
-                return;
-        case CONTROL_DISCOVERING:
-                (void) snprintf(ret, size, "discovering the fabric");
-                return;
-        case CONTROL_SURVEYING:
+        if (c->state == CONTROL_SURVEYING)
                 (void) snprintf(ret, size, "reading P_Key tables, %u %% done", percent(&s->stage));
-                return;
-        case CONTROL_LOCKING:
-                (void) snprintf(ret, size, "waiting for another process that writes P_Key tables");
-                return;
-        case CONTROL_FINDING_SM:
-        case CONTROL_TAKING_OVER:
+        else if (c->state == CONTROL_FINDING_SM || c->state == CONTROL_TAKING_OVER)
                 sm_follow_describe(&c->sm, c->sm_name, ret, size);
-                return;
-        case CONTROL_APPLYING:
+        else if (c->state == CONTROL_APPLYING)
                 (void) snprintf(ret, size, "generation %" PRIu64 ": writing P_Key tables (%s), %u %% done", s->generation->number,
                                 plan_phase_to_string(apply_phase(s->apply)), percent(&s->stage));
-                return;
-        case CONTROL_WRITING_OPENSM:
+        else if (c->state == CONTROL_WRITING_OPENSM)
                 (void) snprintf(ret, size, "generation %" PRIu64 ": OpenSM writes P_Key tables (%s)", s->generation->number,
                                 opensm_writer_phase(c->writer));
-                return;
-        case CONTROL_IDLE:
-        case CONTROL_CHOOSING:
-        case CONTROL_CONFIRMING:
-        case CONTROL_READING_CONF:
-        case CONTROL_MIRRORING:
-        case CONTROL_ENDED:
-        case CONTROL_N_STATES:
-                break;
-        }
-        (void) snprintf(ret, size, "%s", c->text);
+        else
+                (void) snprintf(ret, size, "%s", WORD(words, c->state, c->text));
 }
 
 /* --- life ----------------------------------------------------------------------------------------------------------- */

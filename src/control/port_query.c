@@ -59,16 +59,10 @@ const char *port_query_problem(const struct port_query *q)
 {
         if (q->outcome != MAD_ANSWERED)
                 return "it does not answer (if it has an M_Key, m_key_file must name it)";
-        switch (q->info.state) {
-        case PORT_STATE_NONE:
-        case PORT_STATE_DOWN:
+        if (q->info.state == PORT_STATE_NONE || q->info.state == PORT_STATE_DOWN)
                 return "its link is down";
-        case PORT_STATE_INIT:
+        if (q->info.state == PORT_STATE_INIT)
                 return "no subnet manager brought it up yet";
-        case PORT_STATE_ARMED:
-        case PORT_STATE_ACTIVE:
-                break;
-        }
         if (q->info.lid.v == 0 || q->info.sm_lid.v == 0)
                 return "no subnet manager gave it a LID yet";
         return NULL;

@@ -262,18 +262,12 @@ static void report_sm(struct control *c)
         char text[192];
 
         sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
-        switch (c->sm.state) {
-        case SM_FOLLOW_STANDBY:
+        if (c->sm.state == SM_FOLLOW_STANDBY)
                 log_add(c->log, LOG_EVENT_STANDS_BY, &about, "%s; nothing is written from here", text);
-                return;
-        case SM_FOLLOW_WRITER:
+        else if (c->sm.state == SM_FOLLOW_WRITER)
                 log_add(c->log, LOG_EVENT_WRITES, &about, "%s", text);
-                return;
-        case SM_FOLLOW_UNKNOWN:
-        case SM_FOLLOW_TAKING_OVER:
+        else
                 log_debug(c->log, "%s", text);
-                return;
-        }
 }
 
 static void wait_for_other(struct control *c)

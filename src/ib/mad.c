@@ -137,20 +137,16 @@ void mad_frame_make_report_response(const struct mad_frame *report, struct mad_f
 const char *mad_status_to_string(uint16_t status)
 {
         /* IBA 1.5, 13.4.7: bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */
-        switch (status & MAD_STATUS_CODE_MASK) {
-        case 0x04:
-                return "bad version or class";
-        case 0x08:
-                return "method not supported";
-        case 0x0c:
-                return "method or attribute not supported";
-        case 0x1c:
-                return "invalid attribute or modifier";
-        case 0:
-                break;
-        default: /* a number from the wire, not an enum: two codes are reserved */
-                return "reserved status code";
-        }
+        static const char *const codes[] = {
+                [1] = "bad version or class",
+                [2] = "method not supported",
+                [3] = "method or attribute not supported",
+                [7] = "invalid attribute or modifier",
+        };
+        unsigned code = (status & MAD_STATUS_CODE_MASK) >> 2;
+
+        if (code)
+                return WORD(codes, code, "reserved status code");
         if (mad_status_is_busy(status))
                 return "busy";
         if (status & MAD_STATUS_REDIRECT)

@@ -200,26 +200,20 @@ static void on_turn_ended(void *userdata)
 
 static void on_stage_ended(int r, void *userdata)
 {
-        struct control_event event = { .kind = CONTROL_EVENT_STAGE_ENDED, .r = r };
-
-        feed(userdata, &event);
+        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_STAGE_ENDED, .r = r });
 }
 
 static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
-        struct control_event event = { .kind = CONTROL_EVENT_DUE };
-
         (void) timer;
         (void) scheduled;
-        feed(userdata, &event);
+        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_DUE });
         return 0;
 }
 
 static void on_verbs(const struct verbs_event *event, void *userdata)
 {
-        struct control_event e = { .kind = CONTROL_EVENT_VERBS, .verbs = *event };
-
-        feed(userdata, &e);
+        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = *event });
 }
 
 /* Settings that name a device this host does not have would leave the fabric without a daemon. */

@@ -100,27 +100,18 @@ void violation_text_notices(const struct journal *j, const struct notices_status
         const char *key = has_sm_key ? "" : "; OpenSM sends notices of traps 257 to 259 only to subscribers that have its "
                                             "sa_key, see sa_key_file in pkeyd.yaml(5)";
 
-        switch (status->state) {
-        case NOTICES_SUBSCRIBED:
+        if (status->state == NOTICES_SUBSCRIBED)
                 journal_event(j, LOG_EVENT_NOTICES_SUBSCRIBED, NULL,
                               "the SA sends notices of P_Key violations (traps 257 to 259)");
-                break;
-        case NOTICES_REFUSED:
+        else if (status->state == NOTICES_REFUSED)
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA refused the subscription to P_Key violations (traps 257 to 259): %s%s; counters "
                               "are polled all the same",
                               mad_status_to_string(status->mad_status), key);
-                break;
-        case NOTICES_UNANSWERED:
+        else if (status->state == NOTICES_UNANSWERED)
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA does not answer the subscription to P_Key violations (traps 257 to 259); pkeyd tries "
                               "again; counters are polled all the same");
-                break;
-        case NOTICES_OFF:
-        case NOTICES_SUBSCRIBING:
-        case NOTICES_N_STATES:
-                break;
-        }
 }
 
 void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *reported)
