@@ -311,14 +311,14 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_READING_CONF] = { [CONTROL_EVENT_FILES_READ] = sweep_read_conf },
         [CONTROL_APPLYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_applied },
         [CONTROL_WRITING_OPENSM] = {
-                [CONTROL_EVENT_FILES_READ] = sweep_writer_files,
-                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_written,
-                [CONTROL_EVENT_OPENSM_SIGNALLED] = sweep_writer_signalled,
-                [CONTROL_EVENT_STAGE_ENDED] = sweep_writer_surveyed,
+                [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
+                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
+                [CONTROL_EVENT_OPENSM_SIGNALLED] = sweep_writer_answered,
+                [CONTROL_EVENT_STAGE_ENDED] = sweep_writer_answered,
         },
         [CONTROL_MIRRORING] = {
-                [CONTROL_EVENT_FILES_READ] = sweep_writer_files,
-                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_written,
+                [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
+                [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
         },
 };
 

@@ -527,12 +527,12 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
         }
 }
 
-void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct control_file files[CONTROL_MAX_FILES])
+static void files_read(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
+        const struct control_file *files = event->files;
         enum partitions_file_owner owner;
         struct file_bytes f;
 
-        assert(w->step == STEP_READING);
         if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
                 report_damage(w, files[0].r == 0 ? "is empty" : "is gone");
                 begin(w, now);
@@ -555,10 +555,10 @@ void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct 
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static void aside_written(struct opensm_writer *w, usec_t now, int r)
+static void aside_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        if (r < 0) {
-                end(w, r);
+        if (event->r < 0) {
+                end(w, event->r);
                 return;
         }
         report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
@@ -581,13 +581,11 @@ static void remember_last(struct opensm_writer *w)
                 memcpy(copy, w->file.bytes, w->file.n);
 }
 
-void opensm_writer_file_written(struct opensm_writer *w, usec_t now, int r)
+static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        if (w->step == STEP_PUTTING_ASIDE) {
-                aside_written(w, now, r);
-                return;
-        }
-        assert(w->step == STEP_WRITING);
+        int r = event->r;
+
+        (void) now;
         if (r < 0) {
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", w->path,
                        strerror(-r));
@@ -615,14 +613,14 @@ static void phase_begins(struct opensm_writer *w, usec_t now)
         wait_until(w, now + (w->phase == OPENSM_ADOPT ? SETTLE + w->phases.n_ports * SETTLE_PER_PORT : FIRST_LOOK));
 }
 
-static void probed(struct opensm_writer *w, usec_t now, int r, const char *why)
+static void probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
 
-        if (r < 0) {
+        if (event->opensm.r < 0) {
                 report(w, LOG_EVENT_OPENSM_UNTOLD, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
-                       "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), why);
-                end(w, r);
+                       "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
+                end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
                 put_back(w, TO_GIVE_UP);
         } else {
@@ -631,20 +629,17 @@ static void probed(struct opensm_writer *w, usec_t now, int r, const char *why)
         }
 }
 
-void opensm_writer_signalled(struct opensm_writer *w, usec_t now, int r, const char *why)
+static void signalled(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        if (w->step == STEP_PROBING) {
-                probed(w, now, r, why);
-                return;
-        }
-        assert(w->step == STEP_SIGNALLING);
+        int r = event->opensm.r;
+
         if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP) {
                 report_put_back(w, r >= 0);
                 return;
         }
         if (r < 0)
                 report(w, LOG_EVENT_OPENSM_UNTOLD,
-                       "OpenSM could not be told to read its partition file: %s; it will be tried again", why);
+                       "OpenSM could not be told to read its partition file: %s; it will be tried again", event->opensm.why);
         if (r < 0 || w->purpose == FOR_CONTENT)
                 end(w, r);
         else
@@ -676,18 +671,6 @@ static int prepare_survey(struct opensm_writer *w)
                 return r;
         w->stage = survey_stage(survey);
         return 1;
-}
-
-void opensm_writer_tick(struct opensm_writer *w, usec_t now)
-{
-        int r;
-
-        if (w->step != STEP_WAITING || now < w->due)
-                return;
-        r = prepare_survey(w);
-        go_to(w, STEP_SURVEYING);
-        if (r <= 0)
-                opensm_writer_surveyed(w, now, r);
 }
 
 /* OpenSM took its defaults since the last look. Tables that looked like that before say nothing: they are of ports that only
@@ -741,14 +724,13 @@ static void judge_phase(struct opensm_writer *w, usec_t now)
         }
 }
 
-void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r)
+static void surveyed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         bool fallen_back;
 
-        assert(w->step == STEP_SURVEYING);
-        if (r < 0) {
-                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
-                end(w, r);
+        if (event->r < 0) {
+                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-event->r));
+                end(w, event->r);
                 return;
         }
         fallen_back = has_fallen_back(w);
@@ -761,6 +743,18 @@ void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r)
                 end_well(w, now);
         else
                 judge_phase(w, now);
+}
+
+void opensm_writer_tick(struct opensm_writer *w, usec_t now)
+{
+        int r;
+
+        if (w->step != STEP_WAITING || now < w->due)
+                return;
+        r = prepare_survey(w);
+        go_to(w, STEP_SURVEYING);
+        if (r <= 0)
+                surveyed(w, now, &(struct control_event) { .r = r });
 }
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
@@ -798,13 +792,33 @@ static struct control_action make_action(struct opensm_writer *w)
         return (struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &w->stage };
 }
 
+/* How the action of a step is answered. The other steps wait for nothing. */
+static const struct {
+        enum control_event_kind answer;
+        void (*answered)(struct opensm_writer *w, usec_t now, const struct control_event *event);
+} answers[] = {
+        [STEP_READING] = { CONTROL_EVENT_FILES_READ, files_read },
+        [STEP_PUTTING_ASIDE] = { CONTROL_EVENT_FILE_WRITTEN, aside_written },
+        [STEP_WRITING] = { CONTROL_EVENT_FILE_WRITTEN, file_written },
+        [STEP_SIGNALLING] = { CONTROL_EVENT_OPENSM_SIGNALLED, signalled },
+        [STEP_SURVEYING] = { CONTROL_EVENT_STAGE_ENDED, surveyed },
+        [STEP_PROBING] = { CONTROL_EVENT_OPENSM_SIGNALLED, probed },
+        [STEP_ENDED] = {},
+};
+
 bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret)
 {
-        if (w->asked || w->step == STEP_IDLE || w->step == STEP_WAITING || w->step == STEP_ENDED)
+        if (w->asked || !answers[w->step].answered)
                 return false;
         w->asked = true;
         *ret = make_action(w);
         return true;
+}
+
+void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event)
+{
+        assert(event->kind == answers[w->step].answer);
+        answers[w->step].answered(w, now, event);
 }
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */

@@ -29,10 +29,8 @@
  * It refuses to know where files are, and what becomes of the sweep that it is part of.
  */
 
-#include "control/action.h"
-#include "control/snapshot.h"
+#include "control/control.h"
 #include "opensm/opensm_conf.h"
-#include "reconcile.h"
 
 struct opensm_writer;
 
@@ -63,11 +61,8 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
 bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret);
 usec_t opensm_writer_due(const struct opensm_writer *w);
 
-/* The answers, each to the action before; and the time. */
-void opensm_writer_files_read(struct opensm_writer *w, usec_t now, const struct control_file files[CONTROL_MAX_FILES]);
-void opensm_writer_file_written(struct opensm_writer *w, usec_t now, int r);
-void opensm_writer_signalled(struct opensm_writer *w, usec_t now, int r, const char *why);
-void opensm_writer_surveyed(struct opensm_writer *w, usec_t now, int r);
+/* The answer to the action before; and the time. */
+void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event);
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
 /* Once after each start: it ended. *ret_r: 0 every phase was carried out; -ECANCELED: stopped early; else the problem was

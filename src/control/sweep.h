@@ -17,10 +17,7 @@ void sweep_locked(struct control *c, const struct control_event *event);
 void sweep_found_sm(struct control *c, const struct control_event *event);
 void sweep_read_conf(struct control *c, const struct control_event *event);
 void sweep_applied(struct control *c, const struct control_event *event);
-void sweep_writer_files(struct control *c, const struct control_event *event);
-void sweep_writer_written(struct control *c, const struct control_event *event);
-void sweep_writer_signalled(struct control *c, const struct control_event *event);
-void sweep_writer_surveyed(struct control *c, const struct control_event *event);
+void sweep_writer_answered(struct control *c, const struct control_event *event);
 
 /* When the sweep waits for the time; USEC_INFINITY: it does not. And when it has come. */
 usec_t sweep_due(const struct control *c);

@@ -152,27 +152,9 @@ static void start_writer(struct control *c, enum control_state state)
         sweep_follow_writer(c);
 }
 
-void sweep_writer_files(struct control *c, const struct control_event *event)
+void sweep_writer_answered(struct control *c, const struct control_event *event)
 {
-        opensm_writer_files_read(c->writer, c->now, event->files);
-        sweep_follow_writer(c);
-}
-
-void sweep_writer_written(struct control *c, const struct control_event *event)
-{
-        opensm_writer_file_written(c->writer, c->now, event->r);
-        sweep_follow_writer(c);
-}
-
-void sweep_writer_signalled(struct control *c, const struct control_event *event)
-{
-        opensm_writer_signalled(c->writer, c->now, event->opensm.r, event->opensm.why);
-        sweep_follow_writer(c);
-}
-
-void sweep_writer_surveyed(struct control *c, const struct control_event *event)
-{
-        opensm_writer_surveyed(c->writer, c->now, event->r);
+        opensm_writer_answer(c->writer, c->now, event);
         sweep_follow_writer(c);
 }
 
