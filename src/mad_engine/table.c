@@ -85,26 +85,15 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
 {
         struct mad_transaction *x;
         uint32_t slot, holder;
-        int r;
 
-        if (t->free.first == SLOT_NONE) {
-                if (t->n_slots >= SLOTS_MAX)
-                        return -ENOMEM;
-                r = grow(t, t->n_slots * 2);
-                if (r < 0)
-                        return r;
-        }
+        if (t->free.first == SLOT_NONE && (t->n_slots >= SLOTS_MAX || grow(t, t->n_slots * 2) < 0))
+                return -ENOMEM;
 
         slot = t->free.first;
         mad_engine_list_remove(t, &t->free, slot);
         t->n_used++;
         x = &t->slots[slot];
-        *x = (struct mad_transaction) {
-                .request = *request,
-                .state = TRANSACTION_READY,
-                .previous = SLOT_NONE,
-                .next = SLOT_NONE,
-        };
+        *x = (struct mad_transaction) { .request = *request, .state = TRANSACTION_READY };
         mad_engine_list_init(&x->chain);
 
         holder = hash_index_first(&t->by_destination, hash_of_destination(request->destination));
