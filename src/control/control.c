@@ -75,7 +75,7 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
 static void begin_sweep(struct control *c)
 {
         usec_t interval = control_wanted(c)->settings->sweep_interval;
-        enum sweep_kind kind = schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->waiting);
+        enum sweep_kind kind = schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting);
 
         schedule_begin(&c->schedule, c->now, kind, interval);
         sweep_begin(c, kind);
@@ -113,13 +113,13 @@ static void sweep_ended(struct control *c)
                 end(c, c->results.r);
                 return;
         }
-        if (c->stopping) {
+        if (c->status.stopping) {
                 stopped(c);
                 return;
         }
         if (is_settled(result) && !c->schedule.reload_due) {
                 reload_sweep_ended(c, result);
-                c->ready = true;
+                c->status.ready = true;
         }
         sweep_free(c);
         c->state = CONTROL_IDLE;
@@ -160,7 +160,7 @@ static void on_start(struct control *c, const struct control_event *event)
                 return;
         }
         if (!c->candidate && n > 0) {
-                c->n_file_errors = n;
+                c->status.n_file_errors = n;
                 log_add(c->log, LOG_EVENT_LAST_POLICY, &(struct log_about) { .generation = c->in_force->number },
                         "%zu error%s; the last policy in force, generation %" PRIu64 ", stays in force", n, n == 1 ? "" : "s",
                         c->in_force->number);
@@ -273,7 +273,7 @@ static void on_stored(struct control *c, const struct control_event *event)
 static void on_stop(struct control *c, const struct control_event *event)
 {
         (void) event;
-        c->stopping = true;
+        c->status.stopping = true;
         control_say(c, "stopping");
         if (c->state == CONTROL_APPLYING) {
                 sweep_stop_writing(c); /* the end of the sweep is the end */
@@ -324,7 +324,7 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
 
 static void update_text(struct control *c)
 {
-        size_t n = c->n_file_errors;
+        size_t n = c->status.n_file_errors;
 
         if (n == 0)
                 (void) snprintf(c->status_text, sizeof(c->status_text), "%s", c->text);
@@ -340,17 +340,12 @@ static void update_status(struct control *c)
         update_text(c);
         s->state = c->state;
         s->text = c->status_text;
-        s->ready = c->ready;
-        s->stopping = c->stopping;
-        s->waiting = c->waiting;
         s->reload_pending = c->reloads.n_pending > 0;
         s->in_force = c->in_force;
         s->wanted = control_wanted(c);
         s->writing = c->in_force && c->in_force->settings->mode == MODE_ENFORCE && control_may_write(c, c->in_force);
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
-        s->n_file_errors = c->n_file_errors;
         s->snapshot = c->snapshot;
-        s->port_info = c->has_port_info ? &c->port_info : NULL;
 }
 
 int control_event(struct control *c, usec_t now, const struct control_event *event)

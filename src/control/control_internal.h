@@ -97,7 +97,7 @@ struct control {
         struct control_config config;
         usec_t now, wall;
         enum control_state state;
-        struct control_status status;
+        struct control_status status;    /* some of it is kept here only, the rest is filled in after each event */
         char text[1024], status_text[1200];
         struct control_results results;
 
@@ -108,7 +108,6 @@ struct control {
 
         struct generation *in_force, *candidate;
         uint64_t last_number;
-        size_t n_file_errors;
         struct reloads reloads;
 
         struct index_memory *indexes;
@@ -122,7 +121,6 @@ struct control {
         struct guid host_guids[SM_MAX_PORTS];
         size_t n_host_guids;
         struct port_info port_info;
-        bool has_port_info;
 
         struct snapshot *snapshot;
         struct discovery_links *links;
@@ -137,7 +135,7 @@ struct control {
         struct opensm_writer *writer;
         struct schedule schedule;
         struct sweep sweep;              /* while state is not IDLE or ENDED */
-        bool started, ready, waiting, stopping;
+        bool started;
         bool discovery_failed;           /* was logged */
 };
 

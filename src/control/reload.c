@@ -138,7 +138,7 @@ static void report_refused(struct control *c, const struct findings *findings)
         else
                 control_say(c, "%zu error%s; %s", n, n == 1 ? "" : "s", in_force);
         log_add(c->log, LOG_EVENT_RELOAD_REFUSED, &about, "%s", c->text);
-        c->n_file_errors = MAX(n, (size_t) 1);
+        c->status.n_file_errors = MAX(n, (size_t) 1);
 }
 
 void reload_refuse(struct control *c, const struct findings *findings)
@@ -166,7 +166,7 @@ void reload_accept(struct control *c)
         generation_unref(c->in_force);
         c->in_force = STEAL(c->candidate);
         schedule_no_candidate(&c->schedule);
-        c->n_file_errors = 0;
+        c->status.n_file_errors = 0;
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
                 "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
                 g->policy->n_partitions == 1 ? "" : "s", g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
@@ -202,7 +202,7 @@ static void take_unchanged(struct control *c, const struct generation *wanted)
 {
         log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
                 "both files are as they were; looking at the whole fabric");
-        c->n_file_errors = 0;
+        c->status.n_file_errors = 0;
         schedule_unchanged(&c->schedule);
 }
 

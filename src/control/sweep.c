@@ -204,11 +204,11 @@ void sweep_queried(struct control *c, const struct control_event *event)
         if (!sweep_port_works(c, event->r))
                 return;
         c->port_info = c->sweep.query.info;
-        c->has_port_info = true;
-        if (c->waiting)
+        c->status.port_info = &c->port_info;
+        if (c->status.waiting)
                 log_add(c->log, LOG_EVENT_PORT_FOUND, &(struct log_about) { .lid = c->port_info.lid }, "%s is up, LID %u",
                         c->port_name, (unsigned) c->port_info.lid.v);
-        c->waiting = false;
+        c->status.waiting = false;
         discover(c);
 }
 

@@ -113,9 +113,9 @@ void sweep_port_waits(struct control *c, const char *why)
         char port[CONTROL_PORT_NAME];
 
         control_say(c, "waiting for %s: %s", control_port_name(control_wanted(c)->settings, port), why);
-        if (!c->waiting)
+        if (!c->status.waiting)
                 log_add(c->log, LOG_EVENT_WAITING_FOR_PORT, NULL, "%s", c->text);
-        c->waiting = true;
+        c->status.waiting = true;
         sweep_end(c, SWEEP_WAITS);
 }
 
