@@ -66,10 +66,7 @@ static void on_port(struct control *c, const struct control_event *event)
 
 static bool snapshot_is_of_wanted_port(const struct control *c)
 {
-        struct port_key key;
-
-        port_key_make(control_wanted(c)->settings, &key);
-        return c->snapshot && port_key_equal(&key, &c->port);
+        return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
 static void begin_sweep(struct control *c)

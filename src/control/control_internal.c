@@ -51,9 +51,9 @@ void port_key_make(const struct settings *s, struct port_key *ret)
         (void) snprintf(ret->ca, sizeof(ret->ca), "%s", s->ca ? s->ca : "");
 }
 
-bool port_key_equal(const struct port_key *a, const struct port_key *b)
+bool port_key_is_of(const struct port_key *k, const struct settings *s)
 {
-        return strcmp(a->ca, b->ca) == 0 && a->number == b->number;
+        return strcmp(k->ca, s->ca ? s->ca : "") == 0 && k->number == s->port;
 }
 
 const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME])

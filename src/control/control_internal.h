@@ -154,4 +154,4 @@ bool control_serves(const struct control *c);
 /* "mlx5_0/1", or "an InfiniBand port"; gives ret. */
 const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);
 void port_key_make(const struct settings *s, struct port_key *ret);
-bool port_key_equal(const struct port_key *a, const struct port_key *b);
+bool port_key_is_of(const struct port_key *k, const struct settings *s);

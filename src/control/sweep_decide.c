@@ -31,12 +31,7 @@ static void refuse(struct control *c, const struct findings *findings)
 /* The generation to decide by on the port that the sweep works through; NULL: what is wanted is for another port. */
 static struct generation *to_decide(const struct control *c)
 {
-        struct port_key key;
-
-        if (!c->candidate)
-                return c->in_force;
-        port_key_make(c->candidate->settings, &key);
-        return port_key_equal(&key, &c->sweep.port) ? c->candidate : c->in_force;
+        return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
 
 static int judge(struct control *c, struct findings *findings)
