@@ -10,7 +10,6 @@
 
 #define MAD_BASE_VERSION      1
 #define MAD_STATUS_CODE_MASK  0x1c
-#define MAD_STATUS_REDIRECT   0x02
 #define PERMISSIVE_LID        0xffff
 #define DR_STATUS_MASK        0x7fff /* IBA 1.5, 14.2.1.2: the high bit of Status is the direction */
 
@@ -149,7 +148,7 @@ const char *mad_status_to_string(uint16_t status)
                 return WORD(codes, code, "reserved status code");
         if (mad_status_is_busy(status))
                 return "busy";
-        if (status & MAD_STATUS_REDIRECT)
+        if (mad_status_is_redirect(status))
                 return "redirect";
         return status == 0 ? "ok" : "class specific status";
 }

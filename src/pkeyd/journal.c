@@ -15,14 +15,11 @@
 #define MAX_FIELDS  48
 #define MAX_P_KEYS  32
 
-static const char *const message_ids[LOG_N_EVENTS] = {
-#define X(name, id, priority) [LOG_EVENT_##name] = id,
-#include "control/events.def"
-#undef X
-};
-
-static const int priorities[LOG_N_EVENTS] = {
-#define X(name, id, priority) [LOG_EVENT_##name] = priority,
+static const struct {
+        const char *message_id;
+        int priority;
+} events[LOG_N_EVENTS] = {
+#define X(name, id, priority) [LOG_EVENT_##name] = { id, priority },
 #include "control/events.def"
 #undef X
 };
@@ -167,7 +164,7 @@ static void put_finding(const struct journal *j, const struct log_entry *entry)
                 return;
         }
         add_finding(&line, entry->finding);
-        put(j, finding_priorities[entry->finding->severity], message_ids[entry->event], &entry->about,
+        put(j, finding_priorities[entry->finding->severity], events[entry->event].message_id, &entry->about,
             line.failed ? entry->text : line.bytes);
 }
 
@@ -176,7 +173,7 @@ void journal_entry(const struct journal *j, const struct log_entry *entry)
         if (entry->finding)
                 put_finding(j, entry);
         else if (entry->event != LOG_EVENT_DEBUG)
-                put(j, priorities[entry->event], message_ids[entry->event], &entry->about, entry->text);
+                put(j, events[entry->event].priority, events[entry->event].message_id, &entry->about, entry->text);
         else if (j->verbose)
                 put(j, LOG_DEBUG, NULL, NULL, entry->text);
 }
