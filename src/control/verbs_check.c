@@ -15,10 +15,7 @@
 #define SHOWN    8                     /* entries in one message */
 
 struct expected_port {
-        struct guid guid;
-        struct lid lid;
-        uint8_t number;
-        const char *label;
+        struct log_about about; /* node, port_guid, lid, port */
         struct desired_port want;
         struct p_key *sma;   /* NULL: it was not read */
         uint32_t n_sma;
@@ -85,7 +82,7 @@ static struct p_key *copy_keys(struct arena *a, const struct p_key *keys, uint32
 static const struct expected_port *find_port(const struct expected_port *ports, uint32_t n, struct guid guid)
 {
         for (uint32_t i = 0; i < n; i++)
-                if (ports[i].guid.v == guid.v)
+                if (ports[i].about.port_guid.v == guid.v)
                         return &ports[i];
         return NULL;
 }
@@ -99,14 +96,13 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
         const struct desired_port *want = &desired->ports[port];
 
         *ret = (struct expected_port) {
-                .guid = p->guid,
-                .lid = p->lid,
-                .number = p->number,
-                .label = subnet_port_label(a, s->subnet, port),
+                .about = {
+                        .node = subnet_port_label(a, s->subnet, port), .port_guid = p->guid, .lid = p->lid, .port = p->number,
+                },
                 .want = { copy_keys(a, want->wanted, want->n_wanted), want->n_wanted },
                 .reported = before ? before->reported : 0,
         };
-        if (!ret->label || !ret->want.wanted)
+        if (!ret->about.node || !ret->want.wanted)
                 return -ENOMEM;
         if (t->source != TABLE_READ)
                 return 0;
@@ -143,7 +139,7 @@ void verbs_check_expect(struct verbs_check *v, usec_t now, struct generation *g,
 void verbs_check_changed(struct verbs_check *v, usec_t now, struct guid port_guid)
 {
         for (uint32_t i = 0; i < v->n_ports; i++)
-                if (port_guid.v == 0 || v->ports[i].guid.v == port_guid.v) {
+                if (port_guid.v == 0 || v->ports[i].about.port_guid.v == port_guid.v) {
                         v->ports[i].changed = true;
                         v->due = MIN(v->due, now);
                 }
@@ -171,7 +167,7 @@ static int judge(const struct verbs_check *v, struct arena *a, const struct expe
 
         *ret = (struct judgement) {};
         for (size_t i = 0; i < n; i++)
-                if (tables[i].port_guid.v == p->guid.v)
+                if (tables[i].port_guid.v == p->about.port_guid.v)
                         t = &tables[i];
         if (!t || !t->entries)
                 return -EAGAIN;
@@ -235,10 +231,7 @@ static void describe(struct text *t, const struct judgement *j)
 
 static void report(struct verbs_check *v, struct expected_port *p, const struct judgement *j, struct log *log)
 {
-        struct log_about about = {
-                .generation = v->generation->number, .node = p->label, .port_guid = p->guid, .lid = p->lid,
-                .port = p->number,
-        };
+        struct log_about about = p->about;
         uint64_t difference = digest_judgement(j);
         _cleanup_text_ struct text text = {};
 
@@ -246,9 +239,10 @@ static void report(struct verbs_check *v, struct expected_port *p, const struct 
                 return;
         p->reported = difference;
         v->any_reported = true;
+        about.generation = v->generation->number;
         describe(&text, j);
         log_add(log, LOG_EVENT_KERNEL_DIFFERS, &about,
-                "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", p->label, p->guid.v,
+                "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", about.node, about.port_guid.v,
                 j->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
 }
 
@@ -272,7 +266,7 @@ bool verbs_check_next_port(struct verbs_check *v, struct guid *ret, usec_t *ret_
         for (uint32_t i = 0; i < v->n_ports; i++)
                 if (v->ports[i].ask) {
                         v->ports[i].ask = false;
-                        *ret = v->ports[i].guid;
+                        *ret = v->ports[i].about.port_guid;
                         *ret_at = v->asked_at;
                         return true;
                 }
@@ -292,7 +286,7 @@ static void ask_sma(struct verbs_check *v, struct expected_port *p, usec_t now)
 static void see_changed(struct verbs_check *v, usec_t now, struct expected_port *p, bool wrong, struct log *log)
 {
         if (wrong && now >= v->expected_at + GRACE) {
-                log_debug(log, "%s: its P_Key table has changed", p->label);
+                log_debug(log, "%s: its P_Key table has changed", p->about.node);
                 ask_sma(v, p, now);
         } else {
                 v->due = now + SETTLE;
