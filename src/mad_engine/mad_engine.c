@@ -42,7 +42,7 @@ struct mad_engine {
 
 int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **ret)
 {
-        struct mad_engine *e;
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = NULL;
         int r;
 
         if (config->window < 1 || config->timeout < 1 || config->timeout > TIMEOUT_MAX)
@@ -51,10 +51,8 @@ int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **r
         if (!e)
                 return -ENOMEM;
         r = mad_engine_table_init(&e->table, SLOTS_AT_START);
-        if (r < 0) {
-                (void) mad_engine_free(e);
+        if (r < 0)
                 return r;
-        }
 
         mad_engine_window_init(&e->window, config->window);
         mad_engine_list_init(&e->again);
@@ -66,7 +64,7 @@ int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **r
                 mad_engine_list_init(&e->resting[i]);
         e->timeout = config->timeout;
         e->next_tid = config->first_tid;
-        *ret = e;
+        *ret = STEAL(e);
         return 0;
 }
 
