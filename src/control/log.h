@@ -49,7 +49,6 @@ struct log;
 /* Returns owned, or NULL when memory is out. */
 struct log *log_new(void);
 struct log *log_free(struct log *l);
-DEFINE_CLEANUP(struct log *, log_free)
 
 /* Appends; everything is copied. about may be NULL. */
 void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)

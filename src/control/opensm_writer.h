@@ -37,7 +37,6 @@ struct opensm_writer;
 /* Borrows the log. Returns owned, or NULL when memory is out. */
 struct opensm_writer *opensm_writer_new(struct log *log);
 struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
-DEFINE_CLEANUP(struct opensm_writer *, opensm_writer_free)
 
 /* The partition file that this generation has pkeyd write; NULL: none. */
 const char *opensm_writer_path(const struct generation *g);

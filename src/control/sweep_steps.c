@@ -53,14 +53,9 @@ void sweep_run_stage(struct control *c, enum control_state state, struct mad_sta
         control_do(c, &(struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &c->sweep.stage });
 }
 
-uint64_t sweep_local_m_key(const struct control *c, const struct m_keys *keys)
-{
-        return m_keys_get(keys, c->port_guid);
-}
-
 void sweep_query_port(struct control *c, enum control_state state)
 {
-        sweep_run_stage(c, state, port_query_stage(&c->sweep.query, sweep_local_m_key(c, c->sweep.m_keys)));
+        sweep_run_stage(c, state, port_query_stage(&c->sweep.query, m_keys_get(c->sweep.m_keys, c->port_guid)));
 }
 
 void sweep_view_others(const struct control *c, struct sm_view *ret)

@@ -20,7 +20,6 @@ bool sweep_port_works(struct control *c, int r);
 void sweep_port_waits(struct control *c, const char *why);
 /* Reads all tables of a new snapshot, or those that were chosen; of a known one the ports that failed, or all again. */
 void sweep_survey(struct control *c);
-uint64_t sweep_local_m_key(const struct control *c, const struct m_keys *keys);
 /* The ports of this host but the local one, whose LID the query brings. */
 void sweep_view_others(const struct control *c, struct sm_view *ret);
 /* How long this host waits before it writes in the place of the other head node. */

@@ -259,7 +259,7 @@ static struct mad_stage guard(struct control *c, struct mad_stage stage)
 
         s->guard = (struct sm_guard) {
                 .inner = stage, .asked_at = s->sm_seen_at, .end = stop_apply, .userdata = c,
-                .m_key = sweep_local_m_key(c, s->generation->m_keys),
+                .m_key = m_keys_get(s->generation->m_keys, c->port_guid),
         };
         sweep_view_others(c, &s->guard.others);
         return sm_guard_stage(&s->guard);

@@ -32,7 +32,6 @@ struct local_table {
 /* Returns owned, or NULL when memory is out. */
 struct verbs_check *verbs_check_new(void);
 struct verbs_check *verbs_check_free(struct verbs_check *v);
-DEFINE_CLEANUP(struct verbs_check *, verbs_check_free)
 
 /* From now on the ports with these GUIDs should hold what `desired` says (on the subnet of the snapshot), and what their
  * SMAs answered; all of it is copied, the generation is referenced. The tables are wanted at once. Where memory is out
