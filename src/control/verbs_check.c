@@ -7,7 +7,6 @@
 #include "util/hash.h"
 #include "util/text.h"
 #include "verify/kernel.h"
-#include "verify/table.h"
 
 #define GRACE    USEC_PER_SEC          /* how long the kernel may lag behind the SMA */
 #define SETTLE   (200 * USEC_PER_MSEC) /* changes that come together are read together */
@@ -147,50 +146,44 @@ void verbs_check_changed(struct verbs_check *v, usec_t now, struct guid port_gui
 
 /* --- one table ---------------------------------------------------------------------------------------------------- */
 
-struct judgement {
-        struct table_comparison policy;
-        struct kernel_difference *kernel;
-        uint32_t n_kernel;
-};
-
-static bool is_right(const struct judgement *j)
+static bool is_right(const struct discrepancy *d)
 {
-        return j->policy.n_missing == 0 && j->policy.n_unexpected == 0 && j->n_kernel == 0;
+        return d->n_missing == 0 && d->n_unexpected == 0 && d->n_kernel == 0;
 }
 
 /* Returns 0, -EAGAIN: there is no table to judge now; -ENOMEM. */
 static int judge(const struct verbs_check *v, struct arena *a, const struct expected_port *p,
-                 const struct local_table *tables, size_t n, struct judgement *ret)
+                 const struct local_table *tables, size_t n, struct discrepancy *ret)
 {
         const struct local_table *t = NULL;
         int r;
 
-        *ret = (struct judgement) {};
+        *ret = (struct discrepancy) {};
         for (size_t i = 0; i < n; i++)
                 if (tables[i].port_guid.v == p->about.port_guid.v)
                         t = &tables[i];
         if (!t || !t->entries)
                 return -EAGAIN;
-        r = table_compare(a, v->generation->policy, v->generation->settings->unmanaged, &p->want, t->entries, t->n_entries,
-                          &ret->policy);
+        r = verify_table(a, v->generation->policy, v->generation->settings->unmanaged, &p->want, t->entries, t->n_entries,
+                         ret);
         if (r == 0 && p->sma)
-                r = kernel_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, &ret->kernel, &ret->n_kernel);
+                r = kernel_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, ret);
         return r;
 }
 
 /* --- reporting ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t digest_judgement(const struct judgement *j)
+static uint64_t digest(const struct discrepancy *d)
 {
         uint64_t h = HASH_START;
 
-        for (uint32_t i = 0; i < j->policy.n_missing; i++)
-                h = hash_mix(h, j->policy.missing[i].v);
-        for (uint32_t i = 0; i < j->policy.n_unexpected; i++)
-                h = hash_mix(h, 0x10000u | j->policy.unexpected[i].v);
-        for (uint32_t i = 0; i < j->n_kernel; i++) {
-                h = hash_mix(h, 0x20000u | j->kernel[i].key.v);
-                h = hash_mix(h, (uint64_t) j->kernel[i].sma_index << 32 | j->kernel[i].kernel_index);
+        for (uint32_t i = 0; i < d->n_missing; i++)
+                h = hash_mix(h, d->missing[i].v);
+        for (uint32_t i = 0; i < d->n_unexpected; i++)
+                h = hash_mix(h, 0x10000u | d->unexpected[i].v);
+        for (uint32_t i = 0; i < d->n_kernel; i++) {
+                h = hash_mix(h, 0x20000u | d->kernel[i].key.v);
+                h = hash_mix(h, (uint64_t) d->kernel[i].sma_index << 32 | d->kernel[i].kernel_index);
         }
         return h;
 }
@@ -219,20 +212,20 @@ static void describe_keys(struct text *t, const char *what, const struct p_key *
                 text_add(t, " 0x%04x", keys[i].v);
 }
 
-static void describe(struct text *t, const struct judgement *j)
+static void describe(struct text *t, const struct discrepancy *d)
 {
-        for (uint32_t i = 0; i < j->n_kernel && i < SHOWN; i++)
-                describe_difference(t, &j->kernel[i]);
-        if (j->n_kernel > 0)
+        for (uint32_t i = 0; i < d->n_kernel && i < SHOWN; i++)
+                describe_difference(t, &d->kernel[i]);
+        if (d->n_kernel > 0)
                 return;
-        describe_keys(t, "lacks", j->policy.missing, j->policy.n_missing);
-        describe_keys(t, "has unexpected", j->policy.unexpected, j->policy.n_unexpected);
+        describe_keys(t, "lacks", d->missing, d->n_missing);
+        describe_keys(t, "has unexpected", d->unexpected, d->n_unexpected);
 }
 
-static void report(struct verbs_check *v, struct expected_port *p, const struct judgement *j, struct log *log)
+static void report(struct verbs_check *v, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
         struct log_about about = p->about;
-        uint64_t difference = digest_judgement(j);
+        uint64_t difference = digest(d);
         _cleanup_text_ struct text text = {};
 
         if (p->reported == difference)
@@ -240,10 +233,10 @@ static void report(struct verbs_check *v, struct expected_port *p, const struct 
         p->reported = difference;
         v->any_reported = true;
         about.generation = v->generation->number;
-        describe(&text, j);
+        describe(&text, d);
         log_add(log, LOG_EVENT_KERNEL_DIFFERS, &about,
                 "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", about.node, about.port_guid.v,
-                j->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
+                d->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
 }
 
 static void report_right(struct verbs_check *v, uint32_t n, struct log *log)
@@ -293,14 +286,14 @@ static void see_changed(struct verbs_check *v, usec_t now, struct expected_port 
         }
 }
 
-static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct judgement *j, struct log *log)
+static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
         if (now < v->expected_at + GRACE)
                 v->due = MIN(v->due, v->expected_at + GRACE);
-        else if (j->n_kernel > 0 && !v->asked_again)
+        else if (d->n_kernel > 0 && !v->asked_again)
                 ask_sma(v, p, now);
-        else if (j->n_kernel > 0 || !p->sma) /* what both of them have differently from the policy, the sweep reported */
-                report(v, p, j, log);
+        else if (d->n_kernel > 0 || !p->sma) /* what both of them have differently from the policy, the sweep reported */
+                report(v, p, d, log);
 }
 
 void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table *tables, size_t n, struct log *log)
@@ -312,17 +305,17 @@ void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table
         for (uint32_t i = 0; a && i < v->n_ports; i++) {
                 struct expected_port *p = &v->ports[i];
                 bool changed = p->changed;
-                struct judgement j;
+                struct discrepancy d;
 
                 p->changed = false;
-                if (judge(v, a, p, tables, n, &j) < 0)
+                if (judge(v, a, p, tables, n, &d) < 0)
                         continue;
-                n_right += is_right(&j);
-                n_wrong += !is_right(&j);
+                n_right += is_right(&d);
+                n_wrong += !is_right(&d);
                 if (changed)
-                        see_changed(v, now, p, !is_right(&j), log);
-                else if (!is_right(&j))
-                        see_wrong(v, now, p, &j, log);
+                        see_changed(v, now, p, !is_right(&d), log);
+                else if (!is_right(&d))
+                        see_wrong(v, now, p, &d, log);
         }
         v->asked_again = n_wrong > 0 && (v->asked_again || now >= v->expected_at + GRACE);
         if (n_wrong == 0 && n_right > 0)

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "verify/table.h"
-
 /* --- the SMA's table and the kernel's ----------------------------------------------------------------------------- */
 
 /* An entry that the other table does not have at this index. */
@@ -79,19 +77,21 @@ static uint32_t pair_up(const struct stray *sma, uint32_t n_sma, const struct st
 }
 
 int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
-                   uint32_t n_kernel, struct kernel_difference **ret, uint32_t *ret_n)
+                   uint32_t n_kernel, struct discrepancy *ret)
 {
         _cleanup_free_ struct stray *strays = calloc((size_t) n_sma + n_kernel + 1, sizeof(*strays));
         uint32_t n_strays_sma, n_strays_kernel;
+        struct kernel_difference *differences;
 
         if (!strays)
                 return -ENOMEM;
         n_strays_sma = collect(sma, n_sma, kernel, n_kernel, strays);
         n_strays_kernel = collect(kernel, n_kernel, sma, n_sma, strays + n_strays_sma);
-        *ret = arena_new_array(a, struct kernel_difference, (size_t) n_strays_sma + n_strays_kernel);
-        if (!*ret)
+        differences = arena_new_array(a, struct kernel_difference, (size_t) n_strays_sma + n_strays_kernel);
+        if (!differences)
                 return -ENOMEM;
-        *ret_n = pair_up(strays, n_strays_sma, strays + n_strays_sma, n_strays_kernel, *ret);
+        ret->n_kernel = pair_up(strays, n_strays_sma, strays + n_strays_sma, n_strays_kernel, differences);
+        ret->kernel = differences;
         return 0;
 }
 
@@ -115,19 +115,13 @@ static int add_table(struct arena *a, const struct policy *policy, const struct 
                      const struct desired_port *want, const struct kernel_table *t, struct discrepancy *d,
                      struct verification *v)
 {
-        struct table_comparison c;
-        int r = table_compare(a, policy, options->unmanaged, want, t->entries, t->n_entries, &c);
+        int r = verify_table(a, policy, options->unmanaged, want, t->entries, t->n_entries, d);
 
-        if (r < 0 || (c.n_missing == 0 && c.n_unexpected == 0 && d->n_kernel == 0))
-                return r;
         d->port = t->port;
         d->source = SOURCE_KERNEL;
-        d->missing = c.missing;
-        d->n_missing = c.n_missing;
-        d->unexpected = c.unexpected;
-        d->n_unexpected = c.n_unexpected;
-        v->differ[v->n_differ++] = *d;
-        return 0;
+        if (r == 0 && (d->n_missing > 0 || d->n_unexpected > 0 || d->n_kernel > 0))
+                v->differ[v->n_differ++] = *d;
+        return r;
 }
 
 int verify_kernel(struct arena *a, const struct desired *desired, const struct observed *observed,
@@ -139,13 +133,10 @@ int verify_kernel(struct arena *a, const struct desired *desired, const struct o
         for (uint32_t i = 0; i < n_tables && r == 0; i++) {
                 const struct kernel_table *t = &tables[i];
                 const struct observed_table *sma = &observed->tables[t->port];
-                struct kernel_difference *kernel = NULL;
                 struct discrepancy d = {};
 
                 if (sma->source == TABLE_READ)
-                        r = kernel_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &kernel,
-                                           &d.n_kernel);
-                d.kernel = kernel;
+                        r = kernel_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &d);
                 if (r == 0)
                         r = add_table(a, desired->policy, options, &desired->ports[t->port], t, &d, v);
         }

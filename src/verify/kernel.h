@@ -26,9 +26,10 @@ int verify_kernel(struct arena *a, const struct desired *desired, const struct o
                   const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
                   struct verification *v);
 
-/* The SMA's table against the kernel's; ascending index in whichever of the two has the entry. Returns 0 or -ENOMEM. */
+/* The SMA's table against the kernel's, into ret->kernel; ascending index in whichever of the two has the entry. Returns 0 or
+ * -ENOMEM. */
 int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
-                   uint32_t n_kernel, struct kernel_difference **ret, uint32_t *ret_n);
+                   uint32_t n_kernel, struct discrepancy *ret);
 
 /* A partition of which this host alone cannot say whether the entry that is there is right: more than one is possible. */
 struct undecided {

@@ -2,8 +2,72 @@
 #include "verify/verify.h"
 
 #include <errno.h>
+#include <string.h>
 
-#include "verify/table.h"
+/* --- one table --------------------------------------------------------------------------------------------------- */
+
+/* Entries of other bases are none of our business: not owned, or kept though nobody asked for them. */
+static bool may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key)
+{
+        if (!policy_owns(policy, p_key_base(key)))
+                return false;
+        return unmanaged == UNMANAGED_REMOVE || policy_find_base(policy, p_key_base(key)) >= 0;
+}
+
+/* Index into wanted, or n_wanted. */
+static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
+{
+        uint32_t i = LOWER_BOUND(wanted, want->wanted, want->n_wanted, p_key_compare(wanted, &key) < 0);
+
+        return i < want->n_wanted && want->wanted[i].v == key.v ? i : want->n_wanted;
+}
+
+/* NULL: out of memory. */
+static const struct p_key *keep(struct arena *a, struct p_key *keys, uint32_t n)
+{
+        struct p_key *copy = arena_new_array(a, struct p_key, n);
+
+        if (copy && n > 0) {
+                memcpy(copy, keys, n * sizeof(*keys));
+                qsort(copy, n, sizeof(*copy), p_key_compare);
+        }
+        return copy;
+}
+
+int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
+                 const struct desired_port *want, const struct p_key *entries, uint32_t n_entries, struct discrepancy *ret)
+{
+        uint32_t n_wanted = want->n_wanted, n_missing = 0, n_unexpected = 0;
+        _cleanup_free_ bool *found = calloc((size_t) n_wanted + 1, sizeof(*found));
+        _cleanup_free_ struct p_key *keys = calloc((size_t) n_wanted + n_entries + 1, sizeof(*keys));
+        struct p_key *missing = keys, *unexpected = keys ? keys + n_wanted : NULL;
+
+        if (!found || !keys)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_entries; i++) {
+                uint32_t k;
+
+                if (!p_key_is_used(entries[i]) || !may_touch(policy, unmanaged, entries[i]))
+                        continue;
+                k = find_wanted(want, entries[i]);
+                if (k < n_wanted && !found[k])
+                        found[k] = true;
+                else
+                        unexpected[n_unexpected++] = entries[i];
+        }
+        for (uint32_t k = 0; k < n_wanted; k++)
+                if (!found[k] && may_touch(policy, unmanaged, want->wanted[k]))
+                        missing[n_missing++] = want->wanted[k];
+        ret->n_missing = n_missing;
+        ret->n_unexpected = n_unexpected;
+        if (n_missing == 0 && n_unexpected == 0)
+                return 0;
+        ret->missing = keep(a, missing, n_missing);
+        ret->unexpected = keep(a, unexpected, n_unexpected);
+        return ret->missing && ret->unexpected ? 0 : -ENOMEM;
+}
+
+/* --- enforcing ports ---------------------------------------------------------------------------------------------- */
 
 struct verifier {
         struct arena *arena;
@@ -13,13 +77,10 @@ struct verifier {
         struct verification *v;
 };
 
-/* Entries of other bases are none of our business: not owned, or kept though nobody asked for them. */
-static bool may_touch(const struct verifier *vf, struct p_key key)
+static bool is_ours(const struct verifier *vf, struct p_key key)
 {
-        return table_may_touch(vf->desired->policy, vf->options->unmanaged, key);
+        return may_touch(vf->desired->policy, vf->options->unmanaged, key);
 }
-
-/* --- enforcing ports ---------------------------------------------------------------------------------------------- */
 
 /* What is wanted and what stays besides does not fit. */
 static bool overflows(const struct verifier *vf, uint32_t port)
@@ -28,7 +89,7 @@ static bool overflows(const struct verifier *vf, uint32_t port)
         uint32_t needed = vf->desired->ports[port].n_wanted;
 
         for (uint32_t i = 0; i < t->capacity; i++)
-                needed += p_key_is_used(t->entries[i]) && !may_touch(vf, t->entries[i]);
+                needed += p_key_is_used(t->entries[i]) && !is_ours(vf, t->entries[i]);
         return needed > t->capacity;
 }
 
@@ -67,7 +128,7 @@ static bool is_left_as_it_is(const struct verifier *vf, uint32_t port)
         const struct observed_table *t = &vf->observed->tables[neighbour];
 
         for (uint32_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
-                if (p_key_is_used(t->entries[i]) && !may_touch(vf, t->entries[i]) &&
+                if (p_key_is_used(t->entries[i]) && !is_ours(vf, t->entries[i]) &&
                     !port_covers(vf, port, t->entries[i]))
                         return true;
         return false;
@@ -97,26 +158,19 @@ static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool l
 
 static int verify_port(struct verifier *vf, uint32_t port)
 {
-        bool let_off = is_let_off(vf, port), differs = enforcement_differs(vf, port, let_off);
+        bool let_off = is_let_off(vf, port);
         const struct observed_table *t = &vf->observed->tables[port];
-        struct table_comparison c = {};
+        struct discrepancy d = {
+                .port = port, .source = SOURCE_SMP, .enforcement_differs = enforcement_differs(vf, port, let_off),
+        };
         int r = 0;
 
         if (!let_off)
-                r = table_compare(vf->arena, vf->desired->policy, vf->options->unmanaged, &vf->desired->ports[port],
-                                  t->entries, t->capacity, &c);
-        if (r < 0 || (c.n_missing == 0 && c.n_unexpected == 0 && !differs))
-                return r;
-        vf->v->differ[vf->v->n_differ++] = (struct discrepancy) {
-                .port = port,
-                .source = SOURCE_SMP,
-                .missing = c.missing,
-                .unexpected = c.unexpected,
-                .n_missing = c.n_missing,
-                .n_unexpected = c.n_unexpected,
-                .enforcement_differs = differs,
-        };
-        return 0;
+                r = verify_table(vf->arena, vf->desired->policy, vf->options->unmanaged, &vf->desired->ports[port],
+                                 t->entries, t->capacity, &d);
+        if (r == 0 && (d.n_missing > 0 || d.n_unexpected > 0 || d.enforcement_differs))
+                vf->v->differ[vf->v->n_differ++] = d;
+        return r;
 }
 
 static int verify_ports(struct verifier *vf)

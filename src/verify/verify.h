@@ -58,5 +58,10 @@ struct verification {
 int verify_compare(struct arena *a, const struct desired *desired, const struct observed *observed,
                    const struct plan_options *options, struct verification **ret);
 
+/* One table, whoever read it: fills what is missing and unexpected, nothing else of ret. Returns 0 or -ENOMEM; what differs
+ * lives in the arena, nothing is taken from it if nothing does. */
+int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
+                 const struct desired_port *want, const struct p_key *entries, uint32_t n_entries, struct discrepancy *ret);
+
 /* "smp", "kernel"; a static string. */
 const char *discrepancy_source_to_string(enum discrepancy_source s);

@@ -194,7 +194,7 @@ WRONGS = [
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
 
     # verify
-    Wrong("unexpected-not-seen", "src/verify/table.c", "unexpected[n_unexpected++] = entries[i];",
+    Wrong("unexpected-not-seen", VERIFY, "unexpected[n_unexpected++] = entries[i];",
           "unexpected[0] = entries[i];"),
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
