@@ -110,7 +110,7 @@ static void add_agent(struct discovery *d, uint32_t via, const struct node_info 
         if (agent == DISCOVERY_NONE)
                 return;
         d->n_queries += count_queries(info);
-        discovery_queue_agent(d, agent);
+        discovery_queue_add(d, &d->agents_to_query, agent);
         if (via != DISCOVERY_NONE)
                 connect_ports(d, via, agent, info->local_port);
 }
@@ -144,7 +144,7 @@ static void try_second_m_key(struct discovery *d, uint32_t port)
                 return;
         p->is_second_try = true;
         d->n_queries++;
-        discovery_queue_port(d, port);
+        discovery_queue_add(d, &d->ports_to_query, port);
 }
 
 void discovery_node_info_ended(struct discovery *d, uint32_t port, const struct mad_result *result)
@@ -170,7 +170,7 @@ static void follow_link(struct discovery *d, uint32_t port)
                 return;
         }
         d->n_queries++;
-        discovery_queue_port(d, port);
+        discovery_queue_add(d, &d->ports_to_query, port);
 }
 
 static void take_link(struct discovery *d, uint32_t port, const struct port_info *info)
@@ -338,7 +338,7 @@ void discovery_query_ended(struct discovery *d, uint32_t agent, const struct mad
                 a->query = QUERY_NONE;
         }
         if (a->query != QUERY_NONE)
-                discovery_queue_agent(d, agent);
+                discovery_queue_add(d, &d->agents_to_query, agent);
         else if (!a->is_verified)
                 drop_attributes(a);
 }

@@ -123,52 +123,30 @@ uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct nod
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-void discovery_queue_agent(struct discovery *d, uint32_t agent)
+static uint32_t *next_of(struct discovery *d, const struct discovery_queue *q, uint32_t item)
 {
-        struct discovery_queue *q = &d->agents_to_query;
-
-        d->agents[agent].next = DISCOVERY_NONE;
-        if (q->last == DISCOVERY_NONE)
-                q->first = agent;
-        else
-                d->agents[q->last].next = agent;
-        q->last = agent;
+        return q == &d->ports_to_query ? &d->ports[item].next : &d->agents[item].next;
 }
 
-void discovery_queue_port(struct discovery *d, uint32_t port)
+void discovery_queue_add(struct discovery *d, struct discovery_queue *q, uint32_t item)
 {
-        struct discovery_queue *q = &d->ports_to_query;
-
-        d->ports[port].next = DISCOVERY_NONE;
+        *next_of(d, q, item) = DISCOVERY_NONE;
         if (q->last == DISCOVERY_NONE)
-                q->first = port;
+                q->first = item;
         else
-                d->ports[q->last].next = port;
-        q->last = port;
+                *next_of(d, q, q->last) = item;
+        q->last = item;
 }
 
-uint32_t discovery_take_agent(struct discovery *d)
+uint32_t discovery_queue_take(struct discovery *d, struct discovery_queue *q)
 {
-        struct discovery_queue *q = &d->agents_to_query;
-        uint32_t agent = q->first;
+        uint32_t item = q->first;
 
-        if (agent != DISCOVERY_NONE)
-                q->first = d->agents[agent].next;
+        if (item != DISCOVERY_NONE)
+                q->first = *next_of(d, q, item);
         if (q->first == DISCOVERY_NONE)
                 q->last = DISCOVERY_NONE;
-        return agent;
-}
-
-uint32_t discovery_take_port(struct discovery *d)
-{
-        struct discovery_queue *q = &d->ports_to_query;
-        uint32_t port = q->first;
-
-        if (port != DISCOVERY_NONE)
-                q->first = d->ports[port].next;
-        if (q->first == DISCOVERY_NONE)
-                q->last = DISCOVERY_NONE;
-        return port;
+        return item;
 }
 
 /* --- places and routes ----------------------------------------------------------------------------------------------- */

@@ -112,11 +112,9 @@ uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t 
  * out (d->error). */
 uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info);
 
-/* Append to and take from the queues of what can be queried now; DISCOVERY_NONE: the queue is empty. */
-void discovery_queue_agent(struct discovery *d, uint32_t agent);
-void discovery_queue_port(struct discovery *d, uint32_t port);
-uint32_t discovery_take_agent(struct discovery *d);
-uint32_t discovery_take_port(struct discovery *d);
+/* Append to and take from one of the two queues of what can be queried now; DISCOVERY_NONE: the queue is empty. */
+void discovery_queue_add(struct discovery *d, struct discovery_queue *q, uint32_t item);
+uint32_t discovery_queue_take(struct discovery *d, struct discovery_queue *q);
 
 /* Records that `guid` of the agent was found in two places. */
 void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid guid, struct subnet_place first,
