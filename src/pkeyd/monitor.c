@@ -6,7 +6,8 @@
 
 #include "notices/notices.h"
 #include "pkeyd/violation_text.h"
-#include "violations/intake.h"
+#include "violations/lids.h"
+#include "violations/poll.h"
 
 struct monitor {
         const struct control *control;

@@ -3,7 +3,7 @@
 
 /* Which endport has a LID: a port with LMC n answers to 2^n of them. LIDs of a snapshot are as hostile as the rest. */
 
-#include "subnet/subnet.h"
+#include "violations/violations.h"
 
 /* More than one endport claims it. */
 #define LID_SEVERAL (UINT32_MAX - 1)
@@ -14,3 +14,8 @@ struct lid_map;
 int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret);
 /* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
+
+/* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody knows
+ * is counted all the same, at a port that is none (node GUID 0). Both may be NULL: nothing is known of the fabric. */
+struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,
+                                               const struct notice *notice);

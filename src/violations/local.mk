@@ -9,13 +9,10 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/counter.h \
 	src/violations/history.c \
 	src/violations/history.h \
-	src/violations/intake.c \
-	src/violations/intake.h \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \
 	src/violations/looks.c \
-	src/violations/looks.h \
 	src/violations/poll.c \
 	src/violations/poll.h \
 	src/violations/poll_targets.c \

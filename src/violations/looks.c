@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/looks.h"
+#include "violations/book.h"
 
 #include <errno.h>
 

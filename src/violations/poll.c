@@ -691,6 +691,17 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
 }
 
+void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll)
+{
+        struct violation_sample s;
+
+        while (violation_poll_next_sample(poll, &s))
+                if (s.is_cleared)
+                        violations_counter_cleared(book, s.port, s.source);
+                else if (violations_see_counter(book, now, s.port, s.source, s.bits, s.value) > 0)
+                        violation_poll_clear(poll, s.port, s.source);
+}
+
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret)
 {
         *ret = (struct violation_poll_counters) { .n_ports = p->t.n_targets, .n_rounds = p->n_rounds };

@@ -63,6 +63,8 @@ struct mad_stage violation_poll_once(struct violation_poll *p);
  * cannot be cleared so), and when it was taken there is a sample of that. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
+/* All samples that wait, into the book; counters at their maximum may be cleared. */
+void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll);
 
 struct violation_poll_counters {
         uint32_t n_ports;      /* polled */

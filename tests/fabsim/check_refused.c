@@ -14,7 +14,8 @@
 #include "fabric.h"
 #include "mad_engine/mad_engine.h"
 #include "prng.h"
-#include "violations/intake.h"
+#include "violations/lids.h"
+#include "violations/poll.h"
 
 #define SWITCHES      3
 #define HOSTS         9
