@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "doctor/diagnose.h"
 
-const char *diagnosis_plural(uint64_t n)
-{
-        return n == 1 ? "" : "s";
-}
-
 const char *diagnosis_text(struct diagnosis_list *l, const char *format, ...)
 {
         const char *text;

@@ -4,6 +4,7 @@
 /* Within doctor/: how diagnoses are gathered. */
 
 #include "doctor/doctor.h"
+#include "util/text.h"
 
 /* A list that grows; what does not fit in memory is noticed once, at the end. */
 struct diagnosis_list {
@@ -32,8 +33,6 @@ void places_add_text(struct diagnosis_list *l, struct places *p, const char *tex
 void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* "s" unless n is 1. */
-const char *diagnosis_plural(uint64_t n);
 /* Text in the list's arena; "" (and out_of_memory) if there is none. */
 const char *diagnosis_text(struct diagnosis_list *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -29,7 +29,7 @@ static void diagnose_settings(struct diagnosis_list *l)
         struct places errors = lines(l, &h->settings_errors), secrets = lines(l, &h->secret_errors);
 
         diagnosis_add(l, DIAGNOSIS_SETTINGS_REFUSED, &errors, "the settings are refused (%u error%s)", errors.n,
-                      diagnosis_plural(errors.n));
+                      text_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_SECRET_REFUSED, &secrets, "a key file is refused");
         if (errors.n == 0 && l->facts->settings->mode == MODE_AUDIT)
                 diagnosis_add(l, DIAGNOSIS_MODE_AUDIT, NULL, "pkeyd only looks (mode: audit)");
@@ -41,9 +41,9 @@ static void diagnose_policy(struct diagnosis_list *l)
         struct places errors = lines(l, &h->policy_errors), warnings = lines(l, &h->policy_warnings);
 
         diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
-                      diagnosis_plural(errors.n));
+                      text_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy and this fabric: %u warning%s", warnings.n,
-                      diagnosis_plural(warnings.n));
+                      text_plural(warnings.n));
         if (!h->policy_file.exists && errors.n == 0)
                 diagnosis_add(l, DIAGNOSIS_POLICY_NONE, NULL, "there is no policy");
 }
@@ -77,7 +77,7 @@ static void diagnose_opensm(struct diagnosis_list *l)
                               "OpenSM drops %s and opens the fabric", o->path);
         else
                 diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n,
-                              diagnosis_plural(odd.n));
+                              text_plural(odd.n));
         if (o->is_edited)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
         if (o->is_foreign)

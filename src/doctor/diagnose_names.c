@@ -50,7 +50,7 @@ static void diagnose_nameless(struct diagnosis_list *l)
                                                node->description));
         }
         diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s without a name", nameless.n,
-                      diagnosis_plural(nameless.n));
+                      text_plural(nameless.n));
 }
 
 /* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. */
@@ -105,9 +105,9 @@ static void diagnose_twins(struct diagnosis_list *l)
                 add_twins(l, s->nodes[node].type == NODE_SWITCH ? &switches : &hosts, twin, node);
         }
         diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &hosts, "%u host name%s belong%s to more than one node", hosts.n,
-                      diagnosis_plural(hosts.n), hosts.n == 1 ? "s" : "");
+                      text_plural(hosts.n), hosts.n == 1 ? "s" : "");
         diagnosis_add(l, DIAGNOSIS_NAME_SWITCH_TWICE, &switches, "%u switch name%s belong%s to more than one switch",
-                      switches.n, diagnosis_plural(switches.n), switches.n == 1 ? "s" : "");
+                      switches.n, text_plural(switches.n), switches.n == 1 ? "s" : "");
 }
 
 void diagnose_names(struct diagnosis_list *l)

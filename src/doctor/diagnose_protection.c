@@ -153,7 +153,7 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
                         places_add_port(l, &rivals, i, describe_sm(l, &p->sm));
         }
         diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u",
-                      rivals.n, diagnosis_plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
+                      rivals.n, text_plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
 }
 
 static void diagnose_sms(struct diagnosis_list *l)
@@ -173,7 +173,7 @@ static void diagnose_sms(struct diagnosis_list *l)
                 places_add_port(l, &masters, i, describe_sm(l, &p->sm));
         }
         diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s with a subnet manager did not say what it is",
-                      silent.n, diagnosis_plural(silent.n));
+                      silent.n, text_plural(silent.n));
         if (masters.n == 0 && s->self != SUBNET_NONE && s->sm_lid.v == 0)
                 diagnosis_add(l, DIAGNOSIS_SM_NONE, NULL, "there is no subnet manager");
         if (masters.n == 1)

@@ -111,7 +111,7 @@ static void diagnose_index0(struct diagnosis_list *l)
                                           : diagnosis_text(l, "0x%04x at index 0", t.entries[0].v));
         }
         diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's",
-                      other.n, diagnosis_plural(other.n));
+                      other.n, text_plural(other.n));
 }
 
 /* "0x901f 0x9020 and 7 more" */
@@ -172,10 +172,10 @@ static void diagnose_stale(struct diagnosis_list *l)
                 mark_bases(l, host, false);
         }
         diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has",
-                      stale.n, diagnosis_plural(stale.n), stale.n == 1 ? "s" : "");
+                      stale.n, text_plural(stale.n), stale.n == 1 ? "s" : "");
         diagnosis_add(l, DIAGNOSIS_STALE_KEYS_IDLE, &idle,
                       "%u port%s of switches that cannot enforce hold%s P_Keys that nobody behind them has", idle.n,
-                      diagnosis_plural(idle.n), idle.n == 1 ? "s" : "");
+                      text_plural(idle.n), idle.n == 1 ? "s" : "");
 }
 
 static void diagnose_unread(struct diagnosis_list *l)
@@ -188,7 +188,7 @@ static void diagnose_unread(struct diagnosis_list *l)
                     f->observed->tables[i].source != TABLE_READ)
                         places_add_port(l, &unread, i, NULL);
         diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n,
-                      diagnosis_plural(unread.n));
+                      text_plural(unread.n));
 }
 
 static void diagnose_differences(struct diagnosis_list *l)
@@ -205,7 +205,7 @@ static void diagnose_differences(struct diagnosis_list *l)
                                                        d->enforcement_differs ? ", enforcement differs" : ""));
         }
         diagnosis_add(l, DIAGNOSIS_POLICY_DIFFERS, &differ, "%u table%s differ%s from the policy", differ.n,
-                      diagnosis_plural(differ.n), differ.n == 1 ? "s" : "");
+                      text_plural(differ.n), differ.n == 1 ? "s" : "");
 }
 
 /* --- capacity ---------------------------------------------------------------------------------------------------- */
@@ -268,7 +268,7 @@ static void diagnose_overflow(struct diagnosis_list *l)
         }
         diagnosis_add(l, DIAGNOSIS_LEAF_OVERFLOW, &over,
                       "%u host port%s %s in more partitions than the switch port next to them can hold", over.n,
-                      diagnosis_plural(over.n), over.n == 1 ? "is" : "are");
+                      text_plural(over.n), over.n == 1 ? "is" : "are");
 }
 
 /* The fullest first. */
@@ -305,7 +305,7 @@ static void diagnose_capacity(struct diagnosis_list *l)
                                 diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
                                                loads[i].by_policy ? " by the policy" : ""));
         diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n,
-                      diagnosis_plural(near.n), near.n == 1 ? "is" : "are");
+                      text_plural(near.n), near.n == 1 ? "is" : "are");
 }
 
 /* --- enforcement ------------------------------------------------------------------------------------------------- */
@@ -351,7 +351,7 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         write_range(p);
         if (port == SUBNET_NONE)
                 port = subnet_find_port(s, node, (uint8_t) p->first);
-        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, diagnosis_plural(p->n), p->text));
+        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, text_plural(p->n), p->text));
         *p = (struct port_list){};
         return n;
 }
@@ -392,15 +392,15 @@ static void diagnose_enforcement(struct diagnosis_list *l)
         }
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_CANNOT, &places[GUARD_CANNOT],
                       "%u switch%s with %u host port%s cannot enforce partitions", places[GUARD_CANNOT].n,
-                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], diagnosis_plural(n[GUARD_CANNOT]));
+                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], text_plural(n[GUARD_CANNOT]));
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_OFF, &places[GUARD_OFF],
                       "%u switch%s could enforce partitions at %u host port%s and do%s not", places[GUARD_OFF].n,
-                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], diagnosis_plural(n[GUARD_OFF]),
+                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], text_plural(n[GUARD_OFF]),
                       places[GUARD_OFF].n == 1 ? "es" : "");
         diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_ONE_WAY, &places[GUARD_ONE_WAY],
                       "%u switch%s enforce%s partitions in one direction only at %u host port%s",
                       places[GUARD_ONE_WAY].n, places[GUARD_ONE_WAY].n == 1 ? "" : "es",
-                      places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY], diagnosis_plural(n[GUARD_ONE_WAY]));
+                      places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY], text_plural(n[GUARD_ONE_WAY]));
 }
 
 void diagnose_tables(struct diagnosis_list *l)

@@ -26,11 +26,6 @@ void text_table(struct context *ctx, struct table *t)
                 output_fail(ctx, r);
 }
 
-const char *text_plural(uint64_t n)
-{
-        return n == 1 ? "" : "s";
-}
-
 const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n)
 {
         _cleanup_text_ struct text t = {};

@@ -30,9 +30,6 @@ void text_findings(struct context *ctx, bool terse);
 /* Prints and ends it. */
 void text_table(struct context *ctx, struct table *t);
 
-/* "s" unless n is 1. */
-const char *text_plural(uint64_t n);
-
 /* "0xffff 0x8010" of the used entries. */
 const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n);
 

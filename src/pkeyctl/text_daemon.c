@@ -33,11 +33,11 @@ static void print_files(const struct daemon_status *s)
                 printf("  in force      nothing yet\n");
         else
                 printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s\n", s->generation,
-                       s->partitions, s->partitions == 1 ? "" : "s", s->mode ?: "?", describe_role(s));
+                       s->partitions, text_plural(s->partitions), s->mode ?: "?", describe_role(s));
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
                 printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",
-                       s->file_errors, s->file_errors == 1 ? "" : "s");
+                       s->file_errors, text_plural(s->file_errors));
         putchar('\n');
 }
 

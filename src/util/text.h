@@ -19,5 +19,11 @@ void text_done(struct text *t);
 
 void text_add_n(struct text *t, const char *bytes, size_t n);
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "s" unless n is 1. */
+static inline const char *text_plural(uint64_t n)
+{
+        return n == 1 ? "" : "s";
+}
+
 /* A copy in the arena; NULL if memory was out at any time. */
 char *text_copy(struct arena *a, const struct text *t);
