@@ -5,41 +5,18 @@
 
 #include "doctor/diagnose.h"
 
-static const struct {
-        const char *text, *why, *advice;
-        enum finding_severity severity;
-} codes[DIAGNOSIS_CODE_MAX] = {
+const struct diagnosis_words diagnosis_words[DIAGNOSIS_CODE_MAX] = {
 #define X(name, text, severity, why, advice) [DIAGNOSIS_##name] = {text, why, advice, FINDING_##severity},
 #include "doctor/diagnosis-codes.def"
 #undef X
 };
-
-const char *diagnosis_code_to_string(enum diagnosis_code code)
-{
-        return codes[code].text;
-}
-
-const char *diagnosis_why(enum diagnosis_code code)
-{
-        return codes[code].why;
-}
-
-const char *diagnosis_advice(enum diagnosis_code code)
-{
-        return codes[code].advice;
-}
-
-enum finding_severity diagnosis_severity(enum diagnosis_code code)
-{
-        return codes[code].severity;
-}
 
 /* Worst first. */
 static void put_in_order(const struct diagnosis_list *l, struct diagnosis *items, struct diagnoses *ret)
 {
         for (int severity = FINDING_ERROR; severity >= FINDING_NOTE; severity--)
                 for (int code = 0; code < DIAGNOSIS_CODE_MAX; code++)
-                        if (l->is_set[code] && (int) codes[code].severity == severity) {
+                        if (l->is_set[code] && (int) diagnosis_words[code].severity == severity) {
                                 items[ret->n++] = l->items[code];
                                 ret->n_errors += severity == FINDING_ERROR;
                                 ret->n_warnings += severity == FINDING_WARNING;

@@ -35,6 +35,15 @@ enum diagnosis_code {
         DIAGNOSIS_CODE_MAX,
 };
 
+/* What stands in diagnosis-codes.def of each code. */
+struct diagnosis_words {
+        const char *code;   /* "m-key.zero" */
+        const char *why;    /* it matters */
+        const char *advice; /* what to do */
+        enum finding_severity severity;
+};
+extern const struct diagnosis_words diagnosis_words[DIAGNOSIS_CODE_MAX];
+
 /* Where: a port, or a node by its first port, or (SUBNET_NONE) something on this host; text says more, or what it is. */
 struct diagnosis_place {
         uint32_t port;
@@ -105,9 +114,3 @@ struct doctor_facts {
 
 /* Returns 0 or -ENOMEM; in the arena. */
 int doctor_diagnose(struct arena *a, const struct doctor_facts *facts, struct diagnoses *ret);
-
-/* "m-key.zero", ...; why it matters; what to do; how bad it is. Static. */
-const char *diagnosis_code_to_string(enum diagnosis_code code);
-const char *diagnosis_why(enum diagnosis_code code);
-const char *diagnosis_advice(enum diagnosis_code code);
-enum finding_severity diagnosis_severity(enum diagnosis_code code);

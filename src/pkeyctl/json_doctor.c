@@ -13,15 +13,15 @@ static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
 /* As any other finding, with more beside it. */
 static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
 {
+        const struct diagnosis_words *words = &diagnosis_words[item->code];
         json_t *where = json_array();
 
         for (uint32_t i = 0; i < item->n_places; i++)
                 doc_append(d, where, place_object(d, &item->places[i]));
         return doc_pack(d, "{s:n, s:i, s:i, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "file", "line", 0, "column", 0,
-                        "severity", finding_severity_to_string(diagnosis_severity(item->code)), "code",
-                        diagnosis_code_to_string(item->code), "text", doc_text(item->title), "where", where, "more",
-                        item->n_more, "why", doc_text(diagnosis_why(item->code)), "advice",
-                        doc_text(diagnosis_advice(item->code)));
+                        "severity", finding_severity_to_string(words->severity), "code", words->code, "text",
+                        doc_text(item->title), "where", where, "more", item->n_more, "why", doc_text(words->why), "advice",
+                        doc_text(words->advice));
 }
 
 static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)

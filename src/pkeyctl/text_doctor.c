@@ -94,11 +94,11 @@ static void print_title(const struct diagnosis *d)
 {
         static const char *const colours[] = {
                         [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
-        enum finding_severity severity = diagnosis_severity(d->code);
+        const struct diagnosis_words *words = &diagnosis_words[d->code];
         bool colour = report_wants_colour(stdout);
 
-        printf("%s%s%s: %s [%s]\n", colour ? colours[severity] : "", finding_severity_to_string(severity),
-               colour ? COLOUR_OFF : "", d->title, diagnosis_code_to_string(d->code));
+        printf("%s%s%s: %s [%s]\n", colour ? colours[words->severity] : "", finding_severity_to_string(words->severity),
+               colour ? COLOUR_OFF : "", d->title, words->code);
 }
 
 void text_doctor(struct context *ctx, const struct result *result)
@@ -111,8 +111,8 @@ void text_doctor(struct context *ctx, const struct result *result)
 
                 print_title(d);
                 print_places(ctx, d, width);
-                print_wrapped("why", diagnosis_why(d->code), width);
-                print_wrapped("do", diagnosis_advice(d->code), width);
+                print_wrapped("why", diagnosis_words[d->code].why, width);
+                print_wrapped("do", diagnosis_words[d->code].advice, width);
                 putchar('\n');
         }
         if (result->status == EXIT_REFUSED)
