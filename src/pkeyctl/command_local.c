@@ -310,9 +310,6 @@ int command_verify_local(struct context *ctx)
                 r = look(&l);
         if (r < 0)
                 return r;
-        if (result.local.verification.v->n_differ > 0)
-                result.status = EXIT_DIFFERENCE;
-        else if (result.local.n_unread > 0)
-                result.status = EXIT_PARTIAL;
+        result.status = exit_status_of(result.local.verification.v->n_differ > 0, result.local.n_unread > 0);
         return output(ctx, &result);
 }

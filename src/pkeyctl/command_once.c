@@ -134,13 +134,6 @@ static void count_polled(const struct violation_poll *poll, struct violations_re
         result->n_silent = counters.n_silent;
 }
 
-static enum exit_status status_of(const struct violations_result *result)
-{
-        if (result->n_items > 0)
-                return EXIT_DIFFERENCE;
-        return result->n_silent > 0 ? EXIT_PARTIAL : EXIT_DONE;
-}
-
 /* As the daemon does it: a name that is mistyped must not read as "no violations". */
 static int check_node(struct context *ctx, const char *node)
 {
@@ -198,6 +191,6 @@ int command_violations_once(struct context *ctx)
                 r = poll_twice(ctx, poll, book, &result.violations);
         if (r < 0)
                 return r;
-        result.status = status_of(&result.violations);
+        result.status = exit_status_of(result.violations.n_items > 0, result.violations.n_silent > 0);
         return output(ctx, &result);
 }

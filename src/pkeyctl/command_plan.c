@@ -4,13 +4,6 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 
-static enum exit_status plan_status(const struct plan *plan, uint32_t n_unreachable)
-{
-        if (!plan_is_empty(plan))
-                return EXIT_DIFFERENCE;
-        return n_unreachable > 0 ? EXIT_PARTIAL : EXIT_DONE;
-}
-
 int command_plan(struct context *ctx)
 {
         struct result result = { .kind = RESULT_PLAN };
@@ -28,6 +21,6 @@ int command_plan(struct context *ctx)
         if (r < 0)
                 return r;
         plan->changes = &changes;
-        result.status = plan_status(ctx->plan, plan->n_unreachable);
+        result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable > 0);
         return output(ctx, &result);
 }

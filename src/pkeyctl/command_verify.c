@@ -5,13 +5,6 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 
-static enum exit_status verify_status(const struct verification *v)
-{
-        if (v->n_differ > 0)
-                return EXIT_DIFFERENCE;
-        return v->n_unreachable > 0 ? EXIT_PARTIAL : EXIT_DONE;
-}
-
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
 int command_verify(struct context *ctx)
 {
@@ -31,6 +24,6 @@ int command_verify(struct context *ctx)
                 r = kernel_verify(ctx, result.verification);
         if (r < 0)
                 return r;
-        result.status = verify_status(result.verification);
+        result.status = exit_status_of(result.verification->n_differ > 0, result.verification->n_unreachable > 0);
         return output(ctx, &result);
 }

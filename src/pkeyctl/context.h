@@ -28,6 +28,14 @@ enum exit_status {
         EXIT_PARTIAL = 3,    /* ports did not answer or refused */
 };
 
+/* Of what was compared. */
+static inline enum exit_status exit_status_of(bool differs, bool is_partial)
+{
+        if (differs)
+                return EXIT_DIFFERENCE;
+        return is_partial ? EXIT_PARTIAL : EXIT_DONE;
+}
+
 struct context {
         const struct options *options;
         const char *command;           /* its name; "" before it is known */
