@@ -7,8 +7,7 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 
-#define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */
-#define MAX_LISTED 16
+#define MAX_PAIRS UINT64_C(4000000) /* a few seconds */
 
 static int wanted_table(struct context *ctx, uint32_t port, struct explain_table *ret)
 {
@@ -49,37 +48,46 @@ static int add_filters(struct context *ctx, uint32_t neighbour, struct explain_s
         return r < 0 ? r : held_table(ctx, neighbour, &side->in_hardware.filter);
 }
 
-static int make_sides(struct context *ctx, const uint32_t *ports, uint32_t n, const struct explain_side **ret)
-{
-        struct explain_side *sides = arena_new_array(ctx->arena, struct explain_side, n);
-        int r;
+/* Which endports are meant. */
+struct chosen {
+        const char *text;
+        uint32_t *ports;
+        uint32_t n;
+        struct explain_side *sides; /* of them */
+};
 
-        if (!sides)
+static int make_sides(struct context *ctx, struct chosen *c)
+{
+        int r = 0;
+
+        c->sides = arena_new_array(ctx->arena, struct explain_side, c->n);
+        if (!c->sides)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++) {
-                sides[i].port = ports[i];
-                r = wanted_table(ctx, ports[i], &sides[i].by_policy.table);
+        for (uint32_t i = 0; i < c->n && r == 0; i++) {
+                struct explain_side *side = &c->sides[i];
+
+                side->port = c->ports[i];
+                r = wanted_table(ctx, side->port, &side->by_policy.table);
                 if (r == 0)
-                        r = held_table(ctx, ports[i], &sides[i].in_hardware.table);
+                        r = held_table(ctx, side->port, &side->in_hardware.table);
                 if (r == 0)
-                        r = add_filters(ctx, ctx->subnet->ports[ports[i]].neighbour, &sides[i]);
-                if (r < 0)
-                        return r;
+                        r = add_filters(ctx, ctx->subnet->ports[side->port].neighbour, side);
         }
-        *ret = sides;
-        return 0;
+        return r;
 }
 
-static void judge(struct explain_result *result)
+static void judge(const struct chosen *left, const struct chosen *right, struct explain_result *result)
 {
-        for (uint32_t i = 0; i < result->n_a; i++)
-                for (uint32_t j = 0; j < result->n_b; j++) {
-                        const struct explain_side *a = &result->a[i], *b = &result->b[j];
+        for (uint32_t i = 0; i < left->n; i++)
+                for (uint32_t j = 0; j < right->n; j++) {
+                        const struct explain_side *a = &left->sides[i], *b = &right->sides[j];
                         enum explain_verdict v;
 
                         if (a->port == b->port)
                                 continue;
                         v = explain_pair(&a->in_hardware, &b->in_hardware);
+                        if (result->n_pairs < EXPLAIN_MAX_LISTED)
+                                result->listed[result->n_listed++] = (struct explain_listed) { a, b };
                         result->n_pairs++;
                         result->n_talk_hardware += v == EXPLAIN_TALK;
                         result->n_unknown += v == EXPLAIN_UNKNOWN;
@@ -87,80 +95,61 @@ static void judge(struct explain_result *result)
                 }
 }
 
-static enum exit_status explain_status(const struct explain_result *r)
+static int check_pairs(struct context *ctx, const struct chosen *a, const struct chosen *b)
 {
-        if (r->n_talk_hardware + r->n_unknown < r->n_pairs)
-                return EXIT_DIFFERENCE;
-        return r->n_unknown > 0 ? EXIT_PARTIAL : EXIT_DONE;
-}
-
-static int check_pairs(struct context *ctx, const struct explain_result *r, const uint32_t *a, const uint32_t *b)
-{
-        uint64_t pairs = (uint64_t) r->n_a * r->n_b;
+        uint64_t pairs = (uint64_t) a->n * b->n;
 
         if (pairs > MAX_PAIRS)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
                                       "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")",
-                                      r->a_text, r->b_text, pairs, MAX_PAIRS);
-        if (pairs == 1 && a[0] == b[0])
+                                      a->text, b->text, pairs, MAX_PAIRS);
+        if (pairs == 1 && a->ports[0] == b->ports[0])
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport",
-                                      r->a_text, r->b_text);
+                                      a->text, b->text);
         return 0;
 }
 
-/* Which endports are meant. */
-struct chosen_pairs {
-        struct explain_result *result;
-        uint32_t *a, *b;
-};
-
 static int choose_pairs(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
 {
-        struct chosen_pairs *c = userdata;
-        struct explain_result *result = c->result;
+        struct chosen *a = userdata, *b = a + 1;
         uint32_t *all;
         int r, rb;
 
-        r = pipeline_select(ctx, result->a_text, &c->a, &result->n_a);
+        r = pipeline_select(ctx, a->text, &a->ports, &a->n);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        rb = pipeline_select(ctx, result->b_text, &c->b, &result->n_b);
+        rb = pipeline_select(ctx, b->text, &b->ports, &b->n);
         if (r < 0 || rb < 0)
                 return rb < 0 ? rb : r;
-        r = check_pairs(ctx, result, c->a, c->b);
+        r = check_pairs(ctx, a, b);
         if (r < 0)
                 return r;
-        all = arena_new_array(ctx->arena, uint32_t, (size_t) result->n_a + result->n_b);
+        all = arena_new_array(ctx->arena, uint32_t, (size_t) a->n + b->n);
         if (!all)
                 return -ENOMEM;
-        memcpy(all, c->a, result->n_a * sizeof(*all));
-        memcpy(all + result->n_a, c->b, result->n_b * sizeof(*all));
-        return pipeline_around(ctx, all, result->n_a + result->n_b, ret, ret_n);
+        memcpy(all, a->ports, a->n * sizeof(*all));
+        memcpy(all + a->n, b->ports, b->n * sizeof(*all));
+        return pipeline_around(ctx, all, a->n + b->n, ret, ret_n);
 }
 
 int command_explain(struct context *ctx)
 {
         struct result result = { .kind = RESULT_EXPLAIN };
         struct explain_result *e = &result.explain;
-        struct chosen_pairs chosen = { .result = e };
-        const struct session_hooks hooks = { .choose = choose_pairs, .userdata = &chosen };
+        struct chosen chosen[2] = { { .text = ctx->arguments[0] }, { .text = ctx->arguments[1] } };
+        const struct session_hooks hooks = { .choose = choose_pairs, .userdata = chosen };
         int r;
 
-        *e = (struct explain_result) {
-                .a_text = ctx->arguments[0], .b_text = ctx->arguments[1], .max_listed = MAX_LISTED,
-        };
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_LOOK, &hooks);
         if (r == 0)
                 r = pipeline_resolve(ctx);
-        if (r == 0)
-                r = make_sides(ctx, chosen.a, e->n_a, &e->a);
-        if (r == 0)
-                r = make_sides(ctx, chosen.b, e->n_b, &e->b);
+        for (size_t i = 0; i < ELEMENTS(chosen) && r == 0; i++)
+                r = make_sides(ctx, &chosen[i]);
         if (r < 0)
                 return r;
-        judge(e);
-        result.status = explain_status(e);
+        judge(&chosen[0], &chosen[1], e);
+        result.status = exit_status_of(e->n_talk_hardware + e->n_unknown < e->n_pairs, e->n_unknown > 0);
         return output(ctx, &result);
 }

@@ -57,20 +57,15 @@ static json_t *side_object(struct doc *d, const struct explain_side *side)
 static json_t *pairs(struct doc *d, const struct explain_result *r)
 {
         json_t *array = json_array();
-        uint32_t listed = 0;
 
-        for (uint32_t i = 0; i < r->n_a; i++)
-                for (uint32_t j = 0; j < r->n_b && listed < r->max_listed; j++) {
-                        const struct explain_side *a = &r->a[i], *b = &r->b[j];
+        for (uint32_t i = 0; i < r->n_listed; i++) {
+                const struct explain_side *a = r->listed[i].a, *b = r->listed[i].b;
 
-                        if (a->port == b->port)
-                                continue;
-                        doc_append(d, array,
-                                   doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, a), "b", side_object(d, b),
-                                            "policy", d->ctx->policy ? verdict_object(d, a, b, true) : json_null(),
-                                            "hardware", verdict_object(d, a, b, false)));
-                        listed++;
-                }
+                doc_append(d, array,
+                           doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, a), "b", side_object(d, b), "policy",
+                                    d->ctx->policy ? verdict_object(d, a, b, true) : json_null(), "hardware",
+                                    verdict_object(d, a, b, false)));
+        }
         return array;
 }
 

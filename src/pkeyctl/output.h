@@ -73,13 +73,17 @@ struct explain_side {
         struct explain_end by_policy, in_hardware;
 };
 
-struct explain_result {
-        const char *a_text, *b_text;
+#define EXPLAIN_MAX_LISTED 16
+
+struct explain_listed {
         const struct explain_side *a, *b;
-        uint32_t n_a, n_b;
+};
+
+struct explain_result {
+        struct explain_listed listed[EXPLAIN_MAX_LISTED]; /* the first pairs */
+        uint32_t n_listed;
         uint64_t n_pairs;              /* pairs of different endports */
         uint64_t n_talk_policy, n_talk_hardware, n_unknown;
-        uint32_t max_listed;
 };
 
 struct doctor_result {

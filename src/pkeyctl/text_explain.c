@@ -93,10 +93,10 @@ static void print_pair(struct context *ctx, const struct explain_side *a, const 
                 printf("    the table of %s is not what the policy says\n", label_b);
 }
 
-static void print_total(const struct context *ctx, const struct explain_result *r, uint32_t listed)
+static void print_total(const struct context *ctx, const struct explain_result *r)
 {
-        if (r->n_pairs > listed)
-                printf("... %" PRIu64 " more pairs\n", r->n_pairs - listed);
+        if (r->n_pairs > r->n_listed)
+                printf("... %" PRIu64 " more pairs\n", r->n_pairs - r->n_listed);
         if (r->n_pairs == 1)
                 return;
         printf("%" PRIu64 " pair%s of endports: %" PRIu64 " may talk by the hardware", r->n_pairs,
@@ -111,14 +111,8 @@ static void print_total(const struct context *ctx, const struct explain_result *
 void text_explain(struct context *ctx, const struct result *result)
 {
         const struct explain_result *r = &result->explain;
-        uint32_t listed = 0;
 
-        for (uint32_t i = 0; i < r->n_a; i++)
-                for (uint32_t j = 0; j < r->n_b && listed < r->max_listed; j++) {
-                        if (r->a[i].port == r->b[j].port)
-                                continue;
-                        print_pair(ctx, &r->a[i], &r->b[j]);
-                        listed++;
-                }
-        print_total(ctx, r, listed);
+        for (uint32_t i = 0; i < r->n_listed; i++)
+                print_pair(ctx, r->listed[i].a, r->listed[i].b);
+        print_total(ctx, r);
 }
