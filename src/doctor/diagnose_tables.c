@@ -6,28 +6,24 @@
 #define MAX_KEYS_LISTED 6
 #define LIST_SIZE 2048 /* of a list of ports of one switch, or of a few keys */
 
-/* A table as it was read, by the survey or the probe; entries NULL: it was not. */
-struct table {
-        const struct p_key *entries;
-        uint32_t n;
-};
-
-static struct table table_of(const struct doctor_facts *f, uint32_t port)
+/* As it was read, by the survey or the probe; entries NULL: it was not. */
+static const struct observed_table *table_of(const struct doctor_facts *f, uint32_t port)
 {
+        static const struct observed_table unread;
         const struct observed *const read[] = {f->observed, f->probe ? f->probe->tables : NULL};
 
         for (size_t i = 0; i < ELEMENTS(read); i++) {
                 const struct observed_table *t = read[i] ? &read[i]->tables[port] : NULL;
 
                 if (t && t->entries && t->source == TABLE_READ)
-                        return (struct table){t->entries, t->capacity};
+                        return t;
         }
-        return (struct table){};
+        return &unread;
 }
 
-static bool is_full_member(struct table t)
+static bool is_full_member(const struct observed_table *t)
 {
-        return p_keys_hold(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, true));
+        return p_keys_hold(t->entries, t->capacity, p_key_make(P_KEY_DEFAULT_BASE, true));
 }
 
 /* --- the default partition --------------------------------------------------------------------------------------- */
@@ -52,9 +48,9 @@ static void diagnose_default(struct diagnosis_list *l)
         uint32_t n_hosts = 0;
 
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
-                struct table t = table_of(f, i);
+                const struct observed_table *t = table_of(f, i);
 
-                if (!t.entries || !diagnosis_is_host_port(f->subnet, i) || must_be_full(f, i))
+                if (!t->entries || !diagnosis_is_host_port(f->subnet, i) || must_be_full(f, i))
                         continue;
                 n_hosts++;
                 if (!is_full_member(t))
@@ -76,18 +72,18 @@ static void diagnose_default(struct diagnosis_list *l)
 static void diagnose_self(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
+        const struct p_key limited = p_key_make(P_KEY_DEFAULT_BASE, false);
         struct places self = {};
-        struct table t;
+        const struct observed_table *t;
 
         if (f->subnet->self == SUBNET_NONE)
                 return;
         t = table_of(f, f->subnet->self);
-        if (!t.entries || is_full_member(t))
+        if (!t->entries || is_full_member(t))
                 return;
         places_add_port(l, &self, f->subnet->self, NULL);
         diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
-                      p_keys_hold(t.entries, t.n, p_key_make(P_KEY_DEFAULT_BASE, false)) ? "only a limited member of"
-                                                                                     : "not in");
+                      p_keys_hold(t->entries, t->capacity, limited) ? "only a limited member of" : "not in");
 }
 
 /* --- what stands where it should not ----------------------------------------------------------------------------- */
@@ -98,17 +94,17 @@ static void diagnose_index0(struct diagnosis_list *l)
         struct places other = {};
 
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
-                struct table t = table_of(f, i);
+                const struct observed_table *t = table_of(f, i);
                 uint16_t base;
 
-                if (!t.entries || t.n == 0 || f->subnet->ports[i].role != PORT_ENDPORT)
+                if (!t->entries || t->capacity == 0 || f->subnet->ports[i].role != PORT_ENDPORT)
                         continue;
-                base = p_key_base(t.entries[0]);
+                base = p_key_base(t->entries[0]);
                 if (base == P_KEY_DEFAULT_BASE || (f->desired && base == f->desired->index0_base))
                         continue;
                 places_add_port(l, &other, i,
                                 base == 0 ? "nothing at index 0"
-                                          : diagnosis_text(l, "0x%04x at index 0", t.entries[0].v));
+                                          : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
         }
         diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's",
                       other.n, text_plural(other.n));
@@ -127,25 +123,25 @@ static const char *list_keys(struct diagnosis_list *l, const struct p_key *keys,
         return diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED);
 }
 
-static void mark_bases(struct diagnosis_list *l, struct table t, bool value)
+static void mark_bases(struct diagnosis_list *l, const struct observed_table *t, bool value)
 {
-        for (uint32_t i = 0; i < t.n; i++)
-                l->bases[p_key_base(t.entries[i])] = value;
+        for (uint32_t i = 0; i < t->capacity; i++)
+                l->bases[p_key_base(t->entries[i])] = value;
 }
 
 /* Entries of a switch port whose base the table behind it does not have (l->bases). */
-static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, struct table t)
+static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, const struct observed_table *t)
 {
         struct p_key first[MAX_KEYS_LISTED];
         uint32_t n = 0, index = 0;
 
-        for (uint32_t i = 0; i < t.n; i++) {
-                if (!p_key_is_used(t.entries[i]) || l->bases[p_key_base(t.entries[i])])
+        for (uint32_t i = 0; i < t->capacity; i++) {
+                if (!p_key_is_used(t->entries[i]) || l->bases[p_key_base(t->entries[i])])
                         continue;
                 if (n == 0)
                         index = i;
                 if (n < MAX_KEYS_LISTED)
-                        first[n] = t.entries[i];
+                        first[n] = t->entries[i];
                 n++;
         }
         if (n > 0)
@@ -160,12 +156,12 @@ static void diagnose_stale(struct diagnosis_list *l)
 
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 const struct subnet_port *port = &f->subnet->ports[i];
-                struct table here = table_of(f, i), host;
+                const struct observed_table *here = table_of(f, i), *host;
 
                 if (port->role != PORT_SWITCH_EXTERNAL || port->neighbour == SUBNET_NONE)
                         continue;
                 host = table_of(f, port->neighbour);
-                if (!here.entries || !host.entries)
+                if (!here->entries || !host->entries)
                         continue;
                 mark_bases(l, host, true);
                 add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, here);
@@ -211,26 +207,17 @@ static void diagnose_differences(struct diagnosis_list *l)
 /* --- capacity ---------------------------------------------------------------------------------------------------- */
 
 /* Bases, not entries: a switch port holds one entry for each. */
-static uint32_t count_bases(struct diagnosis_list *l, struct table t)
+static uint32_t count_bases(struct diagnosis_list *l, const struct observed_table *t)
 {
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < t.n; i++) {
-                bool *seen = &l->bases[p_key_base(t.entries[i])];
+        for (uint32_t i = 0; i < t->capacity; i++) {
+                bool *seen = &l->bases[p_key_base(t->entries[i])];
 
-                n += p_key_is_used(t.entries[i]) && !*seen;
+                n += p_key_is_used(t->entries[i]) && !*seen;
                 *seen = true;
         }
         mark_bases(l, t, false);
-        return n;
-}
-
-static uint32_t count_entries(struct table t)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < t.n; i++)
-                n += p_key_is_used(t.entries[i]);
         return n;
 }
 
@@ -292,7 +279,7 @@ static void diagnose_capacity(struct diagnosis_list *l)
                 return;
         }
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
-                struct load load = load_of(f, i, count_entries(table_of(f, i)));
+                struct load load = load_of(f, i, observed_table_count(table_of(f, i)));
 
                 /* the default partition alone fills the table of some switches' port 0 */
                 if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) && load.used > 1 &&

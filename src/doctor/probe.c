@@ -37,34 +37,10 @@ struct probe {
 
 /* --- what is to be asked ----------------------------------------------------------------------------------------- */
 
+/* A table that the survey of the snapshot passes over, for a survey of their own. */
 static bool has_unread_table(const struct subnet *s, const struct subnet_port *port)
 {
-        return port->role == PORT_SWITCH_EXTERNAL && !subnet_port_can_enforce(s, port);
-}
-
-/* Tables that the survey of the snapshot passes over, for a survey of their own. */
-static int make_tables(struct arena *a, const struct subnet *s, struct observed **ret)
-{
-        struct observed *o = arena_new_object(a, struct observed);
-
-        if (!o)
-                return -ENOMEM;
-        o->subnet = s;
-        o->tables = arena_new_array(a, struct observed_table, s->n_ports);
-        if (!o->tables)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_ports; i++) {
-                struct observed_table *t = &o->tables[i];
-
-                t->capacity = has_unread_table(s, &s->ports[i]) ? subnet_port_capacity(s, &s->ports[i]) : 0;
-                if (t->capacity == 0)
-                        continue;
-                t->entries = arena_new_array(a, struct p_key, t->capacity);
-                if (!t->entries)
-                        return -ENOMEM;
-        }
-        *ret = o;
-        return 0;
+        return port->role == PORT_SWITCH_EXTERNAL && !subnet_port_can_enforce(s, port) && subnet_port_capacity(s, port) > 0;
 }
 
 static void add_subject(struct probe *p, enum question question, uint32_t subject)
@@ -91,7 +67,7 @@ int probe_new(struct arena *a, const struct subnet *subnet, const struct probe_o
                 if (!p->rounds[q].subjects)
                         return -ENOMEM;
         }
-        if (!p->result || make_tables(a, subnet, &p->result->tables) < 0)
+        if (!p->result || observed_new_of(a, subnet, has_unread_table, &p->result->tables) < 0)
                 return -ENOMEM;
         p->result->ports = arena_new_array(a, struct probe_port, subnet->n_ports);
         if (!p->result->ports || survey_new(a, p->result->tables, &tables, &survey) < 0)

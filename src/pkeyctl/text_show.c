@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/text.h"
 
-static uint32_t count_used(const struct observed_table *t)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < t->capacity; i++)
-                n += p_key_is_used(t->entries[i]);
-        return n;
-}
-
 static void add_port(struct context *ctx, struct table *t, uint32_t port)
 {
         const struct subnet_port *p = &ctx->subnet->ports[port];
@@ -19,7 +10,7 @@ static void add_port(struct context *ctx, struct table *t, uint32_t port)
         char used[8] = "?";
 
         if (read)
-                (void) snprintf(used, sizeof(used), "%u", count_used(table));
+                (void) snprintf(used, sizeof(used), "%u", observed_table_count(table));
         table_row(t, read ? NULL : "red", "%s\t%s%s%u\t%u\t%s\t%s/%u\t%s", output_node(ctx, port), device,
                   *device ? "/" : "", p->number, p->lid.v, port_state_to_string(p->state), used, table->capacity,
                   read ? text_p_keys(ctx, table->entries, table->capacity) : output_failure(ctx, port));
@@ -88,7 +79,7 @@ static void print_neighbour(struct context *ctx, uint32_t neighbour)
                 printf(", which cannot enforce partitions\n");
         else
                 printf(", enforcement in %s, out %s, %u of %u entries used\n", t->enforce_inbound ? "on" : "off",
-                       t->enforce_outbound ? "on" : "off", count_used(t), t->capacity);
+                       t->enforce_outbound ? "on" : "off", observed_table_count(t), t->capacity);
 }
 
 static void print_head(struct context *ctx, uint32_t port)
@@ -103,7 +94,7 @@ static void print_head(struct context *ctx, uint32_t port)
         printf("  LID           %u, state %s\n", p->lid.v, port_state_to_string(p->state));
         print_neighbour(ctx, p->neighbour);
         if (ctx->observed->tables[port].source == TABLE_READ)
-                printf("  table         %u of %u entries used\n", count_used(&ctx->observed->tables[port]),
+                printf("  table         %u of %u entries used\n", observed_table_count(&ctx->observed->tables[port]),
                        ctx->observed->tables[port].capacity);
 }
 

@@ -4,7 +4,8 @@
 
 #include "subnet/observed.h"
 
-int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret)
+int observed_new_of(struct arena *a, const struct subnet *subnet,
+                    bool (*has_table)(const struct subnet *s, const struct subnet_port *p), struct observed **ret)
 {
         struct observed *o;
 
@@ -21,7 +22,7 @@ int observed_new(struct arena *a, const struct subnet *subnet, struct observed *
 
                 t->enforce_inbound = p->enforce_inbound;
                 t->enforce_outbound = p->enforce_outbound;
-                if (!subnet_port_is_managed(subnet, p))
+                if (!has_table(subnet, p))
                         continue;
                 t->capacity = subnet_port_capacity(subnet, p);
                 t->entries = arena_new_array(a, struct p_key, t->capacity);
@@ -30,6 +31,11 @@ int observed_new(struct arena *a, const struct subnet *subnet, struct observed *
         }
         *ret = o;
         return 0;
+}
+
+int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret)
+{
+        return observed_new_of(a, subnet, subnet_port_is_managed, ret);
 }
 
 /* How many entries of a block the table has. */

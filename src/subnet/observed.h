@@ -37,6 +37,19 @@ struct observed {
 
 /* All tables TABLE_UNKNOWN, sized by capacity, in the arena. Returns 0 or -ENOMEM. */
 int observed_new(struct arena *a, const struct subnet *subnet, struct observed **ret);
+/* The same with the tables of those ports that `has_table` chooses, in place of all managed ones. */
+int observed_new_of(struct arena *a, const struct subnet *subnet,
+                    bool (*has_table)(const struct subnet *s, const struct subnet_port *p), struct observed **ret);
+
+/* Entries in use. */
+static inline uint32_t observed_table_count(const struct observed_table *t)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < t->capacity; i++)
+                n += p_key_is_used(t->entries[i]);
+        return n;
+}
 
 static inline uint16_t observed_table_blocks(const struct observed_table *t)
 {

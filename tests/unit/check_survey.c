@@ -463,6 +463,39 @@ START_TEST(blocks)
 }
 END_TEST
 
+START_TEST(entries_in_use)
+{
+        struct observed_table *t = &observed->tables[5];
+
+        ck_assert_uint_eq(observed_table_count(t), 0);
+        t->entries[0].v = 0xffff;
+        t->entries[7].v = 0x8000; /* base 0: as unused as 0 */
+        t->entries[CAPACITY - 1].v = 0x0001;
+        ck_assert_uint_eq(observed_table_count(t), 2);
+}
+END_TEST
+
+static bool is_external(const struct subnet *s, const struct subnet_port *p)
+{
+        ck_assert_ptr_eq(s, subnet);
+        return p->role == PORT_SWITCH_EXTERNAL;
+}
+
+START_TEST(tables_of_chosen_ports)
+{
+        struct observed *o;
+
+        ck_assert_int_eq(observed_new_of(arena, subnet, is_external, &o), 0);
+        ck_assert_ptr_eq(o->subnet, subnet);
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                bool has_table = i >= 1 && i <= 4;
+
+                ck_assert_uint_eq(o->tables[i].capacity, has_table ? CAPACITY : 0);
+                ck_assert(!o->tables[i].entries == !has_table);
+        }
+}
+END_TEST
+
 START_TEST(assume_from_older_picture)
 {
         struct observed *old = observed;
@@ -544,6 +577,8 @@ int main(void)
         tcase_add_test(t, again_after_a_failure);
         tcase_add_test(t, no_table_at_all);
         tcase_add_test(t, blocks);
+        tcase_add_test(t, entries_in_use);
+        tcase_add_test(t, tables_of_chosen_ports);
         tcase_add_test(t, assume_from_older_picture);
         tcase_add_test(t, assume_matches_by_guid_and_number);
         suite_add_tcase(suite, t);
