@@ -14,7 +14,6 @@ static void settle_index0(struct import *im)
 
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 struct import_partition *p = &im->partitions[i];
-                struct place place = { .where = p->source->where };
 
                 if (!p->index0)
                         continue;
@@ -23,7 +22,7 @@ static void settle_index0(struct import *im)
                         continue;
                 }
                 p->index0 = false;
-                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &place,
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &(struct place) { p->source->where },
                            "indx0 is said of %s already: a policy has one partition at index 0 of its members' tables",
                            first->name);
         }
@@ -51,7 +50,6 @@ static void tell_default(struct import *im)
 static void drop_groups(struct import *im, const struct partitions_conf_partition *p)
 {
         struct multicast_group *groups = (struct multicast_group *) (uintptr_t) p->ipoib->groups;
-        struct place place = { .where = p->where };
         uint32_t kept = 0;
 
         for (uint32_t i = 0; i < p->ipoib->n_groups; i++) {
@@ -59,7 +57,7 @@ static void drop_groups(struct import *im, const struct partitions_conf_partitio
                         groups[kept++] = groups[i];
                         continue;
                 }
-                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
                            "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
                            "broadcast group, which another definition of the partition has made",
                            mgid_text(im->arena, &groups[i].mgid) ?: "?");
@@ -71,12 +69,11 @@ static void tell_losses(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
-                struct place place = { .where = p->where };
 
                 if (p->ipoib && p->has_broadcast)
                         drop_groups(im, p);
                 if (p->ipoib && !p->has_broadcast)
-                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &place,
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
                                    "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
                                    "this partition has not",
                                    im->partitions[i].name);
@@ -97,12 +94,10 @@ static void tell_unknown_guids(struct import *im, const struct import_port **por
         uint32_t different = 0;
 
         for (uint32_t i = 0; i < n; i++) {
-                struct place place = { .where = ports[i]->where };
-
                 if (i > 0 && ports[i]->guid.v == ports[i - 1]->guid.v)
                         continue;
                 if (different++ < MAX_UNKNOWN)
-                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &place,
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &(struct place) { ports[i]->where },
                                    "no port of this fabric has the GUID 0x%016" PRIx64
                                    "; it is kept for when there is one",
                                    ports[i]->guid.v);
@@ -139,11 +134,9 @@ static void tell_both(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions && !im->allow_both_pkeys; i++)
                 for (const struct partitions_conf_member *m = im->partitions[i].source->members; m; m = m->next) {
-                        struct place place = { .where = m->where };
-
                         if (m->membership != MEMBERSHIP_BOTH)
                                 continue;
-                        report_add(&im->report, FINDING_WARNING, FINDING_OPENSM_BOTH, &place,
+                        report_add(&im->report, FINDING_WARNING, FINDING_OPENSM_BOTH, &(struct place) { m->where },
                                    "OpenSM takes both for full, unless opensm.conf says allow_both_pkeys TRUE");
                         report_hint(&im->report, "if yours does, name it with --opensm-config FILE");
                         return;

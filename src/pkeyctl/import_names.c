@@ -46,7 +46,6 @@ int import_name_partitions(struct import *im)
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 struct import_partition *p = &im->partitions[i];
                 const char *name = acceptable(im->arena, p->source->name, p->source->base);
-                struct place place = { .where = p->source->where };
 
                 if (name && is_taken(im, i, name))
                         name = arena_printf(im->arena, "%s-%04x", name, p->source->base);
@@ -56,8 +55,8 @@ int import_name_partitions(struct import *im)
                         return -ENOMEM;
                 p->name = name;
                 if (*p->source->name && strcmp(name, p->source->name) != 0 && strcasecmp(name, "default") != 0)
-                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_NAME, &place,
-                                   "partition %s is called '%s' in the policy",
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_NAME,
+                                   &(struct place) { p->source->where }, "partition %s is called '%s' in the policy",
                                    report_quote(&im->report, p->source->name), name);
         }
         return 0;
