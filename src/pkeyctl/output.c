@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pkeyctl/fold.h"
 #include "pkeyctl/json.h"
 #include "pkeyctl/text.h"
 
@@ -88,6 +89,14 @@ void output_fail(struct context *ctx, int r)
                 ctx->output_r = r;
 }
 
+/* Where memory was out there is no text. */
+static const char *text_or_fail(struct context *ctx, const char *text)
+{
+        if (!text)
+                output_fail(ctx, -ENOMEM);
+        return text ?: "?";
+}
+
 const char *output_format(struct context *ctx, const char *format, ...)
 {
         const char *text;
@@ -96,27 +105,22 @@ const char *output_format(struct context *ctx, const char *format, ...)
         va_start(ap, format);
         text = arena_vprintf(ctx->arena, format, ap);
         va_end(ap);
-        if (!text)
-                output_fail(ctx, -ENOMEM);
-        return text ?: "?";
+        return text_or_fail(ctx, text);
 }
 
 const char *output_taken(struct context *ctx, const struct text *t)
 {
-        const char *text = text_copy(ctx->arena, t);
-
-        if (!text)
-                output_fail(ctx, -ENOMEM);
-        return text ?: "?";
+        return text_or_fail(ctx, text_copy(ctx->arena, t));
 }
 
 const char *output_label(struct context *ctx, uint32_t port)
 {
-        const char *label = subnet_port_label(ctx->arena, ctx->subnet, port);
+        return text_or_fail(ctx, subnet_port_label(ctx->arena, ctx->subnet, port));
+}
 
-        if (!label)
-                output_fail(ctx, -ENOMEM);
-        return label ?: "?";
+const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n)
+{
+        return text_or_fail(ctx, fold_ports(ctx->arena, ctx->subnet, ports, n));
 }
 
 int output_write_file(struct context *ctx, const char *bytes, size_t n)

@@ -184,6 +184,8 @@ const char *output_format(struct context *ctx, const char *format, ...) __attrib
 const char *output_taken(struct context *ctx, const struct text *t);
 /* "node0001 mlx5_0/1", see subnet_port_label(). */
 const char *output_label(struct context *ctx, uint32_t port);
+/* "node[0001-0016]", see fold_ports(). */
+const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n);
 
 /* Writes the file that --output names, which must not be there. Returns 0, or -EBADMSG: a finding says why, and the
  * output has failed. */

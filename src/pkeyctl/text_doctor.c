@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "pkeyctl/fold.h"
 #include "pkeyctl/text.h"
 #include "shell/report.h"
 
@@ -75,13 +73,9 @@ static void print_places(struct context *ctx, const struct diagnosis *d, unsigne
 {
         uint32_t shown = ctx->options->verbose ? d->n_places : MIN(d->n_places, MAX_PLACES);
         uint32_t more = d->n_more + d->n_places - shown;
-        const char *folded;
 
         if (d->n_ports > 0) {
-                folded = fold_ports(ctx->arena, ctx->subnet, d->ports, d->n_ports);
-                if (!folded)
-                        output_fail(ctx, -ENOMEM);
-                print_wrapped("where", folded ?: "?", width);
+                print_wrapped("where", output_folded(ctx, d->ports, d->n_ports), width);
                 return;
         }
         for (uint32_t i = 0; i < shown; i++)

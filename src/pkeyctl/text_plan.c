@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-
-#include "pkeyctl/fold.h"
 #include "pkeyctl/text.h"
 
 /* --- who ------------------------------------------------------------------------------------------------------------- */
@@ -31,17 +28,14 @@ static const char *describe(struct context *ctx, const struct change *c)
 
 static void add_change(struct context *ctx, struct table *t, const struct change *c, bool first)
 {
-        const char *name = output_partition(ctx, c->base),
-                   *who = fold_ports(ctx->arena, ctx->subnet, c->ports, c->n_ports);
+        const char *name = output_partition(ctx, c->base);
         char p_key[8];
 
-        if (!who)
-                output_fail(ctx, -ENOMEM);
         (void) snprintf(p_key, sizeof(p_key), "0x%04x", c->base);
         if (!*name)
                 name = "(not in the policy)";
         table_row(t, mark_colour(change_mark(c)), "%s\t%s\t%s\t%u\t%s", first ? name : "", first ? p_key : "",
-                  describe(ctx, c), c->n_ports, who ?: "?");
+                  describe(ctx, c), c->n_ports, output_folded(ctx, c->ports, c->n_ports));
 }
 
 static void print_changes(struct context *ctx, const struct changes *changes)
