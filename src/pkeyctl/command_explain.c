@@ -140,11 +140,7 @@ int command_explain(struct context *ctx)
         const struct session_hooks hooks = { .choose = choose_pairs, .userdata = chosen };
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_LOOK, &hooks);
-        if (r == 0)
-                r = pipeline_resolve(ctx);
+        r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
         for (size_t i = 0; i < ELEMENTS(chosen) && r == 0; i++)
                 r = make_sides(ctx, &chosen[i]);
         if (r < 0)

@@ -30,11 +30,7 @@ static int prepare(struct context *ctx)
         const struct session_hooks hooks = { .choose = choose_self };
         int r, sa;
 
-        r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_LOOK, &hooks);
-        if (r == 0)
-                r = pipeline_resolve(ctx);
+        r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
         if (r < 0)
                 return r;
         r = session_use_gsi(ctx, &sa);

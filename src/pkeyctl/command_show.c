@@ -8,17 +8,6 @@
 #include "pkeyctl/session.h"
 #include "util/nearest.h"
 
-/* The fabric, with the tables that the hooks choose. */
-static int look(struct context *ctx, const struct session_hooks *hooks)
-{
-        int r;
-
-        r = pipeline_read_files(ctx, POLICY_OPTIONAL, NULL);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_LOOK, hooks);
-        return r < 0 ? r : pipeline_resolve(ctx);
-}
-
 /* node2 before node10 */
 static int compare_ports(const void *pa, const void *pb, void *userdata)
 {
@@ -58,7 +47,7 @@ static int show_ports(struct context *ctx)
         struct result result = { .kind = RESULT_PORTS };
         int r;
 
-        r = look(ctx, NULL);
+        r = session_look(ctx, POLICY_OPTIONAL, NULL, NULL);
         if (r == 0)
                 r = collect_ports(ctx, &result.ports);
         return r < 0 ? r : output_ports(ctx, &result);
@@ -147,7 +136,7 @@ static int show_partitions(struct context *ctx)
         held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
         if (!wanted || !held)
                 return -ENOMEM;
-        r = look(ctx, NULL);
+        r = session_look(ctx, POLICY_OPTIONAL, NULL, NULL);
         if (r == 0)
                 r = count_all(ctx, wanted, held, &partitions->n_unread);
         if (r == 0)
@@ -178,7 +167,7 @@ static int show_port(struct context *ctx, const char *text)
         struct chosen_ports chosen = { .text = text };
         const struct session_hooks hooks = { .choose = choose_ports, .userdata = &chosen };
         struct result result = { .kind = RESULT_PORT };
-        int r = look(ctx, &hooks);
+        int r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
 
         if (r < 0)
                 return r;

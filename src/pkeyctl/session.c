@@ -413,3 +413,12 @@ int session_sweep(struct context *ctx, enum control_goal goal, const struct sess
         take_results(ctx);
         return s.hook_r < 0 ? s.hook_r : complain(ctx, control_get_results(ctx->control));
 }
+
+int session_look(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks)
+{
+        int r = pipeline_read_files(ctx, need, argument);
+
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_LOOK, hooks);
+        return r < 0 ? r : pipeline_resolve(ctx);
+}

@@ -8,7 +8,7 @@
 
 #include "control/control.h"
 #include "mad_engine/stage.h"
-#include "pkeyctl/context.h"
+#include "pkeyctl/pipeline.h"
 
 /* Questions on the way. Each returns 0, -EBADMSG (findings say why) or -ENOMEM, which ends the sweep. */
 struct session_hooks {
@@ -22,6 +22,9 @@ struct session_hooks {
 /* hooks: NULL: none. Returns 0, -EBADMSG (findings say why) or -ENOMEM: whatever else goes wrong on the way becomes a finding
  * here. The port stays open. */
 int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks);
+
+/* Reads the files (pipeline.h), then the fabric with the tables that the hooks choose, and what the policy means there. */
+int session_look(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks);
 
 /* A choice that reads no table. */
 int session_choose_none(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n);
