@@ -550,6 +550,8 @@ START_TEST(test_index0_is_reported_not_mended)
         ck_assert_uint_eq(p->n_block_writes, 0);
         ck_assert_uint_eq(c.findings.n_warnings, 1);
         ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_INDEX0);
+        ck_assert_ptr_nonnull(strstr(c.findings.items[0].text, "index 0 holds 0x8011, not an entry of 0x7fff ('repair_index0: "
+                                                               "true' mends it)"));
         index_case_done(&c);
 }
 END_TEST
