@@ -405,6 +405,23 @@ START_TEST(test_end_reached)
 }
 END_TEST
 
+/* The first of them may be the one that was freed longest ago. */
+START_TEST(test_first_index_is_the_oldest)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 63, 0x8012);
+        for (uint16_t i = 1; i < 63; i++)
+                ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, i, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 1);
+        index_case_done(&c);
+}
+END_TEST
+
 /* The last index of all is behind the highest, too; a hole that nobody remembers comes after it. */
 START_TEST(test_last_index_before_holes)
 {
@@ -908,6 +925,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_new_entry_goes_behind_the_highest);
         tcase_add_test(t, test_memory_knows_higher_ones);
         tcase_add_test(t, test_end_reached);
+        tcase_add_test(t, test_first_index_is_the_oldest);
         tcase_add_test(t, test_last_index_before_holes);
         tcase_add_test(t, test_index0_is_kept_free);
         tcase_add_test(t, test_full_table_reuses_what_it_frees);
