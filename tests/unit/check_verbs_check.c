@@ -352,6 +352,19 @@ static bool lose_head(const struct mad_request *request, struct fabsim_place at)
         return at.node == head && request->attribute == SMP_ATTR_P_KEY_TABLE;
 }
 
+/* An entry too many is a difference, too. */
+START_TEST(only_witness_of_an_entry_too_many)
+{
+        lose = lose_head;
+        expect(AUDIT, POLICY_0);
+        table[7].v = 0x8077;
+        now += S;
+        see();
+        logs(LOG_EVENT_KERNEL_DIFFERS, "has another P_Key table than the policy: has unexpected 0x8077");
+        done();
+}
+END_TEST
+
 /* If the SMA was not read, the kernel is the only witness, and is reported. */
 START_TEST(only_witness)
 {
@@ -385,6 +398,7 @@ int main(void)
                         forgotten,
                         both_differ_from_the_policy,
                         only_witness,
+                        only_witness_of_an_entry_too_many,
         };
 
         return run_suite("verbs check", tests, ELEMENTS(tests));
