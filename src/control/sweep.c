@@ -17,7 +17,7 @@ static bool any_unknown(const struct observed *o)
         return false;
 }
 
-/* What the generation in force gives the ports of this subnet; NULL if there is none, or it does not fit this fabric. */
+/* What the generation in force gives the ports of this subnet; left as it was if there is none, or it does not fit this fabric. */
 static int desired_in_force(const struct control *c, const struct subnet *subnet, struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -26,7 +26,6 @@ static int desired_in_force(const struct control *c, const struct subnet *subnet
         int r;
 
         findings_init(&ignored, a);
-        *ret = NULL;
         if (!c->in_force)
                 return 0;
         r = policy_resolve(a, c->in_force->policy, subnet, &ignored, &memberships);
