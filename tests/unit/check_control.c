@@ -670,6 +670,7 @@ END_TEST
 START_TEST(local_table_changed)
 {
         unsigned before;
+        usec_t began;
 
         settle();
         now += 5 * S;
@@ -688,7 +689,9 @@ START_TEST(local_table_changed)
         sweep();
         ck_assert(!holds(head, 0x8099));
         expect_logged(LOG_EVENT_DRIFT_FOUND, "has unexpected 0x8099");
+        began = now;
         until(CONTROL_DISCOVERING);
+        ck_assert_uint_le(now, began + 5 * S);
 }
 END_TEST
 
