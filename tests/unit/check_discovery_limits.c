@@ -433,13 +433,15 @@ START_TEST(unexpected_results_are_ignored)
 }
 END_TEST
 
-/* Every result is delivered a second time, when the next request to the same agent is in flight. */
+/* Every result is delivered a second time, when the next request to the same agent is in flight. While there is another request
+ * to come it is not done. */
 START_TEST(results_delivered_twice)
 {
         struct mad_request request;
         struct mad_result result;
         struct mad_stage stage;
         struct discovery *d;
+        bool done = false;
         unsigned n = 0;
 
         ck_assert_int_eq(discover(), 0);
@@ -449,10 +451,12 @@ START_TEST(results_delivered_twice)
         for (unsigned last = n_requests; stage.next(stage.state, 0, &request); n++) {
                 struct mad_result before = result;
 
+                ck_assert(!done);
                 carry(&request, &result);
                 stage.result(stage.state, 0, &before);
                 stage.result(stage.state, 0, &result);
                 stage.result(stage.state, 0, &result);
+                done = stage.done(stage.state);
                 ck_assert_uint_lt(n, last);
         }
         ck_assert(stage.done(stage.state));
