@@ -504,7 +504,7 @@ static void advance(struct apply *ap)
                 }
                 while (ap->n_ready == 0 && ap->n_begun < ap->plan->steps[ap->phase].n_writes)
                         task_begin(ap, ap->n_begun++);
-                if (ap->n_ready > 0 || ap->n_ended < ap->plan->steps[ap->phase].n_writes)
+                if (ap->n_ended < ap->plan->steps[ap->phase].n_writes)
                         return;
                 enter_phase(ap, ap->phase + 1);
         }

@@ -120,8 +120,7 @@ void sweep_chosen(struct control *c, const struct control_event *event)
                         sweep_fail(c, "the P_Key tables could not be read", -ENOMEM);
                         return;
                 }
-                if (s->n_chosen > 0)
-                        memcpy(s->chosen, event->chosen.ports, s->n_chosen * sizeof(*s->chosen));
+                memcpy(s->chosen, event->chosen.ports, s->n_chosen * sizeof(*s->chosen));
         }
         sweep_survey(c);
 }

@@ -97,7 +97,7 @@ WRONGS = [
     Wrong("held-in-vain", APPLY, "if (is_held(ap, w->before[i]) || is_held(ap, w->after[i]) || t->before[i].v != w->before[i].v) {",
           "if (t->before[i].v != w->before[i].v) {"),
     Wrong("no-barrier", APPLY,
-          "                if (ap->n_ready > 0 || ap->n_ended < ap->plan->steps[ap->phase].n_writes)\n                        return;\n",
+          "                if (ap->n_ended < ap->plan->steps[ap->phase].n_writes)\n                        return;\n",
           "                if (ap->n_ready > 0 || (ap->n_ended == 0 && ap->n_ended < ap->plan->steps[ap->phase].n_writes))\n"
           "                        return;\n"),
     Wrong("answer-not-compared", APPLY, "        if (blocks_equal(ap, w, entries, ap->tasks[i].after))\n                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);",
