@@ -348,6 +348,27 @@ START_TEST(reload_to_follow_sm)
 }
 END_TEST
 
+/* What is worth knowing of files that are accepted is logged, and told to who asked. */
+START_TEST(warnings_of_the_files)
+{
+        _cleanup_findings_ struct findings loaded = {};
+        struct control_event event = {
+                .kind = CONTROL_EVENT_CANDIDATE, .candidate = { .findings = &loaded, .request = 5 },
+        };
+
+        serve(POLICY_1);
+        event.candidate.generation = make_generation(ENFORCE, POLICY_2);
+        findings_init(&loaded, arena);
+        ck_assert_ptr_nonnull(findings_add(&loaded, FINDING_WARNING, FINDING_YAML_EMPTY, NULL, "an odd file"));
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+        expect_logged(LOG_EVENT_FINDING, "an odd file");
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert_uint_eq(noted.n_findings, 1);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -372,6 +393,7 @@ int main(void)
                         too_many_callers,
                         reload_to_audit,
                         reload_to_follow_sm,
+                        warnings_of_the_files,
         };
 
         return run_suite("reload", tests, ELEMENTS(tests));
