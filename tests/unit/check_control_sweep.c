@@ -750,6 +750,23 @@ START_TEST(another_plan_after_a_yes)
 }
 END_TEST
 
+/* A part of what was confirmed is another plan, too, whichever write is gone. */
+START_TEST(smaller_plan_after_a_yes)
+{
+        for (unsigned i = 0; i < 3; i++) {
+                begin(CONTROL_APPLY, POLICY_3, false, true);
+                until(CONTROL_CONFIRMING);
+                answer();
+                put_key(hosts[i], 4, 0x8010);
+                until(CONTROL_CONFIRMING);
+                ck_assert_uint_eq(noted.n_unlocked, 1);
+                ck_assert_uint_eq(n_sets, 0);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 START_TEST(apply_after_a_no)
 {
         begin(CONTROL_APPLY, POLICY_1, false, true);
@@ -1071,6 +1088,7 @@ int main(void)
                         apply_at_once,
                         apply_after_a_yes,
                         another_plan_after_a_yes,
+                        smaller_plan_after_a_yes,
                         apply_after_a_no,
                         nothing_to_apply,
                         apply_while_another_process_writes,
