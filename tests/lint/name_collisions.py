@@ -14,7 +14,7 @@ for name in ("libpkeyd-core", "libpkeyd-shell"):
     ours.update(symbols(archive(name), "-g", "--defined-only"))
 theirs = 0
 for library in LIBRARIES:
-    path = run(os.environ.get("CC", "cc").split()[0], "-print-file-name=lib%s.so" % library).strip()
+    path = run(*os.environ.get("CC", "cc").split(), "-print-file-name=lib%s.so" % library).strip()
     if not os.path.isabs(path):
         problem("lib%s" % library, "cannot be found")
         continue
