@@ -89,16 +89,6 @@ static int open_port(struct scene *s)
         return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
 }
 
-void scene_set_endport(struct scene *s, const struct party *p)
-{
-        const struct subnet_port *port = &s->c->subnet->ports[p->port];
-
-        s->out->node = p->label;
-        s->out->port_guid = p->guid;
-        s->out->lid = port->lid;
-        s->out->port = port->number;
-}
-
 static int fill_fields(struct scene *s)
 {
         const struct subnet *subnet = s->c->subnet;

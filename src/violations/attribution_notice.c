@@ -3,6 +3,16 @@
 
 #include "violations/scene.h"
 
+void scene_set_endport(struct scene *s, const struct party *p)
+{
+        const struct subnet_port *port = &s->c->subnet->ports[p->port];
+
+        s->out->node = p->label;
+        s->out->port_guid = p->guid;
+        s->out->lid = port->lid;
+        s->out->port = port->number;
+}
+
 /* --- the two ends ----------------------------------------------------------------------------------------------- */
 
 /* Nobody in the snapshot: what the packet says of itself. */
