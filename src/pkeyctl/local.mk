@@ -41,6 +41,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/output.c \
 	src/pkeyctl/output.h \
 	src/pkeyctl/output_json.c \
+	src/pkeyctl/output_result.c \
 	src/pkeyctl/output_text.c \
 	src/pkeyctl/pipeline.c \
 	src/pkeyctl/pipeline.h \
