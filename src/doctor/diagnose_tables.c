@@ -44,7 +44,7 @@ static bool is_wanted_full(const struct doctor_facts *f, uint32_t port)
 static void diagnose_default(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
-        struct places full = {}, unasked = {};
+        struct places full = {}, surplus = {};
         uint32_t n_hosts = 0;
 
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
@@ -57,16 +57,16 @@ static void diagnose_default(struct diagnosis_list *l)
                         continue;
                 places_add_port(l, &full, i, NULL);
                 if (!is_wanted_full(f, i))
-                        places_add_port(l, &unasked, i, NULL);
+                        places_add_port(l, &surplus, i, NULL);
         }
         if (full.n * UINT64_C(2) > n_hosts)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
                               "%u of %u host ports, beside those of SMs and this one, are full members of the default "
                               "partition",
                               full.n, n_hosts);
-        else if (unasked.n > DOCTOR_FEW_FULL)
-                diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &unasked,
-                              "%u host ports are full members of the default partition, unasked", unasked.n);
+        else if (surplus.n > DOCTOR_FEW_FULL)
+                diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &surplus,
+                              "%u host ports are full members of the default partition, unasked", surplus.n);
 }
 
 static void diagnose_self(struct diagnosis_list *l)

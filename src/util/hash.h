@@ -2,7 +2,7 @@
 #pragma once
 
 /* Hashes: of numbers for indexes and to know what was seen before, of bytes for that and for files. Against accidents, not
- * against somebody who looks for two things with one hash. */
+ * against an attacker who searches for collisions. */
 
 #include <stddef.h>
 #include <stdint.h>
