@@ -8,6 +8,7 @@
 #include "control/event_text.h"
 #include "control/reload.h"
 #include "control/sweep.h"
+#include "util/text.h"
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
@@ -152,14 +153,14 @@ static void on_start(struct control *c, const struct control_event *event)
         take_start(c, start);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {
-                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; nothing is in force", n, n == 1 ? "" : "s");
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; nothing is in force", n, text_plural(n));
                 end(c, -EBADMSG);
                 return;
         }
         if (!c->candidate && n > 0) {
                 c->status.n_file_errors = n;
                 log_add(c->log, LOG_EVENT_LAST_POLICY, &(struct log_about) { .generation = c->in_force->number },
-                        "%zu error%s; the last policy in force, generation %" PRIu64 ", stays in force", n, n == 1 ? "" : "s",
+                        "%zu error%s; the last policy in force, generation %" PRIu64 ", stays in force", n, text_plural(n),
                         c->in_force->number);
         }
         control_say(c, "starting");
@@ -327,7 +328,7 @@ static void update_text(struct control *c)
                 (void) snprintf(c->status_text, sizeof(c->status_text), "%s", c->text);
         else
                 (void) snprintf(c->status_text, sizeof(c->status_text), "%s (the files as they are were refused: %zu error%s)",
-                                c->text, n, n == 1 ? "" : "s");
+                                c->text, n, text_plural(n));
 }
 
 static void update_status(struct control *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/hash.h"
+#include "util/text.h"
 #include "watch/rewrites.h"
 
 #define EXAMPLES   4
@@ -27,11 +28,6 @@ __attribute__((format(printf, 2, 3))) static void line_add(struct line *l, const
         va_end(ap);
         if (n > 0)
                 l->n = MIN(l->n + (size_t) n, sizeof(l->text) - 1);
-}
-
-static const char *plural(uint64_t n)
-{
-        return n == 1 ? "" : "s";
 }
 
 /* --- findings --------------------------------------------------------------------------------------------------- */
@@ -285,9 +281,9 @@ static void add_partition(struct line *l, const struct policy *policy, uint16_t 
 
         line_add(l, "; 0x%04x%s%s", (unsigned) base, p >= 0 ? " " : "", p >= 0 ? policy->partitions[p].name : "");
         if (c->lack > 0)
-                line_add(l, " missing on %u port%s", c->lack, plural(c->lack));
+                line_add(l, " missing on %u port%s", c->lack, text_plural(c->lack));
         if (c->unexpected > 0)
-                line_add(l, "%s unexpected on %u port%s", c->lack > 0 ? "," : "", c->unexpected, plural(c->unexpected));
+                line_add(l, "%s unexpected on %u port%s", c->lack > 0 ? "," : "", c->unexpected, text_plural(c->unexpected));
 }
 
 static void add_differences(struct line *l, struct arena *a, const struct generation *g, const struct subnet *s,
@@ -310,7 +306,7 @@ static void add_differences(struct line *l, struct arena *a, const struct genera
         if (n > MAX_P_KEYS)
                 line_add(l, "; and %u more partitions", n - MAX_P_KEYS);
         if (n_enforcement > 0)
-                line_add(l, "; enforcement bits of %u port%s", n_enforcement, plural(n_enforcement));
+                line_add(l, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
 }
 
 void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet,
@@ -331,7 +327,7 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
                 return;
         }
         line_add(&line, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u "
-                 "port%s", g->number, v->n_differ, plural(v->n_differ));
+                 "port%s", g->number, v->n_differ, text_plural(v->n_differ));
         add_differences(&line, a, g, subnet, v);
         log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about, "%s", line.text);
 }
@@ -423,7 +419,7 @@ static void add_held(struct line *l, const struct apply *apply)
         bases = apply_held_bases(apply, &n);
         if (n == 0)
                 return;
-        line_add(l, "; held back until that is done: partition%s", plural(n));
+        line_add(l, "; held back until that is done: partition%s", text_plural(n));
         for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
                 line_add(l, " 0x%04x", (unsigned) bases[i]);
         if (n > MAX_P_KEYS)
@@ -440,7 +436,7 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
 
         apply_get_summary(apply, &summary);
         line_add(&line, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
-                 plural(summary.written), plan->n_ports_affected, plural(plan->n_ports_affected),
+                 text_plural(summary.written), plan->n_ports_affected, text_plural(plan->n_ports_affected),
                  (double) duration / (double) USEC_PER_SEC);
         if (summary.failed + summary.held == 0) {
                 *failures = 0;

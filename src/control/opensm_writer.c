@@ -10,6 +10,7 @@
 #include "control/event_text.h"
 #include "opensm/phases.h"
 #include "util/hash.h"
+#include "util/text.h"
 
 #define FIRST_LOOK (50 * USEC_PER_MSEC)
 #define MAX_LOOK   (1 * USEC_PER_SEC)
@@ -697,7 +698,7 @@ static void end_well(struct opensm_writer *w, usec_t now)
         if (n == 0 && w->n_files > 0)
                 log_add(w->log, LOG_EVENT_APPLIED, &(struct log_about) { .generation = g->number },
                         "generation %" PRIu64 ": carried out by OpenSM with %u partition file%s in %.1f s", g->number, w->n_files,
-                        w->n_files == 1 ? "" : "s", (double) (now - w->began) / (double) USEC_PER_SEC);
+                        text_plural(w->n_files), (double) (now - w->began) / (double) USEC_PER_SEC);
         end(w, 0);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "control/event_text.h"
+#include "util/text.h"
 
 #define MAX_FINDINGS 256 /* for each answer */
 
@@ -136,7 +137,7 @@ static void report_refused(struct control *c, const struct findings *findings)
         if (findings->out_of_memory)
                 control_say(c, "out of memory; %s", in_force);
         else
-                control_say(c, "%zu error%s; %s", n, n == 1 ? "" : "s", in_force);
+                control_say(c, "%zu error%s; %s", n, text_plural(n), in_force);
         log_add(c->log, LOG_EVENT_RELOAD_REFUSED, &about, "%s", c->text);
         c->status.n_file_errors = MAX(n, (size_t) 1);
 }
@@ -169,7 +170,7 @@ void reload_accept(struct control *c)
         c->status.n_file_errors = 0;
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
                 "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
-                g->policy->n_partitions == 1 ? "" : "s", g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                text_plural(g->policy->n_partitions), g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
                 g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
         if (g->settings->mode == MODE_ENFORCE && control_serves(c))
                 control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });

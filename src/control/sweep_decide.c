@@ -5,6 +5,7 @@
 #include "control/event_text.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
+#include "util/text.h"
 
 #define LOCK_RETRY USEC_PER_SEC
 
@@ -19,10 +20,10 @@ static void refuse(struct control *c, const struct findings *findings)
 
         if (c->sweep.surveyed)
                 (void) sweep_watch(c, false, &report);
-        control_say(c, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written", n, n == 1 ? "" : "s");
+        control_say(c, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written", n, text_plural(n));
         if (g->n_refused != n)
                 log_add(c->log, LOG_EVENT_POLICY_REFUSED, &(struct log_about) { .generation = g->number },
-                        "%zu error%s: the policy cannot be carried out on this fabric; nothing was written", n, n == 1 ? "" : "s");
+                        "%zu error%s: the policy cannot be carried out on this fabric; nothing was written", n, text_plural(n));
         g->n_refused = n;
         reload_cannot(c, findings);
         sweep_end(c, SWEEP_REFUSED);

@@ -249,7 +249,7 @@ static void report_right(struct verbs_check *v, uint32_t n, struct log *log)
                 v->ports[i].reported = 0;
         log_add(log, LOG_EVENT_KERNEL_VERIFIED, &(struct log_about) { .generation = v->generation->number },
                 "generation %" PRIu64 ": the kernel's own tables agree on %u port%s of this host", v->generation->number, n,
-                n == 1 ? "" : "s");
+                text_plural(n));
 }
 
 /* --- the tables --------------------------------------------------------------------------------------------------- */

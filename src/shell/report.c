@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define COLOUR_OFF "\033[0m"
 
 bool report_wants_colour(FILE *stream)
@@ -78,7 +80,7 @@ void report_count(const struct findings *findings, char *buffer, size_t size)
         if (errors == 0)
                 n = snprintf(buffer, size, "no errors");
         else
-                n = snprintf(buffer, size, "%zu error%s", errors, errors == 1 ? "" : "s");
+                n = snprintf(buffer, size, "%zu error%s", errors, text_plural(errors));
         if (warnings > 0 && n > 0 && (size_t) n < size)
-                (void) snprintf(buffer + n, size - (size_t) n, ", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+                (void) snprintf(buffer + n, size - (size_t) n, ", %zu warning%s", warnings, text_plural(warnings));
 }
