@@ -12,6 +12,7 @@ TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
 
 include tests/unit/ib.mk
 include tests/unit/util.mk
+include tests/unit/store.mk
 include tests/unit/subnet.mk
 include tests/unit/discovery.mk
 include tests/unit/policy.mk

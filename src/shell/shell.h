@@ -10,6 +10,7 @@
  *     secret          files and credentials that nobody else may read
  *     state_dir       what pkeyd remembers between runs: index memory, known endports, the last policy in force
  *     state           the same as control asks for it: the start, the lock, records
+ *     sqlite_store    a store of records in the state directory, in an SQLite database
  *     umad_port       one InfiniBand port through libibumad: send, and a thread that receives
  *     port_session    an open port and its dispatcher on an sd_event loop
  *     opened_port     the port that the settings name, as control asks for it

@@ -8,7 +8,7 @@ import re
 
 from lint import SOURCE, files, finish, numbered_lines, problem
 
-FLOW = {"util": set(), "ib": {"util"}}
+FLOW = {"util": set(), "store": {"util"}, "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
@@ -19,7 +19,7 @@ FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
 FLOW["opensm"] = FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
-FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "opensm", ""}
+FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "opensm", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}

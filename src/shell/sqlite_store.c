@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/sqlite_store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "shell/sqlite_files.h"
+
+#define STRING(x)  STRING_(x)
+#define STRING_(x) #x
+
+/* So that a database is known as pkeyd's, of whatever version: "pkey". */
+#define APPLICATION_ID 1886086521
+#define RECORDS        "CREATE TABLE record(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+
+/* In the journal mode that a database has from the beginning: it is whole in one file, which is then renamed. It has no
+ * version before somebody has opened it and knows what was moved aside for it. */
+#define CREATE                                                                                                         \
+        "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; PRAGMA application_id = " STRING(APPLICATION_ID) ";"              \
+        RECORDS "; COMMIT"
+#define SET_VERSION "PRAGMA user_version = " STRING(STORE_SCHEMA_VERSION)
+
+/* The -wal of a large transaction shrinks again to this many bytes. */
+#define CONFIGURE                                                                                                      \
+        "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;"                          \
+        "PRAGMA journal_size_limit = 4194304"
+
+enum statement {
+        STATEMENT_BEGIN,
+        STATEMENT_COMMIT,
+        STATEMENT_ROLLBACK,
+        STATEMENT_PUT,
+        STATEMENT_DELETE,
+        STATEMENT_LOAD,
+        STATEMENT_DATA_VERSION,
+        N_STATEMENTS,
+};
+
+static const char *const sql[N_STATEMENTS] = {
+        [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+        [STATEMENT_COMMIT] = "COMMIT",
+        [STATEMENT_ROLLBACK] = "ROLLBACK",
+        [STATEMENT_PUT] = "INSERT OR REPLACE INTO record(key, value) VALUES(?1, ?2)",
+        [STATEMENT_DELETE] = "DELETE FROM record WHERE key = ?1",
+        [STATEMENT_LOAD] = "SELECT key, value FROM record WHERE key >= ?1 AND key < ?2 ORDER BY key",
+        [STATEMENT_DATA_VERSION] = "PRAGMA data_version",
+};
+
+struct sqlite_store {
+        char *dir; /* without symbolic links: SQLite refuses a path that has one */
+        int dir_fd; /* holds the lock of the directory */
+        unsigned busy_msec;
+        sqlite3 *db; /* NULL: not connected */
+        sqlite3_stmt *statements[N_STATEMENTS];
+        int64_t data_version; /* when it was last compared */
+        bool loading;
+};
+
+/* --- errors ------------------------------------------------------------------------------------------------------- */
+
+/* Of reading and writing: what a person can do something about, and -EIO for the rest. errno was 0 before; SQLite's own
+ * record of it may be of an error long ago. */
+static int io_error(int code)
+{
+        if (code == SQLITE_IOERR_NOMEM)
+                return -ENOMEM;
+        return errno == ENOSPC || errno == EDQUOT || errno == EROFS ? -errno : -EIO;
+}
+
+static int error_of(sqlite3 *db, int code)
+{
+        switch (code & 0xff) {
+        case SQLITE_OK:
+        case SQLITE_ROW:
+        case SQLITE_DONE:
+                return 0;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+        case SQLITE_PROTOCOL: /* a lock that others took again and again */
+                return -EBUSY;
+        case SQLITE_NOMEM:
+                return -ENOMEM;
+        case SQLITE_FULL:
+                return -ENOSPC;
+        case SQLITE_READONLY:
+                return -EROFS;
+        case SQLITE_IOERR:
+                return io_error(code);
+        case SQLITE_CANTOPEN:
+                return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
+        /* The statements are always the same: one that is wrong means that the tables are not those of pkeyd. */
+        case SQLITE_ERROR:
+        case SQLITE_SCHEMA:
+        case SQLITE_CONSTRAINT:
+        case SQLITE_MISMATCH:
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+                return -EUCLEAN;
+        default:
+                return -EIO;
+        }
+}
+
+/* --- statements --------------------------------------------------------------------------------------------------- */
+
+static void finalize_p(sqlite3_stmt **st)
+{
+        (void) sqlite3_finalize(*st);
+}
+#define _cleanup_statement_ _cleanup_(finalize_p)
+
+/* A statement used once, at its first row. A statement without one is damage: all of ours have one. */
+static int ask(sqlite3 *db, const char *question, sqlite3_stmt **ret)
+{
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        int code = sqlite3_prepare_v2(db, question, -1, &st, NULL);
+
+        if (code == SQLITE_OK)
+                code = sqlite3_step(st);
+        if (code != SQLITE_ROW)
+                return error_of(db, code) ?: -EUCLEAN;
+        *ret = STEAL(st);
+        return 0;
+}
+
+static int ask_number(sqlite3 *db, const char *question, int64_t *ret)
+{
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        int r = ask(db, question, &st);
+
+        if (r == 0)
+                *ret = sqlite3_column_int64(st, 0);
+        return r;
+}
+
+/* Runs one of the prepared statements, all of whose parameters are bound and which has no rows. */
+static int run(struct sqlite_store *s, enum statement which)
+{
+        int r = error_of(s->db, sqlite3_step(s->statements[which]));
+
+        (void) sqlite3_reset(s->statements[which]);
+        (void) sqlite3_clear_bindings(s->statements[which]);
+        return r;
+}
+
+static int prepare(struct sqlite_store *s)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < N_STATEMENTS; i++)
+                r = error_of(s->db, sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL));
+        return r;
+}
+
+static int read_data_version(struct sqlite_store *s, int64_t *ret)
+{
+        sqlite3_stmt *st = s->statements[STATEMENT_DATA_VERSION];
+        int code = sqlite3_step(st), r = code == SQLITE_ROW ? 0 : error_of(s->db, code) ?: -EUCLEAN;
+
+        if (r == 0)
+                *ret = sqlite3_column_int64(st, 0);
+        (void) sqlite3_reset(st);
+        return r;
+}
+
+/* --- the connection ----------------------------------------------------------------------------------------------- */
+
+static void disconnect(struct sqlite_store *s)
+{
+        for (size_t i = 0; i < N_STATEMENTS; i++) {
+                (void) sqlite3_finalize(s->statements[i]);
+                s->statements[i] = NULL;
+        }
+        (void) sqlite3_close(s->db);
+        s->db = NULL;
+}
+
+/* As long as nothing is known of the database, closing it must not write its -wal into it: it may have to be moved aside or
+ * left as it is. */
+static int connect_to(struct sqlite_store *s, const char *name)
+{
+        const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
+        _cleanup_free_ char *path = NULL;
+        int code;
+
+        if (asprintf(&path, "%s/%s", s->dir, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        code = sqlite3_open_v2(path, &s->db, flags, NULL);
+        if (!s->db)
+                return -ENOMEM;
+        if (code == SQLITE_OK) {
+                (void) sqlite3_extended_result_codes(s->db, 1);
+                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+                code = sqlite3_busy_timeout(s->db, (int) s->busy_msec);
+        }
+        return error_of(s->db, code);
+}
+
+static int check_version(sqlite3 *db, bool *ret_is_new)
+{
+        int64_t id = 0, version = 0;
+        int r;
+
+        r = ask_number(db, "PRAGMA application_id", &id);
+        if (r == 0)
+                r = ask_number(db, "PRAGMA user_version", &version);
+        if (r < 0)
+                return r;
+        if (id == APPLICATION_ID && version > STORE_SCHEMA_VERSION)
+                return -EPROTONOSUPPORT;
+        *ret_is_new = version == 0;
+        return id == APPLICATION_ID && (version == STORE_SCHEMA_VERSION || version == 0) ? 0 : -EUCLEAN;
+}
+
+/* Nothing but the one table: a trigger or a view would have a life of its own. */
+static int check_schema(sqlite3 *db)
+{
+        static const char question[] = "SELECT count(*) = 1 AND max(type = 'table' AND name = 'record' AND sql = '" RECORDS
+                                       "') FROM sqlite_master";
+        int64_t is_ours = 0;
+        int r = ask_number(db, question, &is_ours);
+
+        return r == 0 && !is_ours ? -EUCLEAN : r;
+}
+
+/* quick_check reports a page that could not be read as it reports damage. The disk or the memory is what failed then, and
+ * may do better the next time. */
+static int quick_check_result(const char *text)
+{
+        if (!text)
+                return -ENOMEM;
+        if (strcmp(text, "ok") == 0)
+                return 0;
+        return strstr(text, "get page") || strstr(text, "get the page") ? -EIO : -EUCLEAN;
+}
+
+static int quick_check(sqlite3 *db)
+{
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        int r = ask(db, "PRAGMA quick_check(1)", &st);
+
+        return r < 0 ? r : quick_check_result((const char *) sqlite3_column_text(st, 0));
+}
+
+/* A last page that is there in part is read as if zeros followed, which quick_check does not notice. */
+static int check_size(struct sqlite_store *s)
+{
+        int64_t page_size = 0;
+        int r = ask_number(s->db, "PRAGMA page_size", &page_size);
+
+        return r == 0 && !sqlite_files_is_whole(s->dir_fd, page_size) ? -EUCLEAN : r;
+}
+
+static int set_wal_mode(sqlite3 *db)
+{
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        const char *mode;
+        int r = ask(db, "PRAGMA journal_mode = WAL", &st);
+
+        if (r < 0)
+                return r;
+        mode = (const char *) sqlite3_column_text(st, 0);
+        return mode && strcmp(mode, "wal") == 0 ? 0 : -EOPNOTSUPP;
+}
+
+/* 0 if the database is sound and pkeyd's. */
+static int check_database(struct sqlite_store *s, bool *ret_is_new)
+{
+        int r;
+
+        r = check_version(s->db, ret_is_new);
+        if (r == 0)
+                r = error_of(s->db, sqlite3_exec(s->db, CONFIGURE, NULL, NULL, NULL));
+        if (r == 0)
+                r = check_schema(s->db);
+        if (r == 0)
+                r = check_size(s);
+        if (r == 0)
+                r = quick_check(s->db);
+        /* The file can be written, so this is what stands in its header. */
+        return r == 0 && sqlite3_db_readonly(s->db, "main") != 0 ? -EUCLEAN : r;
+}
+
+static int find_damaged(const struct sqlite_store *s, char **ret)
+{
+        _cleanup_free_ char *name = NULL;
+        int r = sqlite_files_newest_damaged(s->dir_fd, &name);
+
+        if (r < 0 || !name)
+                return r;
+        if (asprintf(ret, "%s/%s", s->dir, name) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Reports what was moved aside, once: a process that could not, because it was killed or the disk was full, has left the
+ * database new. */
+static int accept_new(struct sqlite_store *s, char **ret_damaged)
+{
+        _cleanup_free_ char *damaged = NULL;
+        int r;
+
+        r = find_damaged(s, &damaged);
+        if (r == 0)
+                r = error_of(s->db, sqlite3_exec(s->db, SET_VERSION, NULL, NULL, NULL));
+        if (r == 0)
+                *ret_damaged = STEAL(damaged);
+        return r;
+}
+
+/* -ENOENT: there is no database; -EUCLEAN: it is damaged. */
+static int open_database(struct sqlite_store *s, char **ret_damaged)
+{
+        bool is_new = false;
+        int r;
+
+        r = sqlite_files_check(s->dir_fd);
+        errno = 0;
+        if (r == 0)
+                r = connect_to(s, SQLITE_FILES_NAME);
+        if (r == 0)
+                r = check_database(s, &is_new);
+        if (r == 0)
+                r = set_wal_mode(s->db);
+        if (r == 0)
+                r = prepare(s);
+        if (r == 0 && is_new)
+                r = accept_new(s, ret_damaged);
+        if (r == 0)
+                r = read_data_version(s, &s->data_version);
+        if (r == 0)
+                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+        else
+                disconnect(s);
+        return r;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static int create_new(struct sqlite_store *s)
+{
+        int r;
+
+        r = sqlite_files_make_new(s->dir_fd);
+        errno = 0;
+        if (r == 0)
+                r = connect_to(s, SQLITE_FILES_NAME_NEW);
+        if (r == 0)
+                r = error_of(s->db, sqlite3_exec(s->db, CREATE, NULL, NULL, NULL));
+        disconnect(s);
+        if (r < 0)
+                sqlite_files_remove_new(s->dir_fd);
+        return r;
+}
+
+/* An empty database in the place of what is there. It is complete before anything is moved: on a full disk nothing changes. */
+static int start_afresh(struct sqlite_store *s, char **ret_damaged)
+{
+        int r;
+
+        r = create_new(s);
+        if (r == 0)
+                r = sqlite_files_replace(s->dir_fd);
+        return r < 0 ? r : open_database(s, ret_damaged);
+}
+
+/* `why`: what open_database() said when others might use the database, too. */
+static int open_alone(struct sqlite_store *s, int why, char **ret_damaged)
+{
+        int r;
+
+        r = sqlite_files_lock(s->dir_fd, LOCK_EX, s->busy_msec);
+        if (r < 0)
+                return r == -EBUSY && why == -EUCLEAN ? why : r;
+        r = open_database(s, ret_damaged); /* another process may have replaced it by now */
+        if (r == -ENOENT || r == -EUCLEAN)
+                r = start_afresh(s, ret_damaged);
+        return r < 0 ? r : sqlite_files_lock(s->dir_fd, LOCK_SH, s->busy_msec);
+}
+
+static int new_store(const char *dir, unsigned busy_msec, struct sqlite_store **ret)
+{
+        _cleanup_sqlite_store_ struct sqlite_store *s = calloc(1, sizeof(*s));
+
+        if (!s)
+                return -ENOMEM;
+        s->busy_msec = busy_msec;
+        s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (s->dir_fd < 0)
+                return -errno;
+        s->dir = realpath(dir, NULL);
+        if (!s->dir)
+                return -errno;
+        *ret = STEAL(s);
+        return 0;
+}
+
+int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store **ret, char **ret_damaged)
+{
+        _cleanup_sqlite_store_ struct sqlite_store *s = NULL;
+        _cleanup_free_ char *damaged = NULL;
+        int r;
+
+        r = new_store(dir, busy_msec, &s);
+        if (r == 0)
+                r = sqlite_files_lock(s->dir_fd, LOCK_SH, busy_msec);
+        if (r == 0)
+                r = open_database(s, &damaged);
+        if (s && !s->db && (r == -ENOENT || r == -EUCLEAN))
+                r = open_alone(s, r, &damaged);
+        if (r < 0)
+                return r;
+        *ret_damaged = STEAL(damaged);
+        *ret = STEAL(s);
+        return 0;
+}
+
+struct sqlite_store *sqlite_store_close(struct sqlite_store *s)
+{
+        if (!s)
+                return NULL;
+        disconnect(s);
+        if (s->dir_fd >= 0)
+                (void) close(s->dir_fd);
+        free(s->dir);
+        free(s);
+        return NULL;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* Who removes or replaces the files by hand does not ask for a lock. */
+static int check_in_place(struct sqlite_store *s)
+{
+        int moved = 0, code = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+
+        return code == SQLITE_OK && moved ? -EUCLEAN : error_of(s->db, code);
+}
+
+static int bind_range(sqlite3_stmt *st, const char *first, const char *end)
+{
+        int code = sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
+
+        return code == SQLITE_OK ? sqlite3_bind_text(st, 2, end, -1, SQLITE_STATIC) : code;
+}
+
+/* Another program may have written what no transaction can have. */
+static int give_record(sqlite3_stmt *st, store_record_handler each, void *userdata)
+{
+        const char *key = (const char *) sqlite3_column_text(st, 0);
+        const void *value = sqlite3_column_blob(st, 1);
+        int n = sqlite3_column_bytes(st, 1);
+
+        if (!key || (!value && n > 0))
+                return -ENOMEM;
+        if (!store_key_is_valid(key) || strlen(key) != (size_t) sqlite3_column_bytes(st, 0) ||
+            sqlite3_column_type(st, 1) != SQLITE_BLOB || (size_t) n > STORE_VALUE_MAX)
+                return -EUCLEAN;
+        return each(userdata, key, value ?: "", (size_t) n);
+}
+
+static int give_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)
+{
+        int code, r;
+
+        while ((code = sqlite3_step(st)) == SQLITE_ROW) {
+                r = give_record(st, each, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return error_of(s->db, code);
+}
+
+int sqlite_store_load(struct sqlite_store *s, const char *prefix, store_record_handler each, void *userdata)
+{
+        sqlite3_stmt *st = s->statements[STATEMENT_LOAD];
+        char end[STORE_KEY_MAX + 1];
+        int r;
+
+        assert(!s->loading);
+        errno = 0;
+        r = store_prefix_end(prefix, end);
+        if (r == 0)
+                r = check_in_place(s);
+        if (r == 0)
+                r = error_of(s->db, bind_range(st, prefix, end));
+        s->loading = true;
+        if (r == 0)
+                r = give_records(s, st, each, userdata);
+        s->loading = false;
+        (void) sqlite3_reset(st);
+        (void) sqlite3_clear_bindings(st);
+        return r;
+}
+
+int sqlite_store_changed(struct sqlite_store *s)
+{
+        int64_t version = 0;
+        int r;
+
+        assert(!s->loading);
+        errno = 0;
+        r = check_in_place(s);
+        if (r == 0)
+                r = read_data_version(s, &version);
+        if (r < 0)
+                return r;
+        r = version != s->data_version;
+        s->data_version = version;
+        return r;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static int carry_out(struct sqlite_store *s, const struct store_op *op)
+{
+        enum statement which = op->value ? STATEMENT_PUT : STATEMENT_DELETE;
+        int code = sqlite3_bind_text(s->statements[which], 1, op->key, -1, SQLITE_STATIC);
+
+        if (code == SQLITE_OK && op->value)
+                code = sqlite3_bind_blob64(s->statements[which], 2, op->value, op->n, SQLITE_STATIC);
+        return code == SQLITE_OK ? run(s, which) : error_of(s->db, code);
+}
+
+/* Within BEGIN and COMMIT. */
+static int carry_out_all(struct sqlite_store *s, const struct store_transaction *t)
+{
+        int r = check_in_place(s);
+
+        for (size_t i = 0; r == 0 && i < t->n; i++)
+                r = carry_out(s, &t->ops[i]);
+        return r;
+}
+
+int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *t)
+{
+        int r = store_transaction_error(t);
+
+        assert(!s->loading);
+        errno = 0;
+        if (r < 0 || t->n == 0)
+                return r;
+        r = run(s, STATEMENT_BEGIN);
+        if (r == 0)
+                r = carry_out_all(s, t);
+        if (r == 0)
+                r = run(s, STATEMENT_COMMIT);
+        /* After some errors SQLite has rolled back by itself. */
+        if (!sqlite3_get_autocommit(s->db))
+                (void) run(s, STATEMENT_ROLLBACK);
+        return r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * store/: what pkeyd remembers, as records: keys with values, ordered by key.
+ *
+ * A store survives a crash at any instruction. It has few operations, so that it can be a file (shell/sqlite_store.h) or a
+ * cluster of other hosts:
+ *
+ *     load      all records whose keys begin with a prefix, in the order of keys, as they are at one moment
+ *     commit    a transaction: a list of puts and deletes, all of them or none, lasting when it returns
+ *     changed   whether another process has committed since the last call
+ *
+ * Keys are paths: `table/0x0002c90300800001/1`, `intent/...`, `generation/...`, `known/...`. They are compared as bytes, so
+ * a number in a key has leading zeros if its order matters, and a prefix ends with `/` if `table/1` is not to find
+ * `table/10`. Values are bytes; who writes a record defines them.
+ *
+ * This folder is what all stores have in common: what a key is, which keys have a prefix, and a transaction while it is
+ * built. The operations of a transaction take effect in their order: the last one on a key decides.
+ *
+ * It refuses to know where records are kept, and what they mean.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/arena.h"
+
+/* The version of the whole: of the tables of state.db and of the values of all records. A store of a newer one is refused. */
+#define STORE_SCHEMA_VERSION 1
+
+/* A key has 1 to STORE_KEY_MAX bytes of printable ASCII without blanks, a value 0 to STORE_VALUE_MAX bytes. */
+#define STORE_KEY_MAX   200
+#define STORE_VALUE_MAX ((size_t) 1 << 20)
+
+struct store_op {
+        const char *key;
+        const void *value; /* NULL: delete the record, if it exists */
+        size_t n;
+};
+
+/* Errors stick: put and delete at will, ask once at the end. */
+struct store_transaction {
+        struct arena *arena; /* borrowed; everything below is in it */
+        struct store_op *ops;
+        size_t n, allocated;
+        int error;
+};
+
+/* A record while it is read; key and value are borrowed until the function returns. Other than 0: the load ends, and
+ * returns it. */
+typedef int (*store_record_handler)(void *userdata, const char *key, const void *value, size_t n);
+
+/* An empty transaction. Borrows the arena. */
+void store_transaction_init(struct store_transaction *t, struct arena *a);
+/* Creates or replaces a record. Copies key and value; value may be NULL if n is 0. */
+void store_put(struct store_transaction *t, const char *key, const void *value, size_t n);
+/* Copies the key. */
+void store_delete(struct store_transaction *t, const char *key);
+/* The first error since init: 0, -ENOMEM, -EINVAL (not a key), -EFBIG (a value over STORE_VALUE_MAX). With an error the
+ * transaction must not be committed: it is not complete. */
+int store_transaction_error(const struct store_transaction *t);
+
+bool store_key_is_valid(const char *key);
+/* The first key behind all that begin with prefix: these are the keys k with prefix <= k < end. The empty prefix is that of
+ * every key. Returns 0 or -EINVAL: no key begins with it. */
+int store_prefix_end(const char *prefix, char ret_end[static STORE_KEY_MAX + 1]);
