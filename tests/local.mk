@@ -18,6 +18,7 @@ include tests/unit/discovery.mk
 include tests/unit/policy.mk
 include tests/unit/settings.mk
 include tests/unit/plan.mk
+include tests/unit/knowledge.mk
 include tests/unit/opensm.mk
 include tests/unit/apply.mk
 include tests/unit/explain.mk

@@ -14,9 +14,11 @@ FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["policy"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
+FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
-FLOW["opensm"] = FLOW["apply"] = FLOW["plan"] | {"plan"}
+FLOW["opensm"] = FLOW["plan"] | {"plan"}
+FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "opensm", "", "store"}

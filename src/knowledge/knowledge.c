@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "knowledge/records.h"
+
+#define MAX_BASES 256 /* of one change of a block: then all bases of its port are counted anew */
+
+struct knowledge *knowledge_new(void)
+{
+        return calloc(1, sizeof(struct knowledge));
+}
+
+struct knowledge *knowledge_free(struct knowledge *k)
+{
+        if (!k)
+                return NULL;
+        for (size_t i = 0; i < k->n; i++) {
+                free(k->records[i].entries);
+                free(k->records[i].writes);
+        }
+        free(k->records);
+        hash_index_done(&k->index);
+        knowledge_counts_done(&k->counts);
+        free(k);
+        return NULL;
+}
+
+/* --- records ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(struct knowledge_name name)
+{
+        return hash_mix(hash_mix(0, name.node.v), (uint64_t) name.kind << 8 | name.number);
+}
+
+static bool same_name(struct knowledge_name x, struct knowledge_name y)
+{
+        return x.node.v == y.node.v && x.number == y.number && x.kind == y.kind;
+}
+
+uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name)
+{
+        uint32_t i = hash_index_first(&k->index, hash_of(name));
+
+        while (i != HASH_INDEX_NONE && !same_name(k->records[i].name, name))
+                i = hash_index_next(&k->index, i);
+        return i == HASH_INDEX_NONE ? KNOWLEDGE_NONE : i;
+}
+
+int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret)
+{
+        int r;
+
+        *ret = knowledge_find(k, name);
+        if (*ret != KNOWLEDGE_NONE)
+                return 0;
+        r = VECTOR_GROW(NULL, k->records, k->n, k->allocated);
+        if (r == 0)
+                r = hash_index_reserve(&k->index, (uint32_t) k->n + 1);
+        if (r < 0)
+                return r;
+        *ret = (uint32_t) k->n++;
+        k->records[*ret] = (struct knowledge_record) {
+                .name = name, .presence = KNOWLEDGE_ABSENT, .filters_unsure = true, .other_end = KNOWLEDGE_NONE,
+        };
+        hash_index_add(&k->index, *ret, hash_of(name));
+        return 0;
+}
+
+static struct knowledge_name name_of(const struct subnet *s, const struct subnet_port *p)
+{
+        return (struct knowledge_name) {
+                .node = s->nodes[p->node].guid,
+                .number = p->number,
+                .kind = p->role == PORT_ENDPORT ? KNOWLEDGE_ENDPORT : KNOWLEDGE_LEAF,
+        };
+}
+
+const struct knowledge_record *knowledge_get(const struct knowledge *k, uint32_t record)
+{
+        assert(record < k->n);
+        return &k->records[record];
+}
+
+uint32_t knowledge_n_records(const struct knowledge *k)
+{
+        return (uint32_t) k->n;
+}
+
+uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, uint32_t port)
+{
+        return knowledge_find(k, name_of(s, &s->ports[port]));
+}
+
+/* --- who is there -------------------------------------------------------------------------------------------------------- */
+
+/* Until it is found it counts as absent; `seen` stays. */
+static void lose(struct knowledge_record *r)
+{
+        r->was_absent = r->presence == KNOWLEDGE_ABSENT;
+        r->presence = KNOWLEDGE_ABSENT;
+        r->fresh = false;
+        r->filters_unsure = true;
+        r->other_end = KNOWLEDGE_NONE;
+        r->policy = NULL;
+}
+
+/* A vouch was about a port that was gone: it ends when the port is back. */
+static void find_again(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
+{
+        if (r->was_absent)
+                r->vouched = false;
+        r->presence = presence;
+        r->expired = false;
+        r->seen = now;
+        r->seen_at = wall;
+        r->is_stored = false;
+}
+
+void knowledge_forget_read(struct knowledge_record *r)
+{
+        free(STEAL(r->entries));
+        r->n_writes = 0;
+        r->vouched = false;
+}
+
+/* A table of another size is another table. */
+static void set_capacity(struct knowledge_record *r, uint16_t capacity)
+{
+        if (r->capacity == capacity)
+                return;
+        knowledge_forget_read(r);
+        r->capacity = capacity;
+}
+
+/* The bit of a switch of which a query was not answered is not known. */
+static void take_filter(struct knowledge_record *r, const struct subnet *s, const struct subnet_port *p)
+{
+        r->filters[SENDS] = p->enforce_inbound;
+        r->filters[RECEIVES] = p->enforce_outbound;
+        r->filters_unsure = s->nodes[p->node].incomplete;
+}
+
+static int see_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, usec_t now, uint64_t wall)
+{
+        uint32_t i;
+        int r;
+
+        if (!subnet_port_is_managed(s, p))
+                return 0;
+        r = knowledge_ensure_record(k, name_of(s, p), &i);
+        if (r < 0)
+                return r;
+        find_again(&k->records[i], KNOWLEDGE_THERE, now, wall);
+        set_capacity(&k->records[i], subnet_port_capacity(s, p));
+        if (p->role == PORT_SWITCH_EXTERNAL)
+                take_filter(&k->records[i], s, p);
+        return 0;
+}
+
+/* A switch port that cannot filter has no record: nothing is between its neighbour and the fabric. */
+static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_port *leaf = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        uint32_t host, end = KNOWLEDGE_NONE;
+
+        if (p->role != PORT_ENDPORT)
+                return;
+        host = knowledge_find(k, name_of(s, p));
+        if (host == KNOWLEDGE_NONE)
+                return;
+        k->records[host].place = leaf ? name_of(s, leaf) : (struct knowledge_name) {};
+        if (leaf && subnet_port_is_managed(s, leaf))
+                end = knowledge_find(k, name_of(s, leaf));
+        k->records[host].other_end = end;
+        if (end != KNOWLEDGE_NONE)
+                k->records[end].other_end = host;
+}
+
+/* --- who is silent ------------------------------------------------------------------------------------------------------- */
+
+/* For each node of the subnet: the ports, a bit for each, whose silent device is known from before. */
+struct claims {
+        uint64_t (*ports)[4];
+};
+
+/* A device that is where it was last, behind a link that is up, did not answer discovery. */
+static void see_silent(struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall)
+{
+        uint32_t node;
+
+        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || r->place.node.v == 0)
+                return;
+        node = subnet_find_node(s, r->place.node);
+        if (node == SUBNET_NONE || !subnet_port_is_silent(&s->nodes[node], r->place.number))
+                return;
+        find_again(r, KNOWLEDGE_SILENT, now, wall);
+        claims->ports[node][r->place.number / 64] |= UINT64_C(1) << r->place.number % 64;
+}
+
+static int see_place(struct knowledge *k, struct guid node, uint8_t number, usec_t now, uint64_t wall)
+{
+        uint32_t i;
+        int r = knowledge_ensure_record(k, (struct knowledge_name) { node, number, KNOWLEDGE_PLACE }, &i);
+
+        if (r == 0)
+                find_again(&k->records[i], KNOWLEDGE_SILENT, now, wall);
+        return r;
+}
+
+/* What is silent and was never seen there is a record of its own. The other end of a host's port is a switch, whose hosts have
+ * records of their own. */
+static int see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
+{
+        int r = 0;
+
+        for (uint32_t n = 0; n < s->n_nodes; n++)
+                for (unsigned number = 1; r == 0 && s->nodes[n].type == NODE_SWITCH && number <= UINT8_MAX; number++)
+                        if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
+                            !(claims->ports[n][number / 64] >> number % 64 & 1))
+                                r = see_place(k, s->nodes[n].guid, (uint8_t) number, now, wall);
+        return r;
+}
+
+static int see_all_silent(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall)
+{
+        _cleanup_free_ uint64_t (*ports)[4] = calloc(MAX(s->n_nodes, 1u), sizeof(*ports));
+        struct claims claims = { .ports = ports };
+
+        if (!ports)
+                return -ENOMEM;
+        for (size_t i = 0; i < k->n; i++)
+                see_silent(&k->records[i], s, &claims, now, wall);
+        return see_places(k, s, &claims, now, wall);
+}
+
+/* --- who is absent ------------------------------------------------------------------------------------------------------- */
+
+/* Something was discovered where something silent was: that was it. */
+static bool is_discovered(const struct subnet *s, const struct knowledge_record *r)
+{
+        uint32_t node = subnet_find_node(s, r->name.node);
+
+        return node != SUBNET_NONE && subnet_find_port(s, node, r->name.number) != SUBNET_NONE;
+}
+
+static void judge_absent(struct knowledge_record *r, const struct subnet *s, usec_t now, usec_t absent_hold)
+{
+        if (r->presence != KNOWLEDGE_ABSENT)
+                return;
+        r->expired = absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold;
+        if (r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r))
+                r->expired = true;
+}
+
+int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
+{
+        int r = 0;
+
+        k->counts.valid = false;
+        for (size_t i = 0; i < k->n; i++)
+                lose(&k->records[i]);
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
+                r = see_port(k, s, &s->ports[i], now, wall);
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
+                link_port(k, s, &s->ports[i]);
+        if (r == 0)
+                r = see_all_silent(k, s, now, wall);
+        for (size_t i = 0; r == 0 && i < k->n; i++)
+                judge_absent(&k->records[i], s, now, absent_hold);
+        return r;
+}
+
+/* --- tables --------------------------------------------------------------------------------------------------------------- */
+
+static int see_table(struct knowledge_record *r, const struct observed_table *t, uint64_t wall)
+{
+        set_capacity(r, t->capacity);
+        if (!r->entries)
+                r->entries = calloc(MAX(t->capacity, 1u), sizeof(*r->entries));
+        if (!r->entries)
+                return -ENOMEM;
+        memcpy(r->entries, t->entries, t->capacity * sizeof(*r->entries));
+        r->n_writes = 0;
+        r->fresh = true;
+        r->vouched = false;
+        r->read_at = wall;
+        r->is_stored = false;
+        return 0;
+}
+
+int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall)
+{
+        int r = 0;
+
+        k->counts.valid = false;
+        for (uint32_t i = 0; r == 0 && i < seen->subnet->n_ports; i++) {
+                const struct observed_table *t = &seen->tables[i];
+                uint32_t record = t->source == TABLE_READ ? knowledge_find_port(k, seen->subnet, i) : KNOWLEDGE_NONE;
+
+                if (record != KNOWLEDGE_NONE)
+                        r = see_table(&k->records[record], t, wall);
+        }
+        return r;
+}
+
+void knowledge_recall(const struct knowledge *k, struct observed *to)
+{
+        for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
+                struct observed_table *t = &to->tables[i];
+                uint32_t record = t->entries && t->source != TABLE_READ ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
+                const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
+
+                if (!r || !r->entries || r->capacity != t->capacity)
+                        continue;
+                memcpy(t->entries, r->entries, t->capacity * sizeof(*t->entries));
+                t->source = TABLE_ASSUMED;
+        }
+}
+
+/* --- blocks --------------------------------------------------------------------------------------------------------------- */
+
+/* The bases at which a change of one block can change the bounds of its port. */
+struct touched {
+        uint16_t bases[MAX_BASES];
+        size_t n;
+        bool all;  /* too many, or those of a port that may hold anything */
+};
+
+static void touch(struct touched *t, struct p_key key)
+{
+        if (!p_key_is_used(key))
+                return;
+        if (t->n == MAX_BASES)
+                t->all = true;
+        else
+                t->bases[t->n++] = p_key_base(key);
+}
+
+static void touch_block(struct touched *t, const struct p_key x[P_KEY_BLOCK_ENTRIES], const struct p_key y[P_KEY_BLOCK_ENTRIES])
+{
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (x[i].v != y[i].v) {
+                        touch(t, x[i]);
+                        touch(t, y[i]);
+                }
+}
+
+static void get_block(const struct knowledge_record *r, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
+
+        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                ret[i] = first + i < r->capacity ? r->entries[first + i] : (struct p_key) {};
+}
+
+/* What is known of a block, and what is to be known of it. */
+static void find_touched(const struct knowledge *k, uint32_t record, uint16_t block,
+                         const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct touched *ret)
+{
+        const struct knowledge_record *r = &k->records[record];
+        struct p_key known[P_KEY_BLOCK_ENTRIES];
+
+        *ret = (struct touched) {
+                .all = knowledge_counts_is_wild(k, record, SENDS) || knowledge_counts_is_wild(k, record, RECEIVES),
+        };
+        get_block(r, block, known);
+        touch_block(ret, known, entries);
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].block == block && r->writes[i].is_sent)
+                        touch_block(ret, known, r->writes[i].entries);
+}
+
+static void recount(struct knowledge *k, uint32_t record, const struct touched *t, int sign)
+{
+        if (!k->counts.valid)
+                return;
+        if (t->all)
+                knowledge_counts_change_all(k, record, sign);
+        else
+                knowledge_counts_change(k, record, t->bases, t->n, sign);
+}
+
+static void take_block(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES, kept = 0;
+
+        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
+                r->entries[first + i] = entries[i];
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].block != block || !r->writes[i].is_sent)
+                        r->writes[kept++] = r->writes[i];
+        r->n_writes = kept;
+        r->is_stored = false;
+}
+
+void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_record *r = &k->records[record];
+        struct touched touched;
+
+        assert(r->entries);
+        find_touched(k, record, block, entries, &touched);
+        recount(k, record, &touched, -1);
+        take_block(r, block, entries);
+        recount(k, record, &touched, 1);
+}
+
+int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
+                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_record *r = &k->records[record];
+        int e;
+
+        assert(r->entries);
+        e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
+        if (e < 0)
+                return e;
+        r->writes[r->n_writes] = (struct knowledge_write) { .block = block };
+        memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
+        r->is_stored = false;
+        return 0;
+}
+
+void knowledge_withdraw(struct knowledge *k)
+{
+        for (size_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+                size_t kept = 0;
+
+                for (size_t w = 0; w < r->n_writes; w++)
+                        if (r->writes[w].is_sent)
+                                r->writes[kept++] = r->writes[w];
+                r->is_stored = r->is_stored && kept == r->n_writes;
+                r->n_writes = kept;
+        }
+}
+
+static struct knowledge_write *find_announced(struct knowledge_record *r, uint16_t block,
+                                              const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (!r->writes[i].is_sent && r->writes[i].block == block &&
+                    memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)
+                        return &r->writes[i];
+        return NULL;
+}
+
+int knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_record *r = &k->records[record];
+        struct touched touched;
+
+        if (!find_announced(r, block, entries) && knowledge_announce_block(k, record, block, entries) < 0)
+                return -ENOMEM;
+        find_touched(k, record, block, entries, &touched);
+        recount(k, record, &touched, -1);
+        find_announced(r, block, entries)->is_sent = true;
+        recount(k, record, &touched, 1);
+        return 0;
+}
+
+/* --- the whole of a port --------------------------------------------------------------------------------------------------- */
+
+static void change_all(struct knowledge *k, uint32_t record, int sign)
+{
+        if (k->counts.valid)
+                knowledge_counts_change_all(k, record, sign);
+}
+
+void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound)
+{
+        change_all(k, record, -1);
+        k->records[record].filters[SENDS] = inbound;
+        k->records[record].filters[RECEIVES] = outbound;
+        k->records[record].filters_unsure = false;
+        change_all(k, record, 1);
+}
+
+void knowledge_send_filter(struct knowledge *k, uint32_t record)
+{
+        change_all(k, record, -1);
+        k->records[record].filters_unsure = true;
+        change_all(k, record, 1);
+}
+
+void knowledge_vouch(struct knowledge *k, uint32_t record)
+{
+        change_all(k, record, -1);
+        k->records[record].vouched = true;
+        k->records[record].is_stored = false;
+        change_all(k, record, 1);
+}
+
+/* --- the policy ------------------------------------------------------------------------------------------------------------ */
+
+int knowledge_set_policy(struct knowledge *k, const struct desired *desired)
+{
+        const struct subnet *s = desired ? desired->subnet : NULL;
+
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].policy = NULL;
+        for (uint32_t i = 0; s && i < s->n_ports; i++) {
+                uint32_t record = knowledge_find_port(k, s, i);
+
+                if (record != KNOWLEDGE_NONE && !subnet_port_is_incomplete(s, &s->ports[i]))
+                        k->records[record].policy = &desired->ports[i];
+        }
+        return knowledge_counts_rebuild(k);
+}

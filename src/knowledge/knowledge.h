@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * knowledge/: what pkeyd knows of each P_Key table, and what it does not know.
+ *
+ * The promises of pkeyd are about the hardware. What pkeyd has of it are reads, each of one moment, and writes of which some
+ * were never confirmed. A record keeps both, for one table:
+ *
+ *     entries    the table as it was read last
+ *     writes     blocks that were sent since, and not read since: each may stand there, or not
+ *     presence   there; silent (its link is up, and the device does not answer discovery); or absent, and since when
+ *
+ * From a record follow the bounds of a table's level in a base (rule.h): `may` is the highest over what was read and every write
+ * that is not confirmed, `has` the lowest, and only if the table was read since the last discovery. A table that was never read
+ * may hold anything. A port is an endport, behind its leaf port where that filters: then its level is the lower of both.
+ *
+ * Knowledge changes by reading, never by time, restart, mode, policy, writer, or by who runs. The two exceptions are stated by a
+ * person: an absent port counts for `absent_hold`, and a vouch (`pkeyctl forget`) ends what a port holds up.
+ *
+ * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Counts are kept true by
+ * every function that changes a record.
+ *
+ *     sweep:  see_subnet -> see_tables -> set_policy -> judge, sent, see_block, ... (apply, the gate) -> the next sweep
+ *
+ * Invariants: a port is counted at a base in exactly one class, that of its bounds; has <= may; a block that was sent is in
+ * `writes` before its MAD is on the wire, and leaves it only by a read of that block.
+ *
+ * This folder refuses to know plans, how MADs are sent, and where records are stored.
+ */
+
+#include "desired/desired.h"
+#include "knowledge/rule.h"
+#include "subnet/observed.h"
+
+#define KNOWLEDGE_NONE UINT32_MAX
+
+struct knowledge;
+
+enum knowledge_kind {
+        KNOWLEDGE_ENDPORT,  /* of a CA or router, or port 0 of a switch */
+        KNOWLEDGE_LEAF,     /* external port of a switch, with an endport at the other end */
+        KNOWLEDGE_PLACE,    /* whatever is at the other end of this switch port: never discovered, and its link is up */
+};
+
+struct knowledge_name {
+        struct guid node;
+        uint8_t number;
+        enum knowledge_kind kind;
+};
+
+enum knowledge_presence {
+        KNOWLEDGE_THERE,  /* in the last discovery */
+        KNOWLEDGE_SILENT, /* not in it, but the link of the place where it was last is up */
+        KNOWLEDGE_ABSENT,
+};
+
+/* A block of 32 entries that was sent to a table, or is about to be: what is stored must not be behind what is sent. */
+struct knowledge_write {
+        uint16_t block;
+        bool is_sent;
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+};
+
+struct knowledge_record {
+        struct knowledge_name name;
+        struct p_key *entries;           /* as read last; NULL: never read */
+        uint16_t capacity;
+        bool fresh;                      /* read since the last discovery, and every read since was answered */
+        struct knowledge_write *writes;  /* sent and not confirmed; and those that were announced */
+        size_t n_writes, n_allocated;
+        uint64_t read_at;                /* seconds since 1970; 0: never */
+
+        enum knowledge_presence presence;
+        usec_t seen;                     /* when it was there last, by the clock of `now` */
+        uint64_t seen_at;                /* the same in seconds since 1970 */
+        struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
+        bool was_absent;                 /* before the last discovery */
+        bool expired;                    /* absent for longer than absent_hold */
+        bool vouched;                    /* by a person: it holds nothing */
+
+        bool filters[N_DIRECTIONS];      /* of a leaf port: what its host sends (inbound), receives (outbound); as read last */
+        bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last discovery */
+
+        bool is_stored;                  /* it is in the store as it is here */
+
+        uint32_t other_end;              /* endport and leaf port; KNOWLEDGE_NONE: no leaf port that can filter */
+        const struct desired_port *policy; /* borrowed from desired; NULL: the policy gives it nothing that is known */
+};
+
+/* Returns owned, or NULL when memory is out. */
+struct knowledge *knowledge_new(void);
+struct knowledge *knowledge_free(struct knowledge *k);
+DEFINE_CLEANUP(struct knowledge *, knowledge_free)
+
+/* --- records ------------------------------------------------------------------------------------------------------------ */
+
+/* Valid until a record is added. */
+const struct knowledge_record *knowledge_get(const struct knowledge *k, uint32_t record);
+uint32_t knowledge_n_records(const struct knowledge *k);
+/* KNOWLEDGE_NONE: there is none. */
+uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name);
+/* The record of a port of this subnet. */
+uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, uint32_t port);
+
+/* --- what was seen ------------------------------------------------------------------------------------------------------- */
+
+/* A discovery ended: who is there, who is silent, who is absent, and what leaf port is before whom. Nothing is fresh any more.
+ * `now` is the clock of seen, `wall` seconds since 1970. Ports that are absent for longer than absent_hold (USEC_INFINITY:
+ * never) do not count. Returns 0 or -ENOMEM. */
+int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
+
+/* The tables that were read (TABLE_READ) in `seen`, with the filter bits of the switch ports among them. Returns 0 or
+ * -ENOMEM. */
+int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall);
+
+/* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. */
+void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* A block will perhaps be sent: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
+int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
+                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* What was announced and not sent will not be. */
+void knowledge_withdraw(struct knowledge *k);
+/* A block is about to be sent. Returns 0, or -ENOMEM: it must not be sent. */
+int knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+
+/* The filter bits of a leaf port: read; about to be sent with other values. */
+void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
+void knowledge_send_filter(struct knowledge *k, uint32_t record);
+
+/* A person vouches that this port holds nothing. It ends when its table is read, and when the port comes back. */
+void knowledge_vouch(struct knowledge *k, uint32_t record);
+
+/* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */
+void knowledge_recall(const struct knowledge *k, struct observed *to);
+
+/* --- the policy ---------------------------------------------------------------------------------------------------------- */
+
+/* What the policy gives each port. `desired` may be of a subnet that has absent ports, too; it is borrowed until the next call
+ * (NULL: of nobody anything is known). A port whose node is incomplete is given nothing. Returns 0 or -ENOMEM. */
+int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
+
+/* --- the rule -------------------------------------------------------------------------------------------------------------- */
+
+/* The bounds of one table in a base; of what a port (an endport, or whatever is at a place) sends, with its filter. */
+struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
+struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
+
+/* May this block be sent to this table, as far as this base is concerned? */
+enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,
+                                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
+/* Could the block raise the level of this table in this base, and above what the policy gives its port? */
+bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
+                              const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
+/* May the filter bits of this leaf port be set so? *ret_base: a base that stands in the way. */
+enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
+                                         uint16_t *ret_base);

@@ -1,0 +1,10 @@
+# knowledge/: what is known of each P_Key table, and what is not
+libpkeyd_core_la_SOURCES += \
+	src/knowledge/counts.c \
+	src/knowledge/knowledge.c \
+	src/knowledge/knowledge.h \
+	src/knowledge/memory.c \
+	src/knowledge/memory.h \
+	src/knowledge/records.h \
+	src/knowledge/rule.c \
+	src/knowledge/rule.h

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "knowledge/memory.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "knowledge/records.h"
+
+static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
+
+static void json_decref_p(json_t **j)
+{
+        json_decref(*j);
+}
+#define _cleanup_json_ _cleanup_(json_decref_p)
+
+/* --- entries ----------------------------------------------------------------------------------------------------------- */
+
+/* Four digits for each entry, those that are unused at the end left out. */
+static json_t *entries_to_json(const struct p_key *entries, size_t n)
+{
+        _cleanup_free_ char *text = NULL;
+
+        while (n > 0 && entries[n - 1].v == 0)
+                n--;
+        text = malloc(4 * n + 1);
+        if (!text)
+                return NULL;
+        text[0] = '\0';
+        for (size_t i = 0; i < n; i++)
+                (void) snprintf(text + 4 * i, 5, "%04x", entries[i].v);
+        return json_string(text);
+}
+
+static int entries_from_text(const char *text, struct p_key *ret, size_t n)
+{
+        size_t length = strlen(text);
+
+        if (length % 4 != 0 || length / 4 > n)
+                return -EBADMSG;
+        for (size_t i = 0; i < length; i++) {
+                if (digit_value(text[i]) >= 16)
+                        return -EBADMSG;
+                ret[i / 4].v = (uint16_t) (ret[i / 4].v << 4 | digit_value(text[i]));
+        }
+        return 0;
+}
+
+/* --- to the store ------------------------------------------------------------------------------------------------------ */
+
+static json_t *writes_to_json(const struct knowledge_record *r)
+{
+        json_t *writes = json_array();
+
+        for (size_t i = 0; i < r->n_writes; i++)
+                (void) json_array_append_new(writes, json_pack("{s:i, s:o}", "block", r->writes[i].block, "entries",
+                                                               entries_to_json(r->writes[i].entries, P_KEY_BLOCK_ENTRIES)));
+        if (json_array_size(writes) == r->n_writes)
+                return writes;
+        json_decref(writes);
+        return NULL;
+}
+
+static char *value_of(const struct knowledge_record *r, const char *boot)
+{
+        _cleanup_json_ json_t *o = NULL;
+        char place[32] = "";
+
+        if (r->place.node.v)
+                (void) snprintf(place, sizeof(place), "0x%016" PRIx64 "/%u", r->place.node.v, r->place.number);
+        o = json_pack("{s:i, s:b, s:o, s:I, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", r->capacity, "read",
+                      r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
+                      (json_int_t) r->read_at, "seen_at", (json_int_t) r->seen_at, "seen", (json_int_t) r->seen, "boot", boot,
+                      "place", place, "vouched", r->vouched, "writes", writes_to_json(r));
+        return o ? json_dumps(o, JSON_COMPACT) : NULL;
+}
+
+static void put_record(const struct knowledge_record *r, const char *boot, struct store_transaction *t)
+{
+        _cleanup_free_ char *value = value_of(r, boot);
+        char key[STORE_KEY_MAX + 1];
+
+        (void) snprintf(key, sizeof(key), KNOWLEDGE_PREFIX "%s/0x%016" PRIx64 "/%u", kinds[r->name.kind], r->name.node.v,
+                        r->name.number);
+        if (value)
+                store_put(t, key, value, strlen(value));
+        else
+                t->error = t->error ?: -ENOMEM;
+}
+
+void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
+{
+        for (size_t i = 0; i < k->n; i++)
+                if (!k->records[i].is_stored)
+                        put_record(&k->records[i], boot, t);
+}
+
+void knowledge_stored(struct knowledge *k)
+{
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].is_stored = true;
+}
+
+/* --- from the store ---------------------------------------------------------------------------------------------------- */
+
+/* "0xGUID/NUMBER", and nothing behind it. */
+static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
+{
+        unsigned long number;
+        char *end;
+
+        if (strncmp(text, "0x", 2) != 0)
+                return -EBADMSG;
+        ret_node->v = strtoull(text, &end, 16);
+        if (end != text + 18 || *end != '/' || ret_node->v == 0)
+                return -EBADMSG;
+        text = end + 1;
+        number = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end != '\0' || number > UINT8_MAX)
+                return -EBADMSG;
+        *ret_number = (uint8_t) number;
+        return 0;
+}
+
+static int name_from_key(const char *key, struct knowledge_name *ret)
+{
+        if (strncmp(key, KNOWLEDGE_PREFIX, strlen(KNOWLEDGE_PREFIX)) != 0)
+                return -EBADMSG;
+        key += strlen(KNOWLEDGE_PREFIX);
+        for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+                size_t n = strlen(kinds[i]);
+
+                *ret = (struct knowledge_name) { .kind = (enum knowledge_kind) i };
+                if (strncmp(key, kinds[i], n) == 0 && key[n] == '/')
+                        return port_from_text(key + n + 1, &ret->node, &ret->number);
+        }
+        return -EBADMSG;
+}
+
+static int restore_write(struct knowledge_record *r, const json_t *write)
+{
+        struct knowledge_write *w;
+        const char *entries;
+        int block, e;
+
+        if (json_unpack((json_t *) write, "{s:i, s:s}", "block", &block, "entries", &entries) < 0 || block < 0 ||
+            block * P_KEY_BLOCK_ENTRIES >= r->capacity)
+                return -EBADMSG;
+        e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
+        if (e < 0)
+                return e;
+        w = &r->writes[r->n_writes];
+        *w = (struct knowledge_write) { .block = (uint16_t) block, .is_sent = true };
+        e = entries_from_text(entries, w->entries, P_KEY_BLOCK_ENTRIES);
+        r->n_writes += e == 0;
+        return e;
+}
+
+static int restore_entries(struct knowledge_record *r, const char *text, const json_t *writes)
+{
+        int e;
+
+        r->entries = calloc(MAX(r->capacity, 1u), sizeof(*r->entries));
+        e = r->entries ? entries_from_text(text, r->entries, r->capacity) : -ENOMEM;
+        for (size_t i = 0; e == 0 && i < json_array_size(writes); i++)
+                e = restore_write(r, json_array_get(writes, i));
+        return e;
+}
+
+static int restore_record(struct knowledge_record *r, const char *boot, const json_t *o)
+{
+        const char *entries, *place, *when;
+        json_int_t read_at, seen_at, seen;
+        int capacity, read, vouched, e;
+        json_t *writes;
+
+        if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", &capacity, "read", &read,
+                        "entries", &entries, "read_at", &read_at, "seen_at", &seen_at, "seen", &seen, "boot", &when, "place",
+                        &place, "vouched", &vouched, "writes", &writes) < 0 ||
+            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || seen_at < 0 || seen < 0 || !json_is_array(writes))
+                return -EBADMSG;
+        r->capacity = (uint16_t) capacity;
+        r->read_at = (uint64_t) read_at;
+        r->seen_at = (uint64_t) seen_at;
+        r->seen = strcmp(when, boot) == 0 ? (usec_t) seen : 0;
+        r->vouched = vouched;
+        r->place.kind = KNOWLEDGE_LEAF;
+        e = *place ? port_from_text(place, &r->place.node, &r->place.number) : 0;
+        return e == 0 && read ? restore_entries(r, entries, writes) : e;
+}
+
+int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n)
+{
+        _cleanup_json_ json_t *o = json_loadb(value, n, JSON_REJECT_DUPLICATES, NULL);
+        struct knowledge_name name;
+        uint32_t record;
+        int r;
+
+        if (!o || name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
+                return -EBADMSG;
+        r = knowledge_ensure_record(k, name, &record);
+        if (r == 0)
+                r = restore_record(&k->records[record], boot, o);
+        k->counts.valid = false;
+        if (r < 0 && record < k->n)
+                knowledge_forget_read(&k->records[record]);
+        return r;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "knowledge/memory.h"
+#include "knowledge_fixture.h"
+
+#define BOOT  "5d2f0c1b"
+#define OTHER "c90a7e42"
+
+/* The store: what was put last under each key. */
+static struct store_transaction all;
+
+static void setup(void)
+{
+        knowledge_setup();
+        store_transaction_init(&all, arena);
+}
+
+static size_t store(void)
+{
+        size_t before = all.n;
+
+        knowledge_store(k, BOOT, &all);
+        ck_assert_int_eq(store_transaction_error(&all), 0);
+        knowledge_stored(k);
+        return all.n - before;
+}
+
+static const struct store_op *stored(const char *key)
+{
+        for (size_t i = all.n; i > 0; i--)
+                if (strcmp(all.ops[i - 1].key, key) == 0)
+                        return &all.ops[i - 1];
+        return NULL;
+}
+
+/* Another process begins with what was stored. */
+static void begin_anew(const char *boot)
+{
+        k = knowledge_free(k);
+        k = knowledge_new();
+        ck_assert_ptr_nonnull(k);
+        for (size_t i = 0; i < all.n; i++)
+                if (stored(all.ops[i].key) == &all.ops[i])
+                        ck_assert_int_eq(knowledge_restore(k, boot, all.ops[i].key, all.ops[i].value, all.ops[i].n), 0);
+}
+
+static struct bounds bounds_of(unsigned host, uint16_t base)
+{
+        return knowledge_port_bounds(k, host_record(host), base);
+}
+
+static void check_bounds(unsigned host, uint16_t base, unsigned has, unsigned may)
+{
+        ck_assert_uint_eq(bounds_of(host, base).has, has);
+        ck_assert_uint_eq(bounds_of(host, base).may, may);
+}
+
+START_TEST(tables_come_back)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+
+        read_host(s, 0, 0x8001);
+        read_host(s, 1, 0);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL); /* not read since */
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        check_bounds(1, 1, LEVEL_NONE, LEVEL_NONE);
+        check_bounds(2, 1, LEVEL_NONE, LEVEL_FULL); /* never read */
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->read_at, 1000);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen_at, 300);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 5 * MINUTE);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.node.v, SWITCH);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.number, 1);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+}
+END_TEST
+
+/* A silent host is known again by its place. */
+START_TEST(silent_after_a_restart)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~1u, 1, 0, MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+START_TEST(writes_come_back)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_send_block(k, host_record(0), 0, block), 0);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 3, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* What was announced may have been sent, for all that the next process knows. For this one it changes nothing. */
+START_TEST(announced)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        store();
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        check_bounds(0, 1, LEVEL_FULL, LEVEL_FULL);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        ck_assert_uint_eq(store(), 1);
+        begin_anew(BOOT);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+START_TEST(withdrawn)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES], other[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0);
+        block_of(0x8002, block);
+        block_of(0x8003, other);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, other), 0);
+        store();
+        ck_assert_int_eq(knowledge_send_block(k, host_record(0), 0, other), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 2);
+        knowledge_withdraw(k);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        check_bounds(0, 3, LEVEL_NONE, LEVEL_FULL);
+        ck_assert_uint_eq(store(), 1);
+        ck_assert_uint_eq(store(), 0);
+        begin_anew(BOOT);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        check_bounds(0, 3, LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* Clocks of another boot say nothing: from the beginning of this one on it is absent. */
+START_TEST(another_boot)
+{
+        struct subnet *s = discover(ALL, 0, 0, 100 * HOLD);
+
+        read_host(s, 0, 0x8001);
+        store();
+        begin_anew(OTHER);
+        discover(ALL & ~1u, 0, 0, HOLD - 1);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, HOLD);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+START_TEST(vouches_come_back)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        store();
+        knowledge_vouch(k, host_record(0));
+        ck_assert_uint_eq(store(), 1);
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+START_TEST(keys)
+{
+        discover(ALL & ~8u, 8, 0, 0);
+        store();
+        ck_assert_ptr_nonnull(stored("table/endport/0x0000000000000100/1"));
+        ck_assert_ptr_nonnull(stored("table/endport/0x0000000000000010/0"));
+        ck_assert_ptr_nonnull(stored("table/leaf/0x0000000000000010/1"));
+        ck_assert_ptr_nonnull(stored("table/place/0x0000000000000010/4"));
+}
+END_TEST
+
+/* What cannot be read is never taken for an empty table. */
+START_TEST(damaged)
+{
+        static const char good[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"seen_at\":1,\"seen\":1,"
+                                   "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
+        static const char *const values[] = {
+                "", "{}", "[]", "{\"capacity\":2}", "{\"capacity\":-1,\"read\":true,\"entries\":\"8001\"}",
+        };
+        static const char *const replaced[][2] = {
+                { "8001", "80010" }, { "8001", "80g1" }, { "8001", "800180018001" }, { "\"capacity\":2", "\"capacity\":70000" },
+                { "[]", "{}" }, { "[]", "[1]" }, { "[]", "[{\"block\":1,\"entries\":\"\"}]" },
+                { "[]", "[{\"block\":0,\"entries\":\"x\"}]" }, { "\"place\":\"\"", "\"place\":\"leaf\"" },
+                { "\"seen\":1", "\"seen\":-1" }, { "true", "1" },
+        };
+        static const char key[] = "table/endport/0x0000000000000100/1";
+
+        for (size_t i = 0; i < ELEMENTS(values) + ELEMENTS(replaced); i++) {
+                char text[512];
+
+                k = knowledge_free(k);
+                k = knowledge_new();
+                if (i < ELEMENTS(values)) {
+                        (void) snprintf(text, sizeof(text), "%s", values[i]);
+                } else {
+                        const char *const *r = replaced[i - ELEMENTS(values)], *at = strstr(good, r[0]);
+
+                        (void) snprintf(text, sizeof(text), "%.*s%s%s", (int) (at - good), good, r[1], at + strlen(r[0]));
+                }
+                ck_assert_msg(knowledge_restore(k, "x", key, text, strlen(text)) == -EBADMSG, "%s", text);
+                discover(ALL, 0, 0, 0);
+                check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        }
+        k = knowledge_free(k);
+        k = knowledge_new();
+        ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), 0);
+        ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), -EBADMSG); /* twice */
+}
+END_TEST
+
+START_TEST(bad_keys)
+{
+        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"seen_at\":1,\"seen\":1,"
+                                    "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
+        static const char *const names[] = {
+                "", "table/", "table/endport", "table/endport/", "table/host/0x0000000000000100/1", "endport/0x0000000000000100/1",
+                "table/endport/0x100/1", "table/endport/0x0000000000000100/", "table/endport/0x0000000000000100/256",
+                "table/endport/0x0000000000000100/1x", "table/endport/0x0000000000000100/-1", "table/endport/0x0000000000000000/1",
+                "table/endport/000x00000000000100/1",
+        };
+
+        for (size_t i = 0; i < ELEMENTS(names); i++)
+                ck_assert_msg(knowledge_restore(k, "x", names[i], value, strlen(value)) == -EBADMSG, "%s", names[i]);
+        ck_assert_uint_eq(knowledge_n_records(k), 0);
+}
+END_TEST
+
+int main(void)
+{
+        TCase *t = tcase_create("memory");
+        Suite *s = suite_create("memory");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, knowledge_teardown);
+        tcase_add_test(t, tables_come_back);
+        tcase_add_test(t, silent_after_a_restart);
+        tcase_add_test(t, writes_come_back);
+        tcase_add_test(t, announced);
+        tcase_add_test(t, withdrawn);
+        tcase_add_test(t, another_boot);
+        tcase_add_test(t, vouches_come_back);
+        tcase_add_test(t, keys);
+        tcase_add_test(t, damaged);
+        tcase_add_test(t, bad_keys);
+        suite_add_tcase(s, t);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_NORMAL);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? 1 : 0;
+}

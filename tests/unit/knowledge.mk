@@ -1,0 +1,13 @@
+# unit tests of src/knowledge
+check_PROGRAMS += check_rule
+TESTS += check_rule
+check_rule_SOURCES = tests/unit/check_rule.c
+check_rule_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_knowledge
+TESTS += check_knowledge
+check_knowledge_SOURCES = tests/unit/check_knowledge.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_knowledge_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_memory
+TESTS += check_memory
+check_memory_SOURCES = tests/unit/check_memory.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_memory_LDADD = $(TEST_LIBS)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "knowledge_fixture.h"
+
+#include <check.h>
+#include <string.h>
+
+struct arena *arena;
+struct knowledge *k;
+
+void knowledge_setup(void)
+{
+        arena = arena_new();
+        k = knowledge_new();
+        ck_assert_ptr_nonnull(arena);
+        ck_assert_ptr_nonnull(k);
+}
+
+void knowledge_teardown(void)
+{
+        k = knowledge_free(k);
+        arena_free(arena);
+}
+
+uint64_t host_guid(unsigned host)
+{
+        return 0x100u * (host + 1);
+}
+
+static void add_switch(struct subnet_builder *b, const struct scene *s)
+{
+        struct subnet_node node = {
+                .guid = G(SWITCH), .type = NODE_SWITCH, .partition_cap = CAPACITY, .partition_enforcement_cap = CAPACITY,
+                .inbound_enforcement_cap = true, .outbound_enforcement_cap = true, .incomplete = s->incomplete,
+        };
+
+        node.silent_ports[0] = (uint64_t) (s->silent & ~s->there) << 1;
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "leaf", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, G(SWITCH), &(struct subnet_port) { .guid = G(SWITCH) }), 0);
+}
+
+static void add_host(struct subnet_builder *b, const struct scene *s, unsigned host)
+{
+        struct subnet_node node = { .guid = G(host_guid(host)), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_port port = { .number = 1, .guid = G(host_guid(host) + 1) };
+        struct subnet_port leaf = { .number = (uint8_t) (host + 1), .enforce_inbound = s->filters >> host & 1,
+                                    .enforce_outbound = s->outbound >> host & 1 };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, G(SWITCH), &leaf), 0);
+        ck_assert_int_eq(subnet_builder_add_link(b, node.guid, 1, G(SWITCH), leaf.number), 0);
+}
+
+struct subnet *make_subnet(const struct scene *s)
+{
+        struct subnet_builder *b;
+        struct subnet *subnet;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        add_switch(b, s);
+        for (unsigned i = 0; i < HOSTS; i++)
+                if (s->there >> i & 1)
+                        add_host(b, s, i);
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &subnet), 0);
+        return subnet;
+}
+
+uint32_t host_record(unsigned host)
+{
+        return knowledge_find(k, (struct knowledge_name) { G(host_guid(host)), 1, KNOWLEDGE_ENDPORT });
+}
+
+uint32_t leaf_record(unsigned host)
+{
+        return knowledge_find(k, (struct knowledge_name) { G(SWITCH), (uint8_t) (host + 1), KNOWLEDGE_LEAF });
+}
+
+uint32_t place_record(unsigned host)
+{
+        return knowledge_find(k, (struct knowledge_name) { G(SWITCH), (uint8_t) (host + 1), KNOWLEDGE_PLACE });
+}
+
+uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number)
+{
+        uint32_t n = subnet_find_node(s, G(node));
+
+        return n == SUBNET_NONE ? NO_PORT : subnet_find_port(s, n, number);
+}
+
+struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now)
+{
+        struct subnet *s = make_subnet(&(struct scene) { there, silent, filters, filters, false });
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
+        return s;
+}
+
+void read_table(struct subnet *s, uint32_t port, uint16_t key)
+{
+        struct observed *o;
+
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port].entries[0].v = key;
+        o->tables[port].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, 1000), 0);
+}
+
+void read_host(struct subnet *s, unsigned host, uint16_t key)
+{
+        read_table(s, port_at(s, host_guid(host), 1), key);
+}
+
+void read_leaf(struct subnet *s, unsigned host, uint16_t key)
+{
+        read_table(s, port_at(s, SWITCH, (uint8_t) (host + 1)), key);
+}
+
+void want(struct subnet *s, unsigned full)
+{
+        struct desired *d = arena_new_object(arena, struct desired);
+        struct p_key *key = arena_new_object(arena, struct p_key);
+
+        key->v = 0x8001;
+        *d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        for (unsigned i = 0; i < HOSTS; i++) {
+                uint32_t port = port_at(s, host_guid(i), 1);
+
+                if (port != NO_PORT && full >> i & 1)
+                        d->ports[port] = (struct desired_port) { key, 1 };
+        }
+        ck_assert_int_eq(knowledge_set_policy(k, d), 0);
+}
+
+void block_of(uint16_t key, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
+        ret[0].v = key;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* One switch, whose port i + 1 leads to host i, and what is known of their tables. For tests of knowledge and gate. */
+
+#include "knowledge/knowledge.h"
+
+#define G(x)      ((struct guid) { (x) })
+#define HOSTS     4
+#define ALL       ((1u << HOSTS) - 1)
+#define CAPACITY  40 /* two blocks, the last of eight entries */
+#define BLOCKS    2
+#define SWITCH    0x10
+#define MINUTE    (60 * USEC_PER_SEC)
+#define HOLD      (15 * MINUTE)
+#define NO_PORT   SUBNET_NONE
+
+extern struct arena *arena;
+extern struct knowledge *k;
+
+void knowledge_setup(void);
+void knowledge_teardown(void);
+
+struct scene {
+        unsigned there, silent;          /* a bit for each host; silent: its link is up, and it is not there */
+        unsigned filters, outbound;      /* likewise: what it sends is filtered; what it receives */
+        bool incomplete;                 /* the switch did not answer all queries */
+};
+
+uint64_t host_guid(unsigned host);
+struct subnet *make_subnet(const struct scene *s);
+/* KNOWLEDGE_NONE: there is none. */
+uint32_t host_record(unsigned host);
+uint32_t leaf_record(unsigned host);
+uint32_t place_record(unsigned host);
+/* NO_PORT: it is not in this subnet. */
+uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number);
+struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now);
+
+/* Reads the table of one port, which holds one entry; 0: none. */
+void read_table(struct subnet *s, uint32_t port, uint16_t key);
+void read_host(struct subnet *s, unsigned host, uint16_t key);
+void read_leaf(struct subnet *s, unsigned host, uint16_t key);
+
+/* The policy gives base 1 to the hosts with a bit in `full`. */
+void want(struct subnet *s, unsigned full);
+/* A block with one entry; 0: none. */
+void block_of(uint16_t key, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
