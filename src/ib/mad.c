@@ -74,6 +74,40 @@ void mad_request_encode(const struct mad_request *request, uint32_t tid, struct 
         ret->sl = route->sl;
 }
 
+static enum mad_class class_of(const uint8_t *mad, bool *ret_directed)
+{
+        uint32_t number = field(mad, IB_MAD_MGMTCLASS_F);
+        enum mad_class c = MAD_CLASS_SMP;
+
+        *ret_directed = number == IB_SMI_DIRECT_CLASS;
+        while (!*ret_directed && c < MAD_N_CLASSES && (uint32_t) classes[c].number != number)
+                c++;
+        return c;
+}
+
+void mad_frame_decode(const struct mad_frame *frame, struct mad_request *ret)
+{
+        const uint8_t *mad = frame->mad;
+        bool directed;
+
+        *ret = (struct mad_request) {
+                .mgmt_class = class_of(mad, &directed),
+                .method = (enum mad_method) method(mad),
+                .attribute = (uint16_t) field(mad, IB_MAD_ATTRID_F),
+                .modifier = field(mad, IB_MAD_ATTRMOD_F),
+        };
+        if (directed) {
+                ret->route.hops = (uint8_t) field(mad, IB_DRSMP_HOPCNT_F);
+                mad_get_array((void *) mad, 0, IB_DRSMP_PATH_F, ret->route.path);
+        } else {
+                ret->route.lid = frame->lid;
+        }
+        if (ret->mgmt_class == MAD_CLASS_SMP)
+                ret->key = field64(mad, IB_MAD_MKEY_F);
+        if (ret->mgmt_class < MAD_N_CLASSES)
+                mad_frame_get_data(frame, ret->mgmt_class, ret->data);
+}
+
 uint32_t mad_frame_tid(const struct mad_frame *frame)
 {
         return (uint32_t) field64(frame->mad, IB_MAD_TRID_F);

@@ -79,6 +79,10 @@ enum mad_outcome {
 struct mad_result {
         uint64_t cookie;
         uint8_t lane;
+        enum mad_class mgmt_class;   /* of the request, as the three that follow */
+        uint16_t attribute;
+        uint32_t modifier;
+        struct mad_route route;
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED: the Status field */
         uint8_t data[MAD_DATA_SIZE];
@@ -98,6 +102,10 @@ struct mad_frame {
 /* Writes the MAD of `request` with transaction ID `tid` to ret. Only the low 32 bits of a TID are ours: the kernel (and
  * ibsim) use the others. */
 void mad_request_encode(const struct mad_request *request, uint32_t tid, struct mad_frame *ret);
+
+/* The request that a frame (MAD_SIZE bytes, to send) carries: class, route, method, attribute, modifier, key, data, read from its
+ * bytes. What a MAD does not have stays 0. A class that is not known is MAD_N_CLASSES. */
+void mad_frame_decode(const struct mad_frame *frame, struct mad_request *ret);
 
 /* The low 32 bits of the transaction ID. The frame must hold at least 24 bytes (MAD header). */
 uint32_t mad_frame_tid(const struct mad_frame *frame);

@@ -365,6 +365,10 @@ bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
         ret->lane = x->request.lane;
         ret->outcome = x->outcome;
         ret->mad_status = x->mad_status;
+        ret->mgmt_class = x->request.mgmt_class;
+        ret->attribute = x->request.attribute;
+        ret->modifier = x->request.modifier;
+        ret->route = x->request.route;
         memcpy(ret->data, x->request.data, sizeof(ret->data));
         mad_engine_list_remove(&e->table, &e->ended, slot);
         mad_engine_table_release(&e->table, slot);
