@@ -33,6 +33,7 @@ const struct settings_key settings_schema[] = {
         { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", NULL, "false" },
         { "sweep_interval", SETTINGS_DURATION, MEMBER(sweep_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
           "1s to 24h", NULL, "60s" },
+        { "absent_hold", SETTINGS_DURATION, MEMBER(absent_hold), 0, USEC_INFINITY, "0s or more, or forever", NULL, "15m" },
         { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL,
           "500ms" },
         { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, "128" },
@@ -132,6 +133,10 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
         uint64_t v;
         size_t i;
 
+        if (key->max == USEC_INFINITY && strcmp(node->text, "forever") == 0) {
+                memcpy(member(r, key), &key->max, sizeof(key->max));
+                return;
+        }
         if (!parse_number(node->text, &v, &unit)) {
                 refuse(r, node, key, "is not a duration");
                 report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");

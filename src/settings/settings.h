@@ -40,6 +40,7 @@ struct settings {
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
         usec_t sweep_interval;
+        usec_t absent_hold;               /* how long a port that is gone counts as holding what it held; USEC_INFINITY: always */
         usec_t timeout;                   /* for one MAD */
         unsigned window;                  /* upper bound of MADs in flight */
         const char *m_key_file;           /* absolute path; NULL: none. What stands in it: ib/m_keys.h */
