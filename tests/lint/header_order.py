@@ -15,13 +15,14 @@ FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["policy"] | {"policy"}  # it reads its YAML with the policy's reader
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
+FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
 FLOW["opensm"] = FLOW["plan"] | {"plan"}
 FLOW["apply"] = FLOW["plan"] | {"plan"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
-FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "opensm", "", "store"}
+FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "gate", "opensm", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}

@@ -1,4 +1,4 @@
-# unit tests of src/knowledge
+# unit tests of src/knowledge and src/gate
 check_PROGRAMS += check_rule
 TESTS += check_rule
 check_rule_SOURCES = tests/unit/check_rule.c
@@ -7,6 +7,10 @@ check_PROGRAMS += check_knowledge
 TESTS += check_knowledge
 check_knowledge_SOURCES = tests/unit/check_knowledge.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
 check_knowledge_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_gate
+TESTS += check_gate
+check_gate_SOURCES = tests/unit/check_gate.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_gate_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_memory
 TESTS += check_memory
 check_memory_SOURCES = tests/unit/check_memory.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h

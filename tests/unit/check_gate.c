@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <string.h>
+
+#include "gate/gate.h"
+#include "ib/smp.h"
+#include "knowledge_fixture.h"
+
+#include <infiniband/mad.h>
+
+#define HOST_LID(host) ((uint16_t) (100 + (host)))
+#define SWITCH_LID     50
+
+static struct gate *gate;
+static struct subnet *subnet;
+static struct base_range owns = { 1, 0x7000 };
+static struct policy policy = { .owns = &owns, .n_owns = 1 };
+
+static struct mad_route to_lid(uint16_t lid)
+{
+        return (struct mad_route) { .lid = { lid } };
+}
+
+/* Everything is known: nobody holds anything, no leaf port filters; the policy gives base 1 to hosts 0 and 1. */
+static void setup(void)
+{
+        knowledge_setup();
+        gate = gate_new();
+        ck_assert_ptr_nonnull(gate);
+        subnet = discover(ALL, 0, 0, 0);
+        for (unsigned i = 0; i < HOSTS; i++) {
+                read_host(subnet, i, 0);
+                read_leaf(subnet, i, 0);
+        }
+        read_table(subnet, port_at(subnet, SWITCH, 0), 0);
+        want(subnet, 3);
+        gate_open(gate, k, &policy);
+}
+
+static void teardown(void)
+{
+        (void) gate_free(gate);
+        knowledge_teardown();
+}
+
+/* --- answers --------------------------------------------------------------------------------------------------------- */
+
+static void answered(struct mad_route route, uint16_t attribute, uint32_t modifier, const uint8_t data[SMP_DATA_SIZE])
+{
+        struct mad_result result = { .attribute = attribute, .modifier = modifier, .route = route, .outcome = MAD_ANSWERED };
+
+        memcpy(result.data, data, SMP_DATA_SIZE);
+        gate_see(gate, &result);
+}
+
+static void say_who(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
+{
+        uint8_t data[SMP_DATA_SIZE] = {};
+
+        mad_set_field(data, 0, IB_NODE_TYPE_F, type);
+        mad_set_field(data, 0, IB_NODE_NPORTS_F, HOSTS);
+        mad_set_field64(data, 0, IB_NODE_GUID_F, guid);
+        mad_set_field(data, 0, IB_NODE_LOCAL_PORT_F, local_port);
+        answered(route, SMP_ATTR_NODE_INFO, 0, data);
+}
+
+static void say_host(unsigned host)
+{
+        say_who(to_lid(HOST_LID(host)), NODE_CA, host_guid(host), 1);
+}
+
+static void say_block(struct mad_route route, uint32_t modifier, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        uint8_t data[SMP_DATA_SIZE];
+
+        p_key_block_encode(entries, data);
+        answered(route, SMP_ATTR_P_KEY_TABLE, modifier, data);
+}
+
+static void say_key(struct mad_route route, uint32_t modifier, uint16_t key)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        block_of(key, block);
+        say_block(route, modifier, block);
+}
+
+static void port_info(uint8_t data[SMP_DATA_SIZE], bool inbound)
+{
+        memset(data, 0, SMP_DATA_SIZE);
+        mad_set_field(data, 0, IB_PORT_LID_F, 7);
+        mad_set_field(data, 0, IB_PORT_PART_EN_INB_F, inbound);
+        port_info_set_enforcement(data, inbound, false);
+}
+
+/* --- Sets ------------------------------------------------------------------------------------------------------------ */
+
+static bool send_smp(struct mad_route route, enum mad_method method, uint16_t attribute, uint32_t modifier,
+                 const uint8_t data[SMP_DATA_SIZE])
+{
+        struct mad_request request = {
+                .route = route, .method = method, .attribute = attribute, .modifier = modifier, .key = 0x1234,
+        };
+        struct mad_frame frame;
+
+        memcpy(request.data, data, SMP_DATA_SIZE);
+        mad_request_encode(&request, 99, &frame);
+        return gate_admit(gate, &frame);
+}
+
+static bool set_block(struct mad_route route, uint32_t modifier, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        uint8_t data[SMP_DATA_SIZE];
+
+        p_key_block_encode(entries, data);
+        return send_smp(route, MAD_SET, SMP_ATTR_P_KEY_TABLE, modifier, data);
+}
+
+static bool set_key(struct mad_route route, uint32_t modifier, uint16_t key)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        block_of(key, block);
+        return set_block(route, modifier, block);
+}
+
+static bool set_host(unsigned host, uint16_t key)
+{
+        return set_key(to_lid(HOST_LID(host)), 0, key);
+}
+
+/* A host said who it is, and was read to hold this. */
+static void prepare(unsigned host, uint16_t key)
+{
+        say_host(host);
+        say_key(to_lid(HOST_LID(host)), 0, key);
+}
+
+static void check_refusal(const char *part)
+{
+        ck_assert_msg(strstr(gate_refusal(gate), part), "%s", gate_refusal(gate));
+}
+
+/* --- what passes ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(what_the_policy_gives)
+{
+        prepare(0, 0);
+        ck_assert(set_host(0, 0x8001));
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->writes[0].entries[0].v, 0x8001);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).has, LEVEL_FULL);
+}
+END_TEST
+
+/* Gets, and what is not subnet management, are no concern of the gate. */
+START_TEST(what_changes_nothing)
+{
+        struct mad_request request = { .mgmt_class = MAD_CLASS_PMA, .method = MAD_SET, .route = to_lid(1), .attribute = 0x12 };
+        uint8_t data[SMP_DATA_SIZE] = {};
+        struct mad_frame frame;
+
+        gate_close(gate);
+        ck_assert(send_smp(to_lid(HOST_LID(0)), MAD_GET, SMP_ATTR_P_KEY_TABLE, 0, data));
+        mad_request_encode(&request, 1, &frame);
+        ck_assert(gate_admit(gate, &frame));
+        request.mgmt_class = MAD_CLASS_SA;
+        mad_request_encode(&request, 1, &frame);
+        ck_assert(gate_admit(gate, &frame));
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
+}
+END_TEST
+
+START_TEST(directed_routes)
+{
+        struct mad_route route = { .hops = 2, .path = { 0, 1, 3 } }, other = { .hops = 2, .path = { 0, 1, 4 } };
+
+        say_who(route, NODE_CA, host_guid(0), 1);
+        say_key(route, 0, 0);
+        ck_assert(!set_key(other, 0, 0x8001));
+        ck_assert(set_key(route, 0, 0x8001));
+        other = (struct mad_route) { .hops = 3, .path = { 0, 1, 3, 1 } };
+        ck_assert(!set_key(other, 0, 0));
+}
+END_TEST
+
+START_TEST(leaf_ports)
+{
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        say_key(to_lid(SWITCH_LID), 1 << 16, 0);
+        ck_assert(set_key(to_lid(SWITCH_LID), 1 << 16, 0x8001));
+        ck_assert_uint_eq(knowledge_get(k, leaf_record(0))->n_writes, 1);
+        /* the policy gives host 3 nothing */
+        say_key(to_lid(SWITCH_LID), 4 << 16, 0);
+        ck_assert(!set_key(to_lid(SWITCH_LID), 4 << 16, 0x8001));
+        check_refusal("more than the policy gives");
+        /* there is no such port */
+        say_key(to_lid(SWITCH_LID), 5 << 16, 0);
+        ck_assert(!set_key(to_lid(SWITCH_LID), 5 << 16, 0x8001));
+        /* the table of the switch's own port */
+        say_key(to_lid(SWITCH_LID), 0, 0x8001);
+        ck_assert(set_key(to_lid(SWITCH_LID), 0, 0));
+}
+END_TEST
+
+/* --- what does not ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(closed)
+{
+        prepare(0, 0);
+        gate_close(gate);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("nothing is to be written");
+        /* what was said before it was opened again does not count */
+        gate_open(gate, k, &policy);
+        ck_assert(!set_host(0, 0x8001));
+        ck_assert_uint_eq(gate_n_refused(gate), 2);
+}
+END_TEST
+
+START_TEST(nobody_said_who_it_is)
+{
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("nobody at this address");
+        /* that is a host of another fabric */
+        say_who(to_lid(HOST_LID(0)), NODE_CA, 0x777, 1);
+        ck_assert(!set_host(0, 0x8001));
+        /* and that is another port of it */
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(0), 2);
+        ck_assert(!set_host(0, 0x8001));
+}
+END_TEST
+
+/* LIDs moved: at host 0's address is host 3 now, to whom the policy gives nothing. */
+START_TEST(somebody_else_is_there)
+{
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("more than the policy gives");
+}
+END_TEST
+
+START_TEST(not_read)
+{
+        say_host(0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("was not read");
+        say_key(to_lid(HOST_LID(0)), 1, 0);
+        ck_assert(!set_host(0, 0x8001));
+}
+END_TEST
+
+START_TEST(not_ours)
+{
+        prepare(0, 0xffff);
+        ck_assert(!set_host(0, 0));
+        check_refusal("owns");
+        ck_assert(!set_host(0, 0x8001));
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert(!set_host(0, 0xffff));
+        check_refusal("owns");
+        say_key(to_lid(HOST_LID(0)), 0, 0x8000);
+        ck_assert(set_host(0, 0));
+}
+END_TEST
+
+/* Each entry counts, wherever it stands in the block; those behind the end of the table do not. */
+START_TEST(every_entry_counts)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES] = {};
+
+        say_host(0);
+        say_block(to_lid(HOST_LID(0)), 0, block);
+        say_block(to_lid(HOST_LID(0)), 1, block);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                memset(block, 0, sizeof(block));
+                block[i].v = 0x8002;
+                ck_assert(!set_block(to_lid(HOST_LID(0)), 0, block));
+                ck_assert_int_eq(set_block(to_lid(HOST_LID(0)), 1, block), i >= CAPACITY - P_KEY_BLOCK_ENTRIES);
+        }
+        ck_assert(!set_block(to_lid(HOST_LID(0)), BLOCKS, block));
+}
+END_TEST
+
+START_TEST(more_than_the_policy_gives)
+{
+        prepare(3, 0);
+        ck_assert(!set_host(3, 0x0001));
+        check_refusal("more than the policy gives");
+        prepare(3, 0x8001);
+        ck_assert(set_host(3, 0x0001));
+}
+END_TEST
+
+/* The rule: host 3 may hold base 1, and must not talk with who is to get it. */
+START_TEST(somebody_may_hold_it)
+{
+        prepare(0, 0);
+        prepare(3, 0x8001);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("could let ports talk");
+        ck_assert(set_host(3, 0));
+        ck_assert(!set_host(0, 0x8001)); /* not confirmed */
+        say_key(to_lid(HOST_LID(3)), 0, 0);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
+START_TEST(nobody_is_cut_off)
+{
+        prepare(0, 0x8001);
+        prepare(1, 0x8001);
+        ck_assert(!set_host(0, 0x0002));
+        ck_assert(!set_host(0, 0));
+        check_refusal("cut ports off");
+}
+END_TEST
+
+/* --- PortInfo ------------------------------------------------------------------------------------------------------------ */
+
+START_TEST(filters)
+{
+        uint8_t off[SMP_DATA_SIZE], on[SMP_DATA_SIZE];
+
+        port_info(off, false);
+        port_info(on, true);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on)); /* not read */
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
+        ck_assert(knowledge_get(k, leaf_record(0))->filters_unsure);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, on);
+        ck_assert(!knowledge_get(k, leaf_record(0))->filters_unsure);
+        ck_assert(knowledge_get(k, leaf_record(0))->filters[SENDS]);
+        on[20] ^= 1;
+        ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
+        check_refusal("more than its filter bits");
+}
+END_TEST
+
+/* Host 0 uses base 1, which the leaf port's table does not let through. */
+START_TEST(filter_over_what_is_used)
+{
+        uint8_t off[SMP_DATA_SIZE], on[SMP_DATA_SIZE];
+
+        port_info(off, false);
+        port_info(on, true);
+        prepare(0, 0x8001);
+        prepare(1, 0x8001);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
+        check_refusal("0x0001");
+}
+END_TEST
+
+START_TEST(port_info_of_others)
+{
+        uint8_t off[SMP_DATA_SIZE];
+
+        port_info(off, false);
+        say_host(0);
+        answered(to_lid(HOST_LID(0)), SMP_ATTR_PORT_INFO, 1, off);
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_PORT_INFO, 1, off));
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_PORT_INFO, 0, off));
+}
+END_TEST
+
+START_TEST(other_attributes)
+{
+        uint8_t data[SMP_DATA_SIZE] = {};
+
+        prepare(0, 0);
+        for (uint16_t attribute = 0; attribute < 0x100; attribute++)
+                if (attribute != SMP_ATTR_P_KEY_TABLE)
+                        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, attribute, 0, data));
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_REPORT, SMP_ATTR_P_KEY_TABLE, 0, data));
+}
+END_TEST
+
+/* Only answers count. */
+START_TEST(no_answer_says_nothing)
+{
+        struct mad_result result = {
+                .attribute = SMP_ATTR_NODE_INFO, .route = to_lid(HOST_LID(0)), .outcome = MAD_REFUSED,
+        };
+
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        mad_set_field(result.data, 0, IB_NODE_TYPE_F, NODE_CA);
+        mad_set_field64(result.data, 0, IB_NODE_GUID_F, host_guid(0));
+        mad_set_field(result.data, 0, IB_NODE_LOCAL_PORT_F, 1);
+        gate_see(gate, &result);
+        ck_assert(!set_host(0, 0x8001));
+        result.outcome = MAD_ANSWERED;
+        result.mgmt_class = MAD_CLASS_PMA;
+        gate_see(gate, &result);
+        ck_assert(!set_host(0, 0x8001));
+        result.mgmt_class = MAD_CLASS_SMP;
+        gate_see(gate, &result);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
+int main(void)
+{
+        TCase *t = tcase_create("gate");
+        Suite *s = suite_create("gate");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, what_the_policy_gives);
+        tcase_add_test(t, what_changes_nothing);
+        tcase_add_test(t, directed_routes);
+        tcase_add_test(t, leaf_ports);
+        tcase_add_test(t, closed);
+        tcase_add_test(t, nobody_said_who_it_is);
+        tcase_add_test(t, somebody_else_is_there);
+        tcase_add_test(t, not_read);
+        tcase_add_test(t, not_ours);
+        tcase_add_test(t, every_entry_counts);
+        tcase_add_test(t, more_than_the_policy_gives);
+        tcase_add_test(t, somebody_may_hold_it);
+        tcase_add_test(t, nobody_is_cut_off);
+        tcase_add_test(t, filters);
+        tcase_add_test(t, filter_over_what_is_used);
+        tcase_add_test(t, port_info_of_others);
+        tcase_add_test(t, other_attributes);
+        tcase_add_test(t, no_answer_says_nothing);
+        suite_add_tcase(s, t);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_NORMAL);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? 1 : 0;
+}
