@@ -12,6 +12,7 @@ enum cookie_kind {
 
 enum task_step {
         TASK_NEW,     /* not begun */
+        TASK_IDENTIFYING, /* who is at that address? */
         TASK_READING, /* the block as it is now, before it is written */
         TASK_SET,     /* read, and as expected: to be set */
         TASK_SETTING,
@@ -52,12 +53,12 @@ struct apply {
         uint32_t n_touched, n_read_back_begun, n_read_back_ended;
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
-        /* a bit for each base: held back in this phase, and from the next phase on */
-        uint8_t held[(P_KEY_BASE_MASK + 1) / 8], held_next[(P_KEY_BASE_MASK + 1) / 8];
+        uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each base in which something waits */
         uint16_t *held_bases;       /* the same, ascending, when all is done */
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: something of its table was not written */
-        bool aborted, done;
+        bool *is_identified;        /* by destination: the SMA said that it is the expected one */
+        bool aborted, done, stale;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
 };
@@ -69,20 +70,13 @@ static bool has_base(const uint8_t *set, uint16_t base)
         return set[base / 8] & (1 << base % 8);
 }
 
-static bool is_held(const struct apply *ap, struct p_key key)
-{
-        return has_base(ap->held, p_key_base(key));
-}
-
-/* Held back from the next phase on: any part of a phase may be done without a broken promise, so the rest of this one goes
- * on. */
 static void hold(struct apply *ap, struct p_key key)
 {
         uint16_t base = p_key_base(key);
 
-        if (base == 0 || has_base(ap->held_next, base))
+        if (base == 0 || has_base(ap->held, base))
                 return;
-        ap->held_next[base / 8] |= (uint8_t) (1 << base % 8);
+        ap->held[base / 8] |= (uint8_t) (1 << base % 8);
         ap->n_held_bases++;
 }
 
@@ -96,14 +90,10 @@ static struct observed_table *table_of(const struct apply *ap, const struct plan
         return &ap->observed->tables[w->port];
 }
 
-/* Whatever the write was to change is now in doubt. */
+/* All that the write was to change waits. */
 static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 {
-        uint16_t i;
-
-        if (w->kind != WRITE_BLOCK)
-                return;
-        for (i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
                 if (w->before[i].v != w->after[i].v) {
                         hold(ap, w->before[i]);
                         hold(ap, w->after[i]);
@@ -155,11 +145,7 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
         ap->tasks[i].step = TASK_ENDED;
         ap->n_ended++;
         ap->steps_done += 2;
-        if (state == APPLY_FAILED) {
-                hold_bases_of(ap, w);
-                ap->port_failed[w->port] = true;
-        }
-        if (state == APPLY_HELD)
+        if (state == APPLY_FAILED || state == APPLY_HELD)
                 ap->port_failed[w->port] = true;
 }
 
@@ -192,47 +178,23 @@ static enum apply_reason reason_of_set(const struct task *t)
         return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
 }
 
-static void doubt(struct observed_table *t, struct p_key key)
-{
-        uint16_t i;
-
-        if (!p_key_is_used(key))
-                return;
-        for (i = 0; i < t->n_doubted; i++)
-                if (t->doubted[i] == p_key_base(key))
-                        return;
-        if (t->n_doubted < OBSERVED_MAX_DOUBTED)
-                t->doubted[t->n_doubted++] = p_key_base(key);
-}
-
 /* From here on nobody may call the table read. */
 static void call_unread(struct observed_table *t, const struct mad_result *result)
 {
-        if (t->source == TABLE_READ)
-                t->n_doubted = 0;
         t->source = TABLE_ASSUMED;
         t->failure = result->outcome;
         t->mad_status = result->mad_status;
 }
 
-/* A Set went out, and nobody knows what became of it: the bases that it touched stay as they are everywhere, in later runs
- * too, until the table is read again. */
+/* A Set went out, and nobody knows what became of it. */
 static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
-        const struct task *task = &ap->tasks[i];
-        unsigned k;
 
-        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT) {
+        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT)
                 t->enforcement_doubted = true;
-                return;
-        }
-        call_unread(t, result);
-        for (k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
-                if (task->before[k].v != task->after[k].v) {
-                        doubt(t, task->before[k]);
-                        doubt(t, task->after[k]);
-                }
+        else
+                call_unread(t, result);
 }
 
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -252,34 +214,106 @@ static bool is_all_or_nothing(enum plan_phase phase)
         return phase <= PHASE_REPAIR_DROP;
 }
 
-/* What the write comes to now: the block as it is known, with the changes whose bases are not held back. An entry that is
- * not what the plan thought (an earlier change of it was held back or failed) cannot be changed, and its base is held in
- * turn. Returns true if anything is left to write. */
-static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
 {
-        bool any = false;
-        uint16_t i;
+        return knowledge_find_port(ap->options.knowledge, ap->plan->subnet, w->port);
+}
 
+static bool changes_base(const struct plan_write *w, uint16_t base)
+{
+        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v && (p_key_base(w->before[i]) == base || p_key_base(w->after[i]) == base))
+                        return true;
+        return false;
+}
+
+static bool is_unfinished(const struct apply_outcome *o)
+{
+        return o->state == APPLY_FAILED || o->state == APPLY_HELD || o->partly_held;
+}
+
+/* Something that was to happen to this base of the same table in an earlier phase did not: an entry that moves must have its new
+ * place before it loses the old one. */
+static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w, uint16_t base)
+{
+        for (enum plan_phase phase = 0; ap->port_failed[w->port] && phase < ap->phase; phase++) {
+                const struct plan_step *step = &ap->plan->steps[phase];
+                uint32_t i = LOWER_BOUND(item, step->writes, step->n_writes, item->port < w->port);
+
+                for (; i < step->n_writes && step->writes[i].port == w->port; i++)
+                        if (is_unfinished(&ap->outcomes[phase][i]) && changes_base(&step->writes[i], base))
+                                return true;
+        }
+        return false;
+}
+
+/* May the base of this entry be as the block has it? */
+static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
+                        struct p_key key)
+{
+        uint32_t record = record_of(ap, w);
+
+        if (!p_key_is_used(key))
+                return true;
+        return record != KNOWLEDGE_NONE && !waits_for_earlier(ap, w, p_key_base(key)) &&
+               knowledge_judge_block(ap->options.knowledge, record, w->block, after, p_key_base(key)) == RULE_ADMITS;
+}
+
+static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w, const struct task *t, unsigned i)
+{
+        return t->before[i].v == t->after[i].v ||
+               (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
+}
+
+/* An entry that is not what the plan thought (an earlier change of it waits, or failed) cannot be changed. */
+static void take_changes(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+{
         observed_table_get_block(table_of(ap, w), w->block, t->before);
         memcpy(t->after, t->before, sizeof(t->after));
-        *ret_partly = false;
-        for (i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 if (w->before[i].v == w->after[i].v)
                         continue;
-                if (is_held(ap, w->before[i]) || is_held(ap, w->after[i]) || t->before[i].v != w->before[i].v) {
-                        hold(ap, w->before[i]);
-                        hold(ap, w->after[i]);
-                        *ret_partly = true;
+                if (t->before[i].v == w->before[i].v) {
+                        t->after[i] = w->after[i];
                         continue;
                 }
-                t->after[i] = w->after[i];
-                any = true;
+                hold(ap, w->before[i]);
+                hold(ap, w->after[i]);
+                *ret_partly = true;
         }
+}
+
+/* What the rule does not admit now waits. To leave one entry as it is can change what another one comes to, so it is repeated
+ * until all that is left is admitted. */
+static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct task *t)
+{
+        bool any = false, again = true;
+
+        while (again) {
+                again = false;
+                for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                        if (entry_is_admitted(ap, w, t, i))
+                                continue;
+                        hold(ap, t->before[i]);
+                        hold(ap, t->after[i]);
+                        t->after[i] = t->before[i];
+                        again = any = true;
+                }
+        }
+        return any;
+}
+
+/* What the write comes to now. Returns true if anything is left to write. */
+static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+{
+        *ret_partly = false;
+        take_changes(ap, w, t, ret_partly);
+        *ret_partly |= drop_what_waits(ap, w, t);
         if (*ret_partly && is_all_or_nothing(ap->phase)) {
                 hold_bases_of(ap, w);
                 return false;
         }
-        return any;
+        return memcmp(t->before, t->after, sizeof(t->before)) != 0;
 }
 
 static bool task_begin_block(struct apply *ap, uint32_t i)
@@ -408,7 +442,21 @@ static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
         for (i = 0; its->entries && i < its->capacity; i++)
                 if (p_key_is_used(its->entries[i]) && !covers(&ap->observed->tables[port], its->entries[i]))
                         return true;
-        return its->source == TABLE_ASSUMED && its->n_doubted > 0;
+        return false;
+}
+
+static bool filter_is_admitted(const struct apply *ap, const struct plan_write *w)
+{
+        uint32_t record = record_of(ap, w);
+        uint16_t base;
+
+        return record != KNOWLEDGE_NONE &&
+               knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS;
+}
+
+static bool *identified(const struct apply *ap, const struct plan_write *w)
+{
+        return &ap->is_identified[ap->plan->subnet->ports[w->port].destination];
 }
 
 /* Lets a task begin, or ends it at once where it must not. */
@@ -422,10 +470,11 @@ static void task_begin(struct apply *ap, uint32_t i)
                 task_fail_unread(ap, i);
         } else if (w->kind == WRITE_BLOCK && !task_begin_block(ap, i)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
-        } else if (ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) {
+        } else if (w->kind == WRITE_ENFORCEMENT &&
+                   ((ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) || !filter_is_admitted(ap, w))) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
         } else {
-                ap->tasks[i].step = TASK_READING;
+                ap->tasks[i].step = *identified(ap, w) ? TASK_READING : TASK_IDENTIFYING;
                 task_ready(ap, i);
         }
 }
@@ -475,7 +524,7 @@ static void finish(struct apply *ap)
         uint32_t base, n = 0;
 
         for (base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
-                if (has_base(ap->held_next, (uint16_t) base))
+                if (has_base(ap->held, (uint16_t) base))
                         ap->held_bases[n++] = (uint16_t) base;
         ap->done = true;
 }
@@ -485,7 +534,6 @@ static void enter_phase(struct apply *ap, enum plan_phase phase)
         ap->phase = phase;
         ap->n_begun = ap->n_ended = 0;
         ap->ready_first = ap->n_ready = 0;
-        memcpy(ap->held, ap->held_next, sizeof(ap->held));
         if (phase == PLAN_N_PHASES)
                 gather_touched(ap);
         else
@@ -577,6 +625,27 @@ static void make_count(const struct apply *ap, const struct plan_write *w, struc
         ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;
 }
 
+static void make_identify(struct mad_request *ret)
+{
+        ret->attribute = SMP_ATTR_NODE_INFO;
+        ret->modifier = 0;
+}
+
+/* What others did since the task began may stand in its way now. */
+static bool is_still_admitted(struct apply *ap, uint32_t i)
+{
+        const struct plan_write *w = write_of(ap, i);
+
+        if (w->kind == WRITE_ENFORCEMENT)
+                return filter_is_admitted(ap, w);
+        for (unsigned k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
+                if (!entry_is_admitted(ap, w, &ap->tasks[i], k)) {
+                        hold_bases_of(ap, w);
+                        return false;
+                }
+        return true;
+}
+
 static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
         uint32_t i;
@@ -590,9 +659,16 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                         advance(ap);
                         continue;
                 }
+                if (ap->tasks[i].step == TASK_SET && !is_still_admitted(ap, i)) {
+                        task_end(ap, i, APPLY_HELD, APPLY_OK);
+                        advance(ap);
+                        continue;
+                }
                 address(ap, write_of(ap, i), ret);
                 ret->cookie = make_cookie(COOKIE_TASK, i);
-                if (ap->tasks[i].step == TASK_SET)
+                if (ap->tasks[i].step == TASK_IDENTIFYING)
+                        make_identify(ret);
+                else if (ap->tasks[i].step == TASK_SET)
                         make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
                 else if (ap->tasks[i].step == TASK_COUNTING)
                         make_count(ap, write_of(ap, i), ret);
@@ -652,6 +728,24 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
         task_ready(ap, i);
 }
 
+/* LIDs move: at this address may be somebody else by now. */
+static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        const struct subnet_port *p = &ap->plan->subnet->ports[write_of(ap, i)->port];
+        const struct subnet_node *node = subnet_port_node(ap->plan->subnet, p);
+        struct node_info info;
+
+        node_info_decode(result->data, &info);
+        if (info.node_guid.v != node->guid.v || (node->type != NODE_SWITCH && info.local_port != p->number)) {
+                ap->stale = true;
+                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
+                return;
+        }
+        *identified(ap, write_of(ap, i)) = true;
+        ap->tasks[i].step = TASK_READING;
+        task_ready(ap, i);
+}
+
 static void block_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool setting)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
@@ -674,6 +768,8 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 set_unanswered(ap, i, result);
         else if (result->outcome != MAD_ANSWERED)
                 task_fail_unanswered(ap, i, result);
+        else if (step == TASK_IDENTIFYING)
+                identify_result(ap, i, result);
         else if (write_of(ap, i)->kind == WRITE_BLOCK)
                 block_result(ap, i, result, setting);
         else if (setting)
@@ -689,7 +785,6 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         o->state = APPLY_FAILED;
         o->reason = reason;
         o->mad_status = mad_status;
-        hold_bases_of(ap, &ap->plan->steps[t->phase].writes[t->write]);
 }
 
 static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -767,19 +862,9 @@ static int allocate(struct arena *a, struct apply *ap)
         ap->touched = arena_new_array(a, struct touched, all);
         ap->held_bases = arena_new_array(a, uint16_t, P_KEY_BASE_MASK);
         ap->port_failed = arena_new_array(a, bool, ap->plan->subnet->n_ports);
+        ap->is_identified = arena_new_array(a, bool, ap->plan->subnet->n_ports);
         ap->steps_total = (uint64_t) all * 3;
-        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed ? 0 : -ENOMEM;
-}
-
-/* From the very first phase on: see doubt_task. */
-static void hold_doubted(struct apply *ap)
-{
-        for (uint32_t p = 0; p < ap->plan->subnet->n_ports; p++) {
-                const struct observed_table *t = &ap->observed->tables[p];
-
-                for (uint16_t i = 0; t->source == TABLE_ASSUMED && i < t->n_doubted; i++)
-                        hold(ap, (struct p_key) { t->doubted[i] });
-        }
+        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed && ap->is_identified ? 0 : -ENOMEM;
 }
 
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
@@ -797,7 +882,6 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         r = allocate(a, ap);
         if (r < 0)
                 return r;
-        hold_doubted(ap);
         enter_phase(ap, 0);
         advance(ap);
         *ret = ap;
@@ -819,6 +903,11 @@ void apply_abort(struct apply *ap)
 {
         ap->aborted = true;
         advance(ap);
+}
+
+bool apply_is_stale(const struct apply *ap)
+{
+        return ap->stale;
 }
 
 const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w)
@@ -884,6 +973,8 @@ const char *apply_reason_to_string(enum apply_reason r)
                 return "reverted";
         case APPLY_UNREACHABLE:
                 return "unreachable";
+        case APPLY_STRANGER:
+                return "stranger";
         case APPLY_ABORTED:
                 return "aborted";
         }

@@ -4,14 +4,14 @@
 /*
  * apply/: carries a plan out.
  *
- * A stage (mad_engine/stage.h) over the plan's phases. Each write is: read the block; if it is not what the plan rests on,
+ * A stage (mad_engine/stage.h) over the plan's phases. Each write is: ask who is there, once for each SMA; read the block; if it is not what the plan rests on,
  * do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again: the
  * block is read, and what is there decides. Before that the port's M_KeyViolations are read: a port that answers reads, and
  * counts what it does not carry out, was sent the wrong M_Key. The next phase begins when every write of this one has
  * ended. When all phases are through, every touched block is read back once more.
  *
- * If a write of a phase cannot be confirmed, the bases that it touched are held back from all later phases, on all ports:
- * a grant must not follow a revoke that may not have happened. The rest goes on. What was held back is named.
+ * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
+ * rest goes on. The bases in which something waits are held, and named.
  *
  * `observed` is kept true on the way: each block as it was last read or confirmed.
  *
@@ -19,6 +19,7 @@
  */
 
 #include "ib/m_keys.h"
+#include "knowledge/knowledge.h"
 #include "mad_engine/stage.h"
 #include "plan/plan.h"
 
@@ -29,7 +30,7 @@ enum apply_state {
         APPLY_WRITTEN,  /* confirmed, and read back as written */
         APPLY_PRESENT,  /* was there already when it was read: no Set was sent */
         APPLY_FAILED,   /* see reason */
-        APPLY_HELD,     /* nothing left to write after its bases were held back */
+        APPLY_HELD,     /* nothing of it is admitted now */
 };
 
 enum apply_reason {
@@ -42,6 +43,7 @@ enum apply_reason {
         APPLY_CHANGED,       /* the block was not what the plan rests on: somebody else writes */
         APPLY_MISMATCH,      /* answered OK, but what it holds is not what was sent */
         APPLY_REVERTED,      /* confirmed, but read back different at the end */
+        APPLY_STRANGER,      /* at its address is another port: the snapshot is stale */
         APPLY_UNREACHABLE,   /* its table could not be read before the plan; not tried */
         APPLY_ABORTED,       /* the run was ended before it was its turn */
 };
@@ -50,11 +52,12 @@ struct apply_outcome {
         enum apply_state state;
         enum apply_reason reason;
         uint16_t mad_status; /* of APPLY_STATUS */
-        bool partly_held;    /* written, but without the bases that were held back */
+        bool partly_held;    /* written, but without the bases in which something waits */
         bool m_key_counted;  /* of APPLY_SET_UNANSWERED: the port's M_KeyViolations moved from one Set to the next */
 };
 
 struct apply_options {
+        const struct knowledge *knowledge; /* borrows; with the policy of the plan. The gate keeps it true on the way */
         const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;     /* of reads, in the engine; and of read-and-set rounds */
 };
@@ -79,7 +82,9 @@ void apply_abort(struct apply *ap);
 /* How write w of phase p ended. Valid once the stage is done. */
 const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w);
 void apply_get_summary(const struct apply *ap, struct apply_summary *ret);
-/* Bases held back, ascending. */
+/* A port said that it is not the one that the snapshot has at its address. */
+bool apply_is_stale(const struct apply *ap);
+/* Bases in which something waits, ascending. */
 const uint16_t *apply_held_bases(const struct apply *ap, uint32_t *ret_n);
 /* The phase it is in, for people. */
 enum plan_phase apply_phase(const struct apply *ap);

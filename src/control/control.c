@@ -379,6 +379,25 @@ bool control_next_action(struct control *c, struct control_action *ret)
         return true;
 }
 
+static bool admit(void *state, const struct mad_frame *frame)
+{
+        struct control *c = state;
+
+        return gate_admit(c->gate, frame);
+}
+
+static void see(void *state, const struct mad_result *result)
+{
+        struct control *c = state;
+
+        gate_see(c->gate, result);
+}
+
+struct mad_gate control_gate(struct control *c)
+{
+        return (struct mad_gate) { .state = c, .admit = admit, .see = see };
+}
+
 usec_t control_due(const struct control *c)
 {
         if (c->state == CONTROL_IDLE)
@@ -444,8 +463,10 @@ struct control *control_new(const struct control_config *config)
         c->watch = watch_new();
         c->verbs = verbs_check_new();
         c->links = discovery_links_new();
+        c->knowledge = knowledge_new();
+        c->gate = gate_new();
         c->writer = c->log ? opensm_writer_new(c->log) : NULL;
-        if (!c->log || !c->watch || !c->verbs || !c->links || !c->writer)
+        if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->gate || !c->writer)
                 return NULL;
         update_status(c);
         return STEAL(c);
@@ -461,6 +482,8 @@ struct control *control_free(struct control *c)
         (void) verbs_check_free(c->verbs);
         watch_free(c->watch);
         discovery_links_free(c->links);
+        (void) gate_free(c->gate);
+        (void) knowledge_free(c->knowledge);
         snapshot_unref(c->snapshot);
         generation_unref(c->candidate);
         generation_unref(c->in_force);

@@ -49,6 +49,7 @@
 #include "control/action.h"
 #include "control/snapshot.h"
 #include "control/verbs_check.h"
+#include "mad_engine/dispatcher.h"
 #include "reconcile.h"
 
 struct control;
@@ -174,6 +175,9 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
 bool control_next_action(struct control *c, struct control_action *ret);
 /* When CONTROL_EVENT_DUE is due at the latest; USEC_INFINITY: not before something else happens. */
 usec_t control_due(const struct control *c);
+
+/* What every MAD of a port that was opened for control has to pass. */
+struct mad_gate control_gate(struct control *c);
 
 /* --- what it knows -------------------------------------------------------------------------------------------------- */
 

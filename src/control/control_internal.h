@@ -22,6 +22,7 @@
 #include "control/schedule.h"
 #include "control/sm_follow.h"
 #include "discovery/discovery.h"
+#include "gate/gate.h"
 #include "watch/watch.h"
 
 #define MAX_ACTIONS  32 /* that one event can cause; log entries stand in the log */
@@ -123,6 +124,9 @@ struct control {
         struct port_info port_info;
 
         struct snapshot *snapshot;
+        struct knowledge *knowledge;
+        struct gate *gate;
+        uint64_t n_refused_by_gate;      /* of which the log knows */
         struct discovery_links *links;
         struct watch *watch;
         uint64_t watched_generation;     /* by which tables were judged last; 0: not yet */

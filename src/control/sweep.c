@@ -5,17 +5,8 @@
 #include <string.h>
 
 #include "control/sweep_steps.h"
-#include "desired/assume.h"
 
 /* --- what was read ------------------------------------------------------------------------------------------------- */
-
-static bool any_unknown(const struct observed *o)
-{
-        for (uint32_t i = 0; i < o->subnet->n_ports; i++)
-                if (o->tables[i].entries && o->tables[i].source == TABLE_UNKNOWN)
-                        return true;
-        return false;
-}
 
 /* What the generation in force gives the ports of this subnet; left as it was if there is none, or it does not fit this fabric. */
 static int desired_in_force(const struct control *c, const struct subnet *subnet, struct desired **ret)
@@ -38,11 +29,18 @@ static int desired_in_force(const struct control *c, const struct subnet *subnet
  * being out loses a hint, not correctness. */
 static void learn(struct control *c, const struct observed *now, const struct desired *desired)
 {
-        bool other_sm = c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
+        bool other_sm = c->snapshot && c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
         bool by_other_pkeyd = c->in_force && c->in_force->settings->role == ROLE_FOLLOW_SM &&
                               (other_sm || !control_may_write(c, c->in_force));
+        struct observed *before;
 
-        (void) index_memory_learn_written(c->indexes, c->snapshot->observed, now, by_other_pkeyd ? desired : NULL);
+        if (observed_new(c->sweep.arena, now->subnet, &before) < 0)
+                return;
+        knowledge_recall(c->knowledge, before);
+        for (uint32_t i = 0; i < now->subnet->n_ports; i++)
+                if (before->tables[i].source == TABLE_ASSUMED)
+                        before->tables[i].source = TABLE_READ; /* some time ago */
+        (void) index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
 }
 
 static void learn_known(struct control *c)
@@ -54,21 +52,22 @@ static void learn_known(struct control *c)
 
 static int adopt_snapshot(struct control *c)
 {
+        usec_t wall = c->wall / USEC_PER_SEC, absent_hold = control_wanted(c)->settings->absent_hold;
         struct snapshot *new = c->sweep.new_snapshot;
         struct desired *desired = NULL;
         int r = 0;
 
-        if (control_follows_sm(c) || any_unknown(new->observed))
+        if (control_follows_sm(c))
                 r = desired_in_force(c, new->subnet, &desired);
+        if (r == 0)
+                r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
         if (r < 0)
                 return r;
-        if (c->snapshot) {
-                observed_assume_from(new->observed, c->snapshot->observed);
-                learn(c, new->observed, desired);
-        }
-        /* ports that could not be read so far are taken to hold what the generation in force gave them */
-        if (desired)
-                (void) desired_assume_unread(new->observed, desired);
+        learn(c, new->observed, desired);
+        r = knowledge_see_tables(c->knowledge, new->observed, wall);
+        if (r < 0)
+                return r;
+        knowledge_recall(c->knowledge, new->observed);
         snapshot_unref(c->snapshot);
         c->snapshot = STEAL(c->sweep.new_snapshot);
         learn_known(c);
@@ -86,7 +85,7 @@ static int adopt_seen(struct control *c)
                 return r;
         learn(c, c->sweep.seen, desired);
         snapshot_merge(c->snapshot, c->sweep.seen);
-        return 0;
+        return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
 void sweep_surveyed(struct control *c, const struct control_event *event)

@@ -35,6 +35,39 @@ static struct generation *to_decide(const struct control *c)
         return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
 
+static bool is_missed(const struct knowledge *k)
+{
+        for (uint32_t i = 0; i < knowledge_n_records(k); i++)
+                if (knowledge_get(k, i)->presence != KNOWLEDGE_THERE && !knowledge_get(k, i)->expired)
+                        return true;
+        return false;
+}
+
+/* The policy gives something to those that are not in the snapshot, too. Where it contradicts itself about one of them, they are
+ * given nothing: then they hold up more than they must. */
+static int set_policy(struct control *c)
+{
+        const struct desired *desired = c->sweep.decision.desired;
+        _cleanup_findings_ struct findings ignored = {};
+        struct arena *a = c->sweep.arena;
+        struct memberships *memberships;
+        struct desired *of_all;
+        struct subnet *larger;
+        int r = -EBADMSG;
+
+        findings_init(&ignored, a);
+        if (is_missed(c->knowledge)) {
+                r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
+                if (r == 0)
+                        r = policy_resolve(a, c->sweep.generation->policy, larger, &ignored, &memberships);
+                if (r == 0)
+                        r = desired_compute(a, memberships, &of_all);
+        }
+        if (r == -ENOMEM)
+                return r;
+        return knowledge_set_policy(c->knowledge, r == 0 ? of_all : desired);
+}
+
 static int judge(struct control *c, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
@@ -47,6 +80,8 @@ static int judge(struct control *c, struct findings *findings)
         r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
         if (r == 0 && control_serves(c) && s->generation->settings->mode == MODE_ENFORCE)
                 r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
+        if (r == 0)
+                r = set_policy(c);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         return findings->n_errors > 0 ? -EBADMSG : r;

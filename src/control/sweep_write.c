@@ -213,11 +213,24 @@ static void count_writes(struct control *c, const struct apply_summary *summary)
                 n->last_apply = c->wall;
 }
 
+static void report_gate(struct control *c)
+{
+        uint64_t n = gate_n_refused(c->gate) - c->n_refused_by_gate;
+
+        if (n > 0)
+                log_add(c->log, LOG_EVENT_GATE_REFUSED, &(struct log_about) { .generation = c->sweep.generation->number },
+                        "pkeyd was about to send %" PRIu64 " write%s that could break a promise (the last one: %s); nothing of that "
+                        "was sent; this is a bug of pkeyd, please report it", n, n == 1 ? "" : "s", gate_refusal(c->gate));
+        c->n_refused_by_gate += n;
+}
+
 void sweep_applied(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
         struct apply_summary summary;
 
+        gate_close(c->gate);
+        report_gate(c);
         store_indexes(c);
         apply_get_summary(s->apply, &summary);
         count_writes(c, &summary);
@@ -228,6 +241,9 @@ void sweep_applied(struct control *c, const struct control_event *event)
         } else if (s->apply_stopped && control_serves(c)) {
                 log_debug(c->log, "generation %" PRIu64 ": writing was ended early", s->generation->number);
                 sweep_end(c, SWEEP_STOPPED);
+        } else if (apply_is_stale(s->apply)) {
+                log_debug(c->log, "generation %" PRIu64 ": a port is not at its address any more", s->generation->number);
+                sweep_end(c, SWEEP_STALE);
         } else {
                 mark_failed_ports(c);
                 event_text_apply(c->log, s->generation, s->decision.plan, c->snapshot->observed, s->apply,
@@ -268,11 +284,14 @@ static struct mad_stage guard(struct control *c, struct mad_stage stage)
 void sweep_apply(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        struct apply_options options = { .m_keys = s->generation->m_keys, .retries = STAGE_RETRIES };
+        struct apply_options options = {
+                .knowledge = c->knowledge, .m_keys = s->generation->m_keys, .retries = STAGE_RETRIES,
+        };
         struct mad_stage stage;
         int r;
 
         s->apply_began = c->now;
+        gate_open(c->gate, c->knowledge, s->generation->policy);
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
                 sweep_fail(c, "the plan could not be carried out", r);

@@ -12,6 +12,7 @@
 
 struct mad_dispatcher {
         struct mad_engine *engine;
+        struct mad_gate gate;    /* admit NULL: there is none */
 
         struct mad_stage stage;
         bool running, ended;
@@ -47,6 +48,23 @@ struct mad_dispatcher *mad_dispatcher_free(struct mad_dispatcher *d)
         (void) mad_engine_free(d->engine);
         free(d);
         return NULL;
+}
+
+/* --- the gate --------------------------------------------------------------------------------------------------------- */
+
+void mad_dispatcher_set_gate(struct mad_dispatcher *d, const struct mad_gate *gate)
+{
+        d->gate = *gate;
+}
+
+static bool is_admitted(struct mad_dispatcher *d, const struct mad_frame *frame)
+{
+        struct mad_request request;
+
+        if (d->gate.admit)
+                return d->gate.admit(d->gate.state, frame);
+        mad_frame_decode(frame, &request);
+        return request.mgmt_class != MAD_CLASS_SMP || request.method == MAD_GET;
 }
 
 /* --- the stage -------------------------------------------------------------------------------------------------------- */
@@ -96,6 +114,8 @@ static void give_result(struct mad_dispatcher *d, usec_t now, const struct mad_r
 {
         const struct mad_background_task *task;
 
+        if (d->gate.see)
+                d->gate.see(d->gate.state, result);
         if (result->lane == LANE_STAGE) {
                 assert(d->running && d->n_in_stage > 0);
                 d->n_in_stage--;
@@ -176,8 +196,11 @@ bool mad_dispatcher_next_send(struct mad_dispatcher *d, usec_t now, struct mad_f
                         take_stage_requests(d, now);
                 else
                         take_task_requests(d, now);
-                if (mad_engine_next_send(d->engine, now, ret))
-                        return true;
+                while (mad_engine_next_send(d->engine, now, ret)) {
+                        if (is_admitted(d, ret))
+                                return true;
+                        mad_engine_send_failed(d->engine, now, ret, EPERM);
+                }
         } while (give_results(d, now));
         end_stage(d);
         return false;

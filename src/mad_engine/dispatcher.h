@@ -4,12 +4,12 @@
 /*
  * The dispatcher: everything that goes over one port, sans I/O.
  *
- *     stage -----------.             .--> next_send() --> the wire
+ *     stage -----------.             .--> gate --> next_send() --> the wire
  *                       >-- engine --
- *     background tasks '             '<-- receive() <---- the wire
+ *     background tasks '             '<----------- receive() <---- the wire
  *
- * It owns the MAD engine, moves requests of the stage and of the background tasks into it, frames out of it, and results
- * back to whoever asked. Reports of the SA go to the background task that takes them, and are answered.
+ * It owns the MAD engine, moves requests of the stage and of the background tasks into it, frames out of it (through the gate, which
+ * may refuse them), and results back to whoever asked. Reports of the SA go to the background task that takes them, and are answered.
  *
  * One stage runs at a time; while it does, background tasks send nothing new. Results of a task's earlier requests reach it
  * all the same.
@@ -25,10 +25,21 @@
 
 #define MAD_DISPATCHER_TASKS 4
 
+/* Who judges what leaves, and sees what came of it. */
+struct mad_gate {
+        void *state;
+        /* False: this frame must not leave; the request ends MAD_UNSENT. */
+        bool (*admit)(void *state, const struct mad_frame *frame);
+        /* How a request ended, before who asked is told. */
+        void (*see)(void *state, const struct mad_result *result);
+};
+
 struct mad_dispatcher;
 
 /* Returns 0, -EINVAL, -ENOMEM (see mad_engine_new); *ret owned. */
 int mad_dispatcher_new(const struct mad_engine_config *config, struct mad_dispatcher **ret);
+/* Copies the gate, borrows its state. Without one no Set of subnet management leaves. */
+void mad_dispatcher_set_gate(struct mad_dispatcher *d, const struct mad_gate *gate);
 /* Stage and tasks are not called any more; requests under way get no result. Accepts NULL, returns NULL. */
 struct mad_dispatcher *mad_dispatcher_free(struct mad_dispatcher *d);
 DEFINE_CLEANUP(struct mad_dispatcher *, mad_dispatcher_free)

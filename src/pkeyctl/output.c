@@ -108,7 +108,7 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
 {
         switch (outcome->reason) {
         case APPLY_OK:
-                return "its bases were held back, for an earlier write of them was not confirmed";
+                return "it waits for another port, of which it is not certain what it holds";
         case APPLY_TIMEOUT:
                 return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
                                      m_key_source_to_string(m_key_source(ctx, port)));
@@ -127,6 +127,8 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
                 return "answered, but does not hold what was sent";
         case APPLY_REVERTED:
                 return "was written, but read back different at the end: somebody else writes it";
+        case APPLY_STRANGER:
+                return "another port is at its address now: the fabric changed since it was discovered";
         case APPLY_UNREACHABLE:
                 return "its table could not be read before, so nothing was tried";
         case APPLY_ABORTED:

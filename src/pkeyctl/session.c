@@ -195,7 +195,9 @@ static void carry_out_stage(struct session *s, const struct mad_stage *stage, st
 
 static void open_port(struct context *ctx, const struct settings *settings, struct control_event *ret)
 {
-        const struct port_session_handlers handlers = { .stage_ended = on_stage_ended, .userdata = ctx };
+        const struct port_session_handlers handlers = {
+                .stage_ended = on_stage_ended, .userdata = ctx, .gate = control_gate(ctx->control),
+        };
 
         ret->kind = CONTROL_EVENT_PORT;
         opened_port_open(&ctx->port, ctx->event, settings, &handlers, &ret->port);

@@ -353,6 +353,8 @@ static int init(struct daemon *d, const struct options *options)
                 .handlers = { .turn_ended = on_turn_ended, .stage_ended = on_stage_ended, .userdata = d },
                 .control = control_new(&config),
         };
+        if (d->control)
+                d->handlers.gate = control_gate(d->control);
         journal_init(&d->journal, options->verbose);
         r = d->control ? state_open(&d->state, options->state_dir, true) : -ENOMEM;
         if (r < 0 && r != -ENOMEM) {

@@ -125,6 +125,8 @@ int port_session_open(sd_event *event, const struct local_port *lp, const struct
         s->armed = USEC_INFINITY;
         r = new_dispatcher(settings, &s->dispatcher);
         if (r == 0)
+                mad_dispatcher_set_gate(s->dispatcher, &handlers->gate);
+        if (r == 0)
                 r = umad_port_open(lp, &s->port);
         if (r == 0)
                 r = add_sources(s, event);

@@ -23,6 +23,7 @@ struct port_session_handlers {
         /* r as in mad_dispatcher_take_end. */
         void (*stage_ended)(int r, void *userdata);
         void *userdata;
+        struct mad_gate gate; /* of all that is sent */
 };
 
 /* Opens the port for subnet management; window and timeout are those of the settings. Borrows the event loop. Returns 0 or

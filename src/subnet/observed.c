@@ -74,21 +74,6 @@ static int compare_ports(const struct subnet *s, uint32_t port, const struct sub
         return ORDER(s->nodes[p->node].guid.v, t->nodes[q->node].guid.v) ?: ORDER(p->number, q->number);
 }
 
-/* A table that has another size now is another table. */
-static void assume_table(struct observed_table *to, const struct observed_table *from)
-{
-        if (!to->entries || !from->entries || to->source != TABLE_UNKNOWN || from->source == TABLE_UNKNOWN)
-                return;
-        if (to->capacity != from->capacity || to->capacity == 0)
-                return;
-        memcpy(to->entries, from->entries, to->capacity * sizeof(*to->entries));
-        to->source = TABLE_ASSUMED;
-        if (from->source != TABLE_ASSUMED)
-                return;
-        memcpy(to->doubted, from->doubted, sizeof(to->doubted));
-        to->n_doubted = from->n_doubted;
-}
-
 bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j)
 {
         while (*i < x->subnet->n_ports && *j < y->subnet->n_ports) {
@@ -102,12 +87,6 @@ bool observed_next_common(const struct observed *x, const struct observed *y, ui
                         (*j)++;
         }
         return false;
-}
-
-void observed_assume_from(struct observed *to, const struct observed *from)
-{
-        for (uint32_t i = 0, j = 0; observed_next_common(to, from, &i, &j); i++, j++)
-                assume_table(&to->tables[i], &from->tables[j]);
 }
 
 int observed_default_index(const struct observed *o, uint32_t port)

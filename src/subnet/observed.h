@@ -14,9 +14,6 @@ enum table_source {
         TABLE_ASSUMED, /* the port did not answer; this is what it held when it last did */
 };
 
-/* Two bases for each entry of a block. */
-#define OBSERVED_MAX_DOUBTED (2 * P_KEY_BLOCK_ENTRIES)
-
 struct observed_table {
         struct p_key *entries;    /* capacity entries, host byte order; NULL if the port is not managed */
         uint16_t capacity;
@@ -24,10 +21,7 @@ struct observed_table {
         enum mad_outcome failure; /* of a port that was not read: why; MAD_ANSWERED if there was no attempt */
         uint16_t mad_status;      /* of MAD_REFUSED */
         bool enforce_inbound, enforce_outbound; /* external ports: the bits of PortInfo as last known */
-        /* Of TABLE_ASSUMED: bases that a write touched of which nobody knows whether it arrived. */
-        uint16_t doubted[OBSERVED_MAX_DOUBTED];
-        uint16_t n_doubted;
-        bool enforcement_doubted; /* the same of the bits of PortInfo; whatever source says */
+        bool enforcement_doubted; /* a write of those bits was sent, and nobody knows whether it arrived; whatever source says */
 };
 
 struct observed {
@@ -68,7 +62,3 @@ int observed_default_index(const struct observed *o, uint32_t port);
 /* Two snapshots side by side: moves *i (of x) and *j (of y) on to the next port that both have, by node GUID and port number,
  * beginning with where they stand. False: there is none. The caller steps over a pair with i++, j++. */
 bool observed_next_common(const struct observed *x, const struct observed *y, uint32_t *i, uint32_t *j);
-
-/* Copies into `to` what `from` (of an older snapshot) knew of ports that `to` could not read: same node GUID and port
- * number, and a table of the same size. Those become TABLE_ASSUMED. */
-void observed_assume_from(struct observed *to, const struct observed *from);

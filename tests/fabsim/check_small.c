@@ -127,12 +127,15 @@ static void answer(struct trial *t, const struct mad_request *request, struct ma
 static void carry_out(struct trial *t, struct arena *a, const struct plan *plan, struct observed *observed)
 {
         struct apply_options options = { .retries = 1 };
+        struct fake_wire wire;
         struct mad_request pending[MAX_PENDING], request;
         struct mad_result result;
         struct mad_stage stage;
         struct apply *apply;
         unsigned n = 0, i;
 
+        fake_wire_init(&wire, observed, plan->desired, &t->f.policy);
+        options.knowledge = wire.knowledge;
         REQUIRE(apply_new(a, plan, observed, NULL, &options, &apply) == 0);
         stage = apply_stage(apply);
         while (!stage.done(stage.state)) {
@@ -144,11 +147,13 @@ static void carry_out(struct trial *t, struct arena *a, const struct plan *plan,
                 request = pending[i];
                 memmove(&pending[i], &pending[i + 1], (n - i - 1) * sizeof(pending[0]));
                 n--;
+                REQUIRE(fake_wire_send(&wire, &request));
                 answer(t, &request, &result);
-                result.cookie = request.cookie;
+                fake_wire_end(&wire, &request, &result);
                 stage.result(stage.state, 0, &result);
         }
         REQUIRE(stage.done(stage.state));
+        fake_wire_done(&wire);
 }
 
 static struct plan *plan_for(struct fake_fabric *f, struct arena *a, enum membership to[][4], unsigned n_bases,

@@ -102,7 +102,7 @@ static void make_partition(struct sim *s, struct intent_partition *p, unsigned n
 
 static void make_settings(struct sim *s, struct settings *ret)
 {
-        static const unsigned windows[] = { 1, 4, 16, 128 };
+        static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, 50 };
 
         settings_default(ret);
         ret->unmanaged = prng_permille(&s->rng, 250) ? UNMANAGED_KEEP : UNMANAGED_REMOVE;
@@ -113,6 +113,7 @@ static void make_settings(struct sim *s, struct settings *ret)
         ret->writer = s->writer;
         ret->role = s->role;
         ret->window = windows[prng_below(&s->rng, ELEMENTS(windows))];
+        ret->absent_hold = holds[prng_below(&s->rng, ELEMENTS(holds))] * USEC_PER_SEC;
 }
 
 /* A small change of an older one, or one all new. */
@@ -265,7 +266,8 @@ void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size
             it->mode == MODE_AUDIT ? "audit" : "enforce", it->role == ROLE_ALWAYS ? "always" : "follow-sm",
             it->unmanaged == UNMANAGED_KEEP ? "keep" : "remove", enforcements[it->enforcement],
             it->enforcement_overflow == OVERFLOW_DISABLE ? "disable" : "refuse");
-        put(&t, "repair_index0: %s\nwindow: %u\n", it->repair_index0 ? "true" : "false", it->window);
+        put(&t, "repair_index0: %s\nwindow: %u\nabsent_hold: %us\n", it->repair_index0 ? "true" : "false", it->window,
+            (unsigned) (it->absent_hold / USEC_PER_SEC));
         if (it->writer == WRITER_OPENSM)
                 put(&t, "writer: opensm\nopensm: {partitions_conf: %s, reload: \"pid:2\", config: %s}\n", SIM_CONF,
                     SIM_OPENSM_CONF);

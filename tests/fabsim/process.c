@@ -127,6 +127,7 @@ static bool is_linked(const struct sim *s, const struct head *h)
 
 static void open_port(struct sim *s, struct process *p, const struct settings *settings, struct sim_answer *a)
 {
+        const struct mad_gate gate = control_gate(p->control);
         struct control_port *ret = &a->event.port;
         struct mad_engine_config config = {
                 .window = settings->window, .timeout = settings->timeout, .first_tid = (uint32_t) prng_next(&s->rng),
@@ -135,10 +136,13 @@ static void open_port(struct sim *s, struct process *p, const struct settings *s
         *ret = (struct control_port) { .name = "mlx5_0 port 1", .host_guids = &a->guid, .n_host_guids = 1 };
         ret->guid = a->guid = fabsim_port_at(&s->f, p->head->place)->guid;
         ret->r = is_linked(s, p->head) ? 0 : -ENETDOWN;
-        if (ret->r < 0)
+        if (ret->r < 0) {
                 close_port(s, p);
-        else if (!p->port && mad_dispatcher_new(&config, &p->port) < 0)
-                abort();
+        } else if (!p->port) {
+                if (mad_dispatcher_new(&config, &p->port) < 0)
+                        abort();
+                mad_dispatcher_set_gate(p->port, &gate);
+        }
 }
 
 static void read_local_tables(struct sim *s, const struct process *p, struct sim_answer *a)

@@ -683,6 +683,20 @@ static void converged_without_keys(struct sim *s, const struct judgement *by)
         }
 }
 
+/* A port that is there, and was never read, may hold any base: then every base waits. */
+static bool anything_may_be_held(const struct sim *s, const struct process *p, const struct judgement *by)
+{
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct fabsim_place at = s->endports[i];
+
+                if (!by->census.entries[i].is_there || (s->n_wrong_keys == 0 && !keys_hide(s, i)))
+                        continue;
+                if (!by->census.entries[i].is_seen || p->reads[at.node][at.port].block_at[0] == 0)
+                        return true;
+        }
+        return false;
+}
+
 void promises_converged(struct sim *s, const struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
@@ -692,6 +706,10 @@ void promises_converged(struct sim *s, const struct process *p)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
         if (p->last_result == SWEEP_REFUSED) {
                 s->counters.refused++;
+                return;
+        }
+        if (by && anything_may_be_held(s, p, by)) {
+                s->counters.unconverged++;
                 return;
         }
         if (p->last_result == SWEEP_PARTIAL && s->n_wrong_keys > 0) {

@@ -19,7 +19,7 @@ FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
 FLOW["opensm"] = FLOW["plan"] | {"plan"}
-FLOW["apply"] = FLOW["plan"] | {"plan"}
+FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "gate", "opensm", "", "store"}

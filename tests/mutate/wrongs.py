@@ -38,6 +38,9 @@ NEIGHBORS = "src/discovery/opensm_neighbors.c"
 SUBNET = "src/subnet/subnet.c"
 HOSTLIST = "src/policy/hostlist.c"
 MATCH = "src/policy/selector_match.c"
+STORE = "src/store/store.c"
+SQLITE = "src/shell/sqlite_store.c"
+SQLITE_FILES = "src/shell/sqlite_files.c"
 
 WRONGS = [
     # the order of phases
@@ -106,8 +109,6 @@ WRONGS = [
     Wrong("no-read-back", APPLY, "                if (!blocks_equal(ap, w, entries, known))\n", "                if (false)\n"),
     Wrong("unconfirmed-called-read", APPLY, "        if (ap->tasks[i].rounds > 0)\n                doubt_task(ap, i, result);\n",
           "        (void) doubt_task;\n"),
-    Wrong("doubt-forgotten", APPLY, "        hold_doubted(ap);\n", "        (void) hold_doubted;\n"),
-    Wrong("doubt-not-handed-on", OBSERVED, "        to->n_doubted = from->n_doubted;\n", ""),
     Wrong("half-a-repair", APPLY, "if (*ret_partly && is_all_or_nothing(ap->phase)) {",
           "if (false && is_all_or_nothing(ap->phase)) {"),
     Wrong("bits-do-not-wait", APPLY, "        } else if (ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) {\n",
@@ -504,7 +505,6 @@ WRONGS += [
     Wrong("apply-bits-changed-are-set", APPLY, "        } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {", "        } else if (false) {"),
     Wrong("apply-inbound-is-outbound", APPLY, "return pi->enforce_inbound == inbound && pi->enforce_outbound == outbound;", "return pi->enforce_inbound == inbound;"),
     Wrong("apply-bits-doubt-stays", APPLY, "        table_of(ap, w)->enforcement_doubted = false;\n", ""),
-    Wrong("apply-bits-ahead-of-a-doubt", APPLY, "return its->source == TABLE_ASSUMED && its->n_doubted > 0;", "return false;"),
     Wrong("apply-reads-back-each-write", APPLY, "                if (i + 1 < n && compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) == 0)\n                        continue;\n", ""),
     Wrong("apply-read-back-of-the-first", APPLY, "return c ? c : (int) a->phase - (int) b->phase;", "return c ? c : (int) b->phase - (int) a->phase;"),
     Wrong("apply-reverted-holds-nothing", APPLY, "        hold_bases_of(ap, &ap->plan->steps[t->phase].writes[t->write]);\n", ""),
@@ -663,12 +663,46 @@ WRONGS += [
     Wrong("apply-doubt-of-the-first-port", APPLY, "for (uint32_t p = 0; p < ap->plan->subnet->n_ports; p++) {", "for (uint32_t p = 1; p < ap->plan->subnet->n_ports; p++) {"),
     Wrong("apply-read-back-unsorted", APPLY, "        qsort_r(ap->touched, n, sizeof(*ap->touched), compare_touched_r, ap);\n", "        (void) compare_touched_r;\n"),
     Wrong("apply-limited-covers-full", APPLY, "(p_key_is_full(t->entries[i]) || !p_key_is_full(key))", "(p_key_is_full(t->entries[i]) || p_key_is_full(key))"),
-    Wrong("apply-assumed-is-in-doubt", APPLY, "return its->source == TABLE_ASSUMED && its->n_doubted > 0;", "return its->source == TABLE_ASSUMED;"),
-    Wrong("apply-second-doubt-ends-the-first", APPLY, "        if (t->source == TABLE_READ)\n                t->n_doubted = 0;", "        t->n_doubted = 0;"),
     Wrong("apply-out-of-memory-goes-on", APPLY, "return ap->tasks && ap->ready && ap->touched &&", "return ap->tasks && ap->ready &&"),
     Wrong("plan-list-does-not-grow", PLAN, "if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)",
           "if (!l->items && VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)"),
     Wrong("plan-index-0-is-not-cut-off", PLAN, "for (i = 0; table && i < its->capacity; i++)", "for (i = 1; table && i < its->capacity; i++)"),
     Wrong("memory-same-places", MEMORY, "observed_next_common(after, before, &i, &j)", "observed_next_common(after, after, &i, &j)"),
     Wrong("discovery-lid-1-is-none", SNAPSHOT, "!c->may_route_by_lid || a->lid.v == 0 ||", "!c->may_route_by_lid || a->lid.v <= 1 ||"),
+    # the store
+    Wrong("store-key-one-too-long", STORE, "return n <= STORE_KEY_MAX && s[n] == '\\0';", "return n <= STORE_KEY_MAX + 1 && s[n] == '\\0';"),
+    Wrong("store-blank-in-a-key", STORE, "#define CHARACTER_FIRST '!'", "#define CHARACTER_FIRST ' '"),
+    Wrong("store-prefix-has-no-end", STORE, "                ret_end[n - 1]++;\n", "                ret_end[n - 1] = CHARACTER_LAST;\n"),
+    Wrong("store-value-is-borrowed", STORE, "add(t, key, copy, n);", "add(t, key, value, n);"),
+    Wrong("store-error-is-forgotten", STORE, "        if (t->error)\n                return;\n        if (!store_key_is_valid(key) || n", "        t->error = 0;\n        if (!store_key_is_valid(key) || n"),
+    Wrong("store-value-has-no-limit", STORE, "if (!store_key_is_valid(key) || n > STORE_VALUE_MAX) {", "if (!store_key_is_valid(key)) {"),
+    Wrong("sqlite-commit-is-not-on-the-disk", SQLITE, "PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;", "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;"),
+    Wrong("sqlite-wal-stays-large", SQLITE, "PRAGMA journal_size_limit = 4194304", "PRAGMA journal_size_limit = -1"),
+    Wrong("sqlite-half-a-transaction", SQLITE, '[STATEMENT_ROLLBACK] = "ROLLBACK"', '[STATEMENT_ROLLBACK] = "COMMIT"'),
+    Wrong("sqlite-no-rollback", SQLITE, "        if (!sqlite3_get_autocommit(s->db))\n                (void) run(s, STATEMENT_ROLLBACK);\n", ""),
+    Wrong("sqlite-each-operation-commits", SQLITE, '[STATEMENT_BEGIN] = "BEGIN IMMEDIATE"', '[STATEMENT_BEGIN] = "PRAGMA user_version"'),
+    Wrong("sqlite-prefix-is-a-pattern", SQLITE, "WHERE key >= ?1 AND key < ?2 ORDER BY key", "WHERE key LIKE ?1 || '%' AND ?2 <> '' ORDER BY key"),
+    Wrong("sqlite-backwards", SQLITE, "AND key < ?2 ORDER BY key", "AND key < ?2 ORDER BY key DESC"),
+    Wrong("sqlite-second-put-is-ignored", SQLITE, "INSERT OR REPLACE INTO", "INSERT OR IGNORE INTO"),
+    Wrong("sqlite-load-keeps-its-lock", SQLITE, "        s->loading = false;\n        (void) sqlite3_reset(st);\n", "        s->loading = false;\n"),
+    Wrong("sqlite-changed-once-is-changed", SQLITE, "        s->data_version = version;\n", ""),
+    Wrong("sqlite-newer-is-damaged", SQLITE, "return -EPROTONOSUPPORT;", "return -EUCLEAN;"),
+    Wrong("sqlite-any-database-is-ours", SQLITE, "return id == APPLICATION_ID && (version", "return (version"),
+    Wrong("sqlite-any-table-is-ours", SQLITE, "return r == 0 && !is_ours ? -EUCLEAN : r;", "return r;"),
+    Wrong("sqlite-quick-check-not-read", SQLITE, "        if (strcmp(text, \"ok\") == 0)\n", "        if (text[0] != '\\0')\n"),
+    Wrong("sqlite-cut-off-is-whole", SQLITE, "return r == 0 && !sqlite_files_is_whole(s->dir_fd, page_size) ? -EUCLEAN : r;", "return r;"),
+    Wrong("sqlite-unreadable-is-damaged", SQLITE, "return errno == ENOSPC || errno == EDQUOT || errno == EROFS ? -errno : -EIO;", "return -EUCLEAN;"),
+    Wrong("sqlite-header-not-asked", SQLITE, "return r == 0 && sqlite3_db_readonly(s->db, \"main\") != 0 ? -EUCLEAN : r;", "return r;"),
+    Wrong("sqlite-removed-goes-on", SQLITE, "return code == SQLITE_OK && moved ? -EUCLEAN : error_of(s->db, code);", "return error_of(s->db, code);"),
+    Wrong("sqlite-record-not-checked", SQLITE, "sqlite3_column_type(st, 1) != SQLITE_BLOB ||", ""),
+    Wrong("sqlite-replaced-by-all-at-once", SQLITE, "sqlite_files_lock(s->dir_fd, LOCK_EX, s->busy_msec);", "0;"),
+    Wrong("sqlite-closing-writes-the-wal", SQLITE, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL", "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL"),
+    Wrong("sqlite-report-is-lost", SQLITE, "        RECORDS \"; COMMIT\"\n", "        \"PRAGMA user_version = 1;\" RECORDS \"; COMMIT\"\n"),
+    Wrong("sqlite-report-for-ever", SQLITE, "                r = error_of(s->db, sqlite3_exec(s->db, SET_VERSION, NULL, NULL, NULL));\n", "                r = error_of(s->db, sqlite3_exec(s->db, \"\", NULL, NULL, NULL));\n"),
+    Wrong("sqlite-link-is-followed", SQLITE_FILES, "        if (S_ISLNK(st.st_mode))\n                return -ELOOP;\n", ""),
+    Wrong("sqlite-empty-is-new", SQLITE_FILES, "return st.st_size == 0 ? -EUCLEAN : 0;", "return 0;"),
+    Wrong("sqlite-mode-of-the-umask", SQLITE_FILES, "r = fchmod(fd, 0600) < 0 ? -errno : 0;", "r = 0;"),
+    Wrong("sqlite-wal-stays", SQLITE_FILES, '"", "-wal", "-shm", "-journal"', '"", "-shm", "-journal"'),
+    Wrong("sqlite-over-an-older-one", SQLITE_FILES, "!is_free(dir_fd, ret_base); n++", "false && !is_free(dir_fd, ret_base); n++"),
+    Wrong("sqlite-damage-before-not-reported", SQLITE_FILES, "strcmp(base, newest) > 0)", "strcmp(base, newest) < 0)"),
 ]

@@ -327,28 +327,32 @@ START_TEST(port_that_does_not_answer)
 }
 END_TEST
 
-/* A port that was never read is taken to hold what the generation in force gave it. */
-START_TEST(unread_port_is_assumed)
+/* A port that was never read may hold anything: nobody joins a partition that it is not in. */
+START_TEST(unread_port_may_hold_anything)
 {
-        for (unsigned n = 0; n < f.n_nodes; n++) {
-                struct generation *g = make_generation(ENFORCE, POLICY_3);
-                uint16_t wanted = n == head ? 0xffff : n == leaf ? 0x7fff : 0x8010;
-                struct guid guid = n == leaf ? f.nodes[n].guid : port_of(n)->guid;
-                const struct observed_table *t;
-                bool has_it = false;
+        lose_tables_of(hosts[1]);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(status()->ports.unreachable, 1);
+        lose = NULL;
+        while (state() == CONTROL_IDLE)
+                wait_until_due();
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
 
-                g->number = 7;
-                lose_tables_of(n);
-                start_with(CONTROL_SERVE, ENFORCE, POLICY_3, g);
-                sweep();
-                t = &status()->snapshot->observed->tables[subnet_find_endport(status()->snapshot->subnet, guid)];
-                ck_assert_int_eq(t->source, TABLE_ASSUMED);
-                for (unsigned i = 0; i < t->capacity; i++)
-                        has_it |= t->entries[i].v == wanted;
-                ck_assert_msg(has_it, "node %u", n);
-                teardown();
-                setup();
-        }
+/* What was in force before the start is no knowledge: that the port had left the partition is not certain. */
+START_TEST(policy_in_force_is_no_knowledge)
+{
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+
+        g->number = 7;
+        lose_tables_of(hosts[1]);
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_1, g);
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8010));
 }
 END_TEST
 
@@ -1067,7 +1071,8 @@ int main(void)
                         file_is_taken_once,
                         file_that_is_broken,
                         port_that_does_not_answer,
-                        unread_port_is_assumed,
+                        unread_port_may_hold_anything,
+                        policy_in_force_is_no_knowledge,
                         unread_port_is_not_written,
                         set_without_an_answer,
                         discovery_fails,

@@ -344,7 +344,6 @@ START_TEST(a_host_that_cannot_send)
 }
 END_TEST
 
-/* A Set that waited too long: the stage hears that it was not sent, and it never is. */
 static bool next_set(void *state, usec_t now, struct mad_request *ret)
 {
         bool any = next(state, now, ret);
@@ -355,13 +354,92 @@ static bool next_set(void *state, usec_t now, struct mad_request *ret)
         return any;
 }
 
-START_TEST(a_set_that_waits_too_long)
+/* A gate that refuses what goes to one LID. */
+struct door {
+        uint16_t closed_lid;
+        unsigned admitted, refused, seen;
+        uint16_t seen_attribute, seen_lid;
+};
+
+static bool admit(void *state, const struct mad_frame *frame)
+{
+        struct door *door = state;
+        bool open = frame->lid.v != door->closed_lid;
+
+        door->admitted += open;
+        door->refused += !open;
+        return open;
+}
+
+static void see(void *state, const struct mad_result *result)
+{
+        struct door *door = state;
+
+        door->seen++;
+        door->seen_attribute = result->attribute;
+        door->seen_lid = result->route.lid.v;
+}
+
+static struct mad_gate gate_of(struct door *door)
+{
+        return (struct mad_gate) { .state = door, .admit = admit, .see = see };
+}
+
+/* What the gate refuses never leaves, and is not tried again; all that ends is seen. */
+START_TEST(a_gate)
 {
         struct mad_dispatcher *d = new_dispatcher(8);
+        struct door door = { .closed_lid = 2 };
+        const struct mad_gate gate = gate_of(&door);
         struct asker a = { .wanted = 3 };
         struct mad_stage stage = stage_of(&a);
         int r = 1;
 
+        mad_dispatcher_set_gate(d, &gate);
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 2);
+        ck_assert_uint_eq(frames[0].lid.v, 1);
+        ck_assert_uint_eq(frames[1].lid.v, 3);
+        ck_assert_uint_eq(a.unsent, 1);
+        answer(d, START, &frames[0]);
+        answer(d, START, &frames[1]);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_uint_eq(door.admitted, 2);
+        ck_assert_uint_eq(door.refused, 1);
+        ck_assert_uint_eq(door.seen, 3);
+        ck_assert_uint_eq(door.seen_attribute, SMP_ATTR_PORT_INFO);
+        ck_assert_uint_eq(door.seen_lid, 3);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+/* Without a gate nothing is changed. */
+START_TEST(no_gate)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct asker a = { .wanted = 2 };
+        struct mad_stage stage = stage_of(&a);
+
+        stage.next = next_set;
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert_uint_eq(a.unsent, 2);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+/* A Set that waited too long: the stage hears that it was not sent, and it never is. */
+START_TEST(a_set_that_waits_too_long)
+{
+        struct mad_dispatcher *d = new_dispatcher(8);
+        struct door door = {};
+        const struct mad_gate gate = gate_of(&door);
+        struct asker a = { .wanted = 3 };
+        struct mad_stage stage = stage_of(&a);
+        int r = 1;
+
+        mad_dispatcher_set_gate(d, &gate);
         stage.next = next_set;
         mad_dispatcher_start(d, &stage);
         ck_assert_uint_eq(send_all(d, START, frames), 1);
@@ -426,6 +504,8 @@ int main(void)
         tcase_add_test(t, two_tasks_get_their_own_results);
         tcase_add_test(t, a_host_that_cannot_send);
         tcase_add_test(t, a_set_that_waits_too_long);
+        tcase_add_test(t, a_gate);
+        tcase_add_test(t, no_gate);
         tcase_add_test(t, a_stage_behind_a_full_window);
         suite_add_tcase(suite, t);
         srunner_run_all(sr, CK_ENV);

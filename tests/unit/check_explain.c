@@ -2,7 +2,6 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "desired/assume.h"
 #include "verify/explain.h"
 
 #define KEYS(...)                                                                                                      \
@@ -116,69 +115,6 @@ START_TEST(test_unknown)
 }
 END_TEST
 
-/* Three ports that could not be read (of 4, 1 and 4 entries) and one that was. */
-static struct observed *make_observed(struct arena *a, struct subnet *subnet)
-{
-        static const uint16_t capacity[] = { 4, 1, 4, 4 };
-        struct observed *o = arena_new_object(a, struct observed);
-
-        ck_assert_ptr_nonnull(o);
-        subnet->n_ports = ELEMENTS(capacity);
-        o->subnet = subnet;
-        o->tables = arena_new_array(a, struct observed_table, ELEMENTS(capacity));
-        ck_assert_ptr_nonnull(o->tables);
-        for (size_t i = 0; i < ELEMENTS(capacity); i++) {
-                o->tables[i].capacity = capacity[i];
-                o->tables[i].entries = arena_new_array(a, struct p_key, capacity[i]);
-                ck_assert_ptr_nonnull(o->tables[i].entries);
-        }
-        o->tables[3].source = TABLE_READ;
-        return o;
-}
-
-START_TEST(test_assume)
-{
-        static const struct p_key wanted[] = { { 0x0010 }, { 0x8010 }, { 0xffff } };
-        struct desired_port ports[] = { { wanted, 3 }, { wanted, 3 }, { wanted, 1 }, { wanted, 3 } };
-        _cleanup_arena_ struct arena *a = arena_new();
-        struct subnet subnet = {};
-        struct observed *o = make_observed(a, &subnet);
-        struct desired old = { .subnet = &subnet, .ports = ports, .index0_base = 0x7fff };
-
-        ck_assert_uint_eq(desired_assume_unread(o, &old), 2);
-        /* the default partition's entry at index 0, the others behind it */
-        ck_assert_int_eq(o->tables[0].source, TABLE_ASSUMED);
-        ck_assert_uint_eq(o->tables[0].entries[0].v, 0xffff);
-        ck_assert_uint_eq(o->tables[0].entries[1].v, 0x0010);
-        ck_assert_uint_eq(o->tables[0].entries[2].v, 0x8010);
-        ck_assert_uint_eq(o->tables[0].entries[3].v, 0);
-        /* does not fit: unknown */
-        ck_assert_int_eq(o->tables[1].source, TABLE_UNKNOWN);
-        ck_assert_uint_eq(o->tables[1].entries[0].v, 0);
-        /* nothing belongs at index 0: it stays free */
-        ck_assert_int_eq(o->tables[2].source, TABLE_ASSUMED);
-        ck_assert_uint_eq(o->tables[2].entries[0].v, 0);
-        ck_assert_uint_eq(o->tables[2].entries[1].v, 0x0010);
-        /* what was read is not touched */
-        ck_assert_int_eq(o->tables[3].source, TABLE_READ);
-        ck_assert_uint_eq(o->tables[3].entries[0].v, 0);
-}
-END_TEST
-
-START_TEST(test_assume_needs_the_same_subnet)
-{
-        static const struct p_key wanted[] = { { 0xffff } };
-        struct desired_port ports[] = { { wanted, 1 }, { wanted, 1 }, { wanted, 1 }, { wanted, 1 } };
-        _cleanup_arena_ struct arena *a = arena_new();
-        struct subnet subnet = {}, other = {};
-        struct observed *o = make_observed(a, &subnet);
-        struct desired old = { .subnet = &other, .ports = ports, .index0_base = 0x7fff };
-
-        ck_assert_uint_eq(desired_assume_unread(o, &old), 0);
-        ck_assert_int_eq(o->tables[0].source, TABLE_UNKNOWN);
-}
-END_TEST
-
 int main(void)
 {
         Suite *suite = suite_create("explain");
@@ -190,8 +126,6 @@ int main(void)
         tcase_add_test(tcase, test_tables);
         tcase_add_test(tcase, test_enforcing_ports);
         tcase_add_test(tcase, test_unknown);
-        tcase_add_test(tcase, test_assume);
-        tcase_add_test(tcase, test_assume_needs_the_same_subnet);
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_NORMAL);

@@ -496,65 +496,6 @@ START_TEST(tables_of_chosen_ports)
 }
 END_TEST
 
-START_TEST(assume_from_older_picture)
-{
-        struct observed *old = observed;
-        struct survey *s;
-
-        run(start(NULL, 0));
-        /* a host that has another table now, one that was unknown then, too */
-        old->tables[8].source = TABLE_UNKNOWN;
-        subnet = make_subnet();
-        for (uint32_t i = 0; i < subnet->n_nodes; i++)
-                if (subnet->nodes[i].guid.v == 0x300)
-                        subnet->nodes[i].partition_cap = CAPACITY - 1;
-        ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
-        for (uint32_t i = 5; i < 9; i++) {
-                fabric.bad_from[i] = 0;
-                fabric.outcome[i] = MAD_TIMED_OUT;
-        }
-        s = start(NULL, 0);
-        run(s);
-        ck_assert_uint_eq(n_unreachable(), 4);
-        observed_assume_from(observed, old);
-        ck_assert_int_eq(observed->tables[1].source, TABLE_READ);
-        ck_assert_int_eq(observed->tables[5].source, TABLE_ASSUMED);
-        ck_assert_int_eq(observed->tables[5].failure, MAD_TIMED_OUT);
-        ck_assert_int_eq(memcmp(observed->tables[5].entries, fabric.tables[5], CAPACITY * sizeof(struct p_key)), 0);
-        ck_assert_int_eq(observed->tables[6].source, TABLE_ASSUMED);
-        ck_assert_int_eq(observed->tables[7].source, TABLE_UNKNOWN);
-        ck_assert_int_eq(observed->tables[8].source, TABLE_UNKNOWN);
-}
-END_TEST
-
-START_TEST(assume_matches_by_guid_and_number)
-{
-        struct observed *old = observed, *now;
-        struct subnet_builder *b;
-        struct subnet *s;
-
-        run(start(NULL, 0));
-        /* a picture in which every index is another */
-        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
-        add_node(b, 0x01, NODE_CA);
-        add_port(b, 0x01, 1);
-        add_node(b, 0x200, NODE_CA);
-        add_port(b, 0x200, 1);
-        add_port(b, 0x200, 2);
-        add_node(b, 0x400, NODE_CA);
-        add_port(b, 0x400, 1);
-        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
-        ck_assert_int_eq(observed_new(arena, s, &now), 0);
-        observed_assume_from(now, old);
-        ck_assert_int_eq(now->tables[0].source, TABLE_UNKNOWN);
-        ck_assert_int_eq(now->tables[1].source, TABLE_ASSUMED);
-        ck_assert_int_eq(memcmp(now->tables[1].entries, fabric.tables[6], CAPACITY * sizeof(struct p_key)), 0);
-        ck_assert_int_eq(now->tables[2].source, TABLE_UNKNOWN);
-        ck_assert_int_eq(now->tables[3].source, TABLE_ASSUMED);
-        ck_assert_int_eq(memcmp(now->tables[3].entries, fabric.tables[8], CAPACITY * sizeof(struct p_key)), 0);
-}
-END_TEST
-
 int main(void)
 {
         Suite *suite = suite_create("survey");
@@ -579,8 +520,6 @@ int main(void)
         tcase_add_test(t, blocks);
         tcase_add_test(t, entries_in_use);
         tcase_add_test(t, tables_of_chosen_ports);
-        tcase_add_test(t, assume_from_older_picture);
-        tcase_add_test(t, assume_matches_by_guid_and_number);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -440,14 +440,17 @@ void wait_until_due(void)
 
 /* --- stages --- */
 
+/* Through the gate, as a shell sends it. */
 static bool ask_fabric(const struct mad_request *request, struct mad_result *ret)
 {
+        const struct mad_gate gate = control_gate(c);
         struct mad_frame frame, response;
         struct fabsim_place at;
         uint16_t mad_status;
         unsigned hops;
 
         mad_request_encode(request, 1, &frame);
+        ck_assert(gate.admit(gate.state, &frame));
         if (!fabsim_route(&f, &frame, &at, &hops) || (lose && lose(request, at)) ||
             !fabsim_answer(&f, now, at, &frame, &response))
                 return false;
@@ -456,6 +459,13 @@ static bool ask_fabric(const struct mad_request *request, struct mad_result *ret
         ret->mad_status = mad_status;
         mad_frame_get_data(&response, MAD_CLASS_SMP, ret->data);
         return true;
+}
+
+static void see_result(const struct mad_result *result)
+{
+        const struct mad_gate gate = control_gate(c);
+
+        gate.see(gate.state, result);
 }
 
 void run_stage(const struct mad_stage *stage)
@@ -475,9 +485,13 @@ void run_stage(const struct mad_stage *stage)
                         before_request(&request);
                 n_sets += request.method == MAD_SET;
                 n_gets += request.method == MAD_GET;
-                result = (struct mad_result){.cookie = request.cookie};
+                result = (struct mad_result) {
+                        .cookie = request.cookie, .mgmt_class = request.mgmt_class, .attribute = request.attribute,
+                        .modifier = request.modifier, .route = request.route,
+                };
                 if (!ask_fabric(&request, &result))
                         result.outcome = MAD_TIMED_OUT;
+                see_result(&result);
                 is_inside = true;
                 stage->result(stage->state, now, &result);
                 is_inside = false;

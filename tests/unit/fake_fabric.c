@@ -193,7 +193,7 @@ uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_reque
         if (lid >= 10 && lid < 10 + f->n_hosts)
                 return f->host[lid - 10];
         n = request->attribute == SMP_ATTR_PORT_INFO ? request->modifier : request->modifier >> 16;
-        if (lid == 1 && n == 0 && request->attribute == SMP_ATTR_PORT_INFO && request->method == MAD_GET)
+        if (lid == 1 && n == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE && request->method == MAD_GET)
                 return f->leaf[0]; /* of port 0, which has no table here */
         return lid == 1 && n >= 1 && n <= f->n_hosts ? f->leaf[n - 1] : SUBNET_NONE;
 }
@@ -212,6 +212,17 @@ bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request
                 f->sets++;
         else
                 f->gets++;
+        if (request->attribute == SMP_ATTR_NODE_INFO) {
+                const struct subnet_node *node = &f->subnet->nodes[f->subnet->ports[port].node];
+
+                f->gets--;
+                f->asked_who++;
+                mad_set_field(ret->data, 0, IB_NODE_TYPE_F, node->type);
+                mad_set_field(ret->data, 0, IB_NODE_NPORTS_F, node->num_ports);
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, node->guid.v);
+                mad_set_field(ret->data, 0, IB_NODE_LOCAL_PORT_F, 1);
+                return true;
+        }
         if (request->attribute == SMP_ATTR_PORT_INFO) {
                 if (request->method == MAD_SET) {
                         port_info_decode(request->data, &pi);
@@ -230,4 +241,46 @@ bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request
         memcpy(block, &f->tables[port][first], sizeof(block));
         p_key_block_encode(block, ret->data);
         return true;
+}
+
+/* --- the wire ---------------------------------------------------------------------------------------------------------- */
+
+void fake_wire_init(struct fake_wire *w, const struct observed *observed, const struct desired *desired,
+                    const struct policy *policy)
+{
+        *w = (struct fake_wire) { .knowledge = knowledge_new(), .gate = gate_new() };
+        ck_assert_ptr_nonnull(w->knowledge);
+        ck_assert_ptr_nonnull(w->gate);
+        ck_assert_int_eq(knowledge_see_subnet(w->knowledge, observed->subnet, 0, 0, 0), 0);
+        ck_assert_int_eq(knowledge_see_tables(w->knowledge, observed, 0), 0);
+        for (uint32_t i = 0; i < observed->subnet->n_ports; i++)
+                if (observed->subnet->ports[i].role == PORT_SWITCH_EXTERNAL && observed->tables[i].entries)
+                        knowledge_see_filter(w->knowledge, knowledge_find_port(w->knowledge, observed->subnet, i),
+                                             observed->tables[i].enforce_inbound, observed->tables[i].enforce_outbound);
+        ck_assert_int_eq(knowledge_set_policy(w->knowledge, desired), 0);
+        gate_open(w->gate, w->knowledge, policy);
+}
+
+void fake_wire_done(struct fake_wire *w)
+{
+        w->gate = gate_free(w->gate);
+        w->knowledge = knowledge_free(w->knowledge);
+}
+
+bool fake_wire_send(struct fake_wire *w, const struct mad_request *request)
+{
+        struct mad_frame frame;
+
+        mad_request_encode(request, 1, &frame);
+        return gate_admit(w->gate, &frame);
+}
+
+void fake_wire_end(struct fake_wire *w, const struct mad_request *request, struct mad_result *result)
+{
+        result->cookie = request->cookie;
+        result->mgmt_class = request->mgmt_class;
+        result->attribute = request->attribute;
+        result->modifier = request->modifier;
+        result->route = request->route;
+        gate_see(w->gate, result);
 }

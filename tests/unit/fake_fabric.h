@@ -7,6 +7,7 @@
  */
 
 #include "apply/apply.h"
+#include "gate/gate.h"
 
 #define FAKE_MAX_HOSTS 8
 #define FAKE_CAPACITY  64
@@ -23,7 +24,7 @@ struct fake_fabric {
         struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: what the hardware holds */
         bool enforce_inbound[2 * FAKE_MAX_HOSTS + 1], enforce_outbound[2 * FAKE_MAX_HOSTS + 1];
         uint16_t m_key_violations; /* of port 0 of the leaf, and of the hosts' ports, as PortInfo has it */
-        unsigned sets, gets;
+        unsigned sets, gets, asked_who;
 };
 
 /* with_leaf: the switch can enforce (capability bits and a table). */
@@ -43,6 +44,20 @@ struct observed *fake_fabric_observe(struct fake_fabric *f, struct arena *a);
  * where its leaf port enforces, that one's. strict: a limited entry of a leaf port lets its host be no more than a limited
  * member (else any entry of the base lets pass). */
 int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bool strict);
+
+/* What is known of the fabric and what every Set has to pass, as control has it for an apply. */
+struct fake_wire {
+        struct knowledge *knowledge;
+        struct gate *gate;
+        uint64_t n_refused;
+};
+void fake_wire_init(struct fake_wire *w, const struct observed *observed, const struct desired *desired,
+                    const struct policy *policy);
+void fake_wire_done(struct fake_wire *w);
+/* A request leaves: false: the gate refused it, and it ends MAD_UNSENT. */
+bool fake_wire_send(struct fake_wire *w, const struct mad_request *request);
+/* And how it ended. */
+void fake_wire_end(struct fake_wire *w, const struct mad_request *request, struct mad_result *result);
 
 /* Carries a request out and makes the result. False: no such port. */
 bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request, struct mad_result *ret);
