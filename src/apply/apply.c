@@ -11,7 +11,7 @@ enum cookie_kind {
 };
 
 enum task_step {
-        TASK_NEW,     /* not begun */
+        TASK_NEW,     /* prepared: it may be sent in this phase */
         TASK_IDENTIFYING, /* who is at that address? */
         TASK_READING, /* the block as it is now, before it is written */
         TASK_SET,     /* read, and as expected: to be set */
@@ -43,6 +43,7 @@ struct apply {
         struct index_memory *memory;
         struct apply_options options;
 
+        unsigned n_phases_begun;    /* reading back is the last one */
         enum plan_phase phase;      /* PLAN_N_PHASES: reading back */
         struct task *tasks;         /* of the current phase, one per write */
         uint32_t n_begun, n_ended;  /* of the current phase */
@@ -58,7 +59,7 @@ struct apply {
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: something of its table was not written */
         bool *is_identified;        /* by destination: the SMA said that it is the expected one */
-        bool aborted, done, stale;
+        bool aborted, stale;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
 };
@@ -459,8 +460,31 @@ static bool *identified(const struct apply *ap, const struct plan_write *w)
         return &ap->is_identified[ap->plan->subnet->ports[w->port].destination];
 }
 
-/* Lets a task begin, or ends it at once where it must not. */
-static void task_begin(struct apply *ap, uint32_t i)
+/* The answer to a Set may never come, and the table be read only by the next survey, which compares with nothing: so an index
+ * that is about to be freed counts as freed from here on. If it is not freed after all, it is in use, which counts more. */
+static void note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
+{
+        const struct subnet *s = ap->plan->subnet;
+        const struct subnet_port *p = &s->ports[w->port];
+        uint16_t i;
+
+        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (p_key_is_used(t->before[i]) && !p_key_is_used(t->after[i]))
+                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
+                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
+                                                 t->after[i]);
+}
+
+static int announce(struct apply *ap, const struct plan_write *w, const struct task *t)
+{
+        if (w->kind != WRITE_BLOCK)
+                return 0;
+        note_freed(ap, w, t);
+        return knowledge_announce_block(ap->options.knowledge, record_of(ap, w), w->block, t->after);
+}
+
+/* Announces what a task may send, or ends it at once where it must not. */
+static int task_prepare(struct apply *ap, uint32_t i)
 {
         const struct plan_write *w = write_of(ap, i);
 
@@ -474,9 +498,17 @@ static void task_begin(struct apply *ap, uint32_t i)
                    ((ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) || !filter_is_admitted(ap, w))) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
         } else {
-                ap->tasks[i].step = *identified(ap, w) ? TASK_READING : TASK_IDENTIFYING;
-                task_ready(ap, i);
+                return announce(ap, w, &ap->tasks[i]);
         }
+        return 0;
+}
+
+static void task_begin(struct apply *ap, uint32_t i)
+{
+        if (ap->tasks[i].step == TASK_ENDED)
+                return;
+        ap->tasks[i].step = *identified(ap, write_of(ap, i)) ? TASK_READING : TASK_IDENTIFYING;
+        task_ready(ap, i);
 }
 
 static int compare_touched(const struct apply *ap, const struct touched *x, const struct touched *y)
@@ -519,43 +551,61 @@ static void gather_touched(struct apply *ap)
         ap->steps_total = ap->steps_done + k;
 }
 
-static void finish(struct apply *ap)
+static int finish(struct apply *ap)
 {
         uint32_t base, n = 0;
 
         for (base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
                 if (has_base(ap->held, (uint16_t) base))
                         ap->held_bases[n++] = (uint16_t) base;
-        ap->done = true;
+        return 0;
 }
 
-static void enter_phase(struct apply *ap, enum plan_phase phase)
+static int prepare_phase(struct apply *ap, enum plan_phase phase)
 {
+        int r = 0;
+
         ap->phase = phase;
         ap->n_begun = ap->n_ended = 0;
         ap->ready_first = ap->n_ready = 0;
-        if (phase == PLAN_N_PHASES)
-                gather_touched(ap);
-        else
-                memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
+        memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
+        for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++)
+                r = task_prepare(ap, i);
+        return r;
 }
 
-/* Begins what can begin and goes on to the next phase when this one is through, until there is a request to make or an
- * answer to wait for. */
+static bool phase_is_done(const struct apply *ap)
+{
+        if (ap->phase == PLAN_N_PHASES)
+                return ap->n_read_back_ended == ap->n_touched;
+        return ap->n_ended == ap->plan->steps[ap->phase].n_writes;
+}
+
+int apply_prepare(struct apply *ap)
+{
+        int r;
+
+        knowledge_withdraw(ap->options.knowledge);
+        while (ap->n_phases_begun < PLAN_N_PHASES) {
+                r = prepare_phase(ap, (enum plan_phase) ap->n_phases_begun++);
+                if (r < 0)
+                        return r;
+                if (!phase_is_done(ap))
+                        return 1;
+        }
+        if (ap->n_phases_begun++ > PLAN_N_PHASES)
+                return finish(ap);
+        ap->phase = PLAN_N_PHASES;
+        gather_touched(ap);
+        return phase_is_done(ap) ? finish(ap) : 1;
+}
+
+/* Begins new tasks when no other one has something to ask: each is to be over soon after it was begun, for what was read of its
+ * block gets old. */
 static void advance(struct apply *ap)
 {
-        while (!ap->done) {
-                if (ap->phase == PLAN_N_PHASES) {
-                        if (ap->n_read_back_ended == ap->n_touched)
-                                finish(ap);
-                        return;
-                }
-                while (ap->n_ready == 0 && ap->n_begun < ap->plan->steps[ap->phase].n_writes)
-                        task_begin(ap, ap->n_begun++);
-                if (ap->n_ended < ap->plan->steps[ap->phase].n_writes)
-                        return;
-                enter_phase(ap, ap->phase + 1);
-        }
+        while (ap->phase < PLAN_N_PHASES && ap->n_ready == 0 && ap->n_begun < ap->plan->steps[ap->phase].n_writes)
+                task_begin(ap, ap->n_begun++);
 }
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
@@ -586,31 +636,14 @@ static void address(struct apply *ap, const struct plan_write *w, struct mad_req
         }
 }
 
-/* The answer may never come, and the table be read only by the next survey, which compares with nothing: so an index that
- * is about to be freed counts as freed from here on. If it is not freed after all, it is in use, which counts more. */
-static void note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
-{
-        const struct subnet *s = ap->plan->subnet;
-        const struct subnet_port *p = &s->ports[w->port];
-        uint16_t i;
-
-        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (p_key_is_used(t->before[i]) && !p_key_is_used(t->after[i]))
-                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
-                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
-                                                 t->after[i]);
-}
-
 static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
         ret->method = MAD_SET;
         ret->retries = 0; /* no answer: what is there now decides, see block_read */
-        if (w->kind == WRITE_BLOCK) {
-                note_freed(ap, w, t);
+        if (w->kind == WRITE_BLOCK)
                 p_key_block_encode(t->after, ret->data);
-        } else {
+        else
                 memcpy(ret->data, t->port_info, SMP_DATA_SIZE);
-        }
         t->step = TASK_SETTING;
         t->rounds++;
         ap->sets_sent++;
@@ -828,9 +861,7 @@ static void apply_result(void *state, usec_t now, const struct mad_result *resul
 
 static bool apply_done(const void *state)
 {
-        const struct apply *ap = state;
-
-        return ap->done;
+        return phase_is_done(state);
 }
 
 static void apply_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
@@ -882,8 +913,6 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         r = allocate(a, ap);
         if (r < 0)
                 return r;
-        enter_phase(ap, 0);
-        advance(ap);
         *ret = ap;
         return 0;
 }
@@ -902,7 +931,6 @@ struct mad_stage apply_stage(struct apply *ap)
 void apply_abort(struct apply *ap)
 {
         ap->aborted = true;
-        advance(ap);
 }
 
 bool apply_is_stale(const struct apply *ap)

@@ -4,11 +4,19 @@
 /*
  * apply/: carries a plan out.
  *
- * A stage (mad_engine/stage.h) over the plan's phases. Each write is: ask who is there, once for each SMA; read the block; if it is not what the plan rests on,
- * do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again: the
- * block is read, and what is there decides. Before that the port's M_KeyViolations are read: a port that answers reads, and
- * counts what it does not carry out, was sent the wrong M_Key. The next phase begins when every write of this one has
- * ended. When all phases are through, every touched block is read back once more.
+ * One stage (mad_engine/stage.h) for each of the plan's phases in which something is to be sent:
+ *
+ *     while (apply_prepare() > 0)
+ *             store the knowledge; run apply_stage()
+ *
+ * apply_prepare() announces all that the phase may send. It must be in the store before the first MAD of the phase leaves, so that
+ * after a crash every write that may have happened is known.
+ *
+ * Each write is: ask who is there, once for each SMA; read the block; if it is not what the plan rests on, do not write; set it;
+ * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
+ * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was
+ * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every touched
+ * block is read back once more.
  *
  * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
  * rest goes on. The bases in which something waits are held, and named.
@@ -57,7 +65,7 @@ struct apply_outcome {
 };
 
 struct apply_options {
-        const struct knowledge *knowledge; /* borrows; with the policy of the plan. The gate keeps it true on the way */
+        struct knowledge *knowledge; /* borrows; with the policy of the plan. The gate keeps it true on the way */
         const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;     /* of reads, in the engine; and of read-and-set rounds */
 };
@@ -73,13 +81,16 @@ struct apply_summary {
  * in it as they are seen to happen. Returns 0 or -ENOMEM. */
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
               const struct apply_options *options, struct apply **ret);
+/* Prepares the next phase in which something is to be sent, or the reading back. Returns 1, or 0: nothing is left; or -ENOMEM. */
+int apply_prepare(struct apply *ap);
+/* What was prepared. */
 struct mad_stage apply_stage(struct apply *ap);
 
 /* No SubnSet is sent any more, not even one again that got no answer; those in flight are awaited, what became of them is
  * read, and touched blocks are read back. */
 void apply_abort(struct apply *ap);
 
-/* How write w of phase p ended. Valid once the stage is done. */
+/* How write w of phase p ended. Valid when apply_prepare() returned 0; these and those that follow. */
 const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w);
 void apply_get_summary(const struct apply *ap, struct apply_summary *ret);
 /* A port said that it is not the one that the snapshot has at its address. */

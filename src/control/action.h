@@ -3,23 +3,22 @@
 
 /*
  * What control asks its shell to do. Each action but the last five is answered by one event (control/control.h); the next
- * action of its kind comes only after that, but for CONTROL_STORE: records are written in the order in which they come.
+ * action of its kind comes only after that.
  *
- * Pointers are valid until the shell calls control again, with these exceptions: a stage and the bytes of a file are valid
- * until the answer was given.
+ * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
+ * are valid until the answer was given.
  */
 
 #include "control/generation.h"
 #include "control/log.h"
 #include "mad_engine/stage.h"
-#include "plan/index_memory.h"
-#include "subnet/known.h"
+#include "store/store.h"
 
 enum control_action_kind {
         CONTROL_OPEN_PORT,         /* find it and open it, or check it again          -> CONTROL_EVENT_PORT */
         CONTROL_RUN_STAGE,         /*                                                 -> CONTROL_EVENT_STAGE_ENDED */
         CONTROL_LOCK,              /* the fabric lock, without waiting                -> CONTROL_EVENT_LOCK */
-        CONTROL_STORE,             /* write a record                                  -> CONTROL_EVENT_STORED */
+        CONTROL_STORE,             /* commit a transaction                            -> CONTROL_EVENT_STORED */
         CONTROL_READ_LOCAL_TABLES, /* of this host's ports, through libibverbs        -> CONTROL_EVENT_LOCAL_TABLES */
         CONTROL_READ_FILES,        /*                                                 -> CONTROL_EVENT_FILES_READ */
         CONTROL_WRITE_FILE,        /* replace it at once, for others to read          -> CONTROL_EVENT_FILE_WRITTEN */
@@ -52,13 +51,6 @@ struct reload_end {
         size_t n_requests;
 };
 
-/* What outlives a run. */
-struct control_record {
-        const struct index_memory *indexes;  /* NULL here and below: no news */
-        const struct known *known;
-        const struct generation *generation; /* in force from now on */
-};
-
 struct control_file {
         const char *path;
         const char *bytes;
@@ -73,7 +65,7 @@ struct control_action {
         union {
                 const struct settings *settings;            /* OPEN_PORT, SIGNAL_OPENSM */
                 const struct mad_stage *stage;              /* RUN_STAGE */
-                struct control_record record;               /* STORE */
+                const struct store_transaction *transaction; /* STORE */
                 struct control_file files[CONTROL_MAX_FILES]; /* READ_FILES, up to the first without a path; WRITE_FILE [0] */
                 const struct log_entry *entry;              /* LOG */
                 const struct reload_end *end;               /* ANSWER */

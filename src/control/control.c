@@ -130,12 +130,9 @@ static void sweep_ended(struct control *c)
 
 static void take_start(struct control *c, const struct control_start *start)
 {
-        c->indexes = start->indexes;
-        c->indexes_stored = index_memory_digest(c->indexes);
-        c->known = start->known;
+        control_take_remembered(c, start->remembered);
         c->in_force = start->in_force;
         c->candidate = start->candidate;
-        c->last_number = start->last_number;
         if (!control_serves(c) || !c->in_force || !c->candidate ||
             !generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes))
                 return;
@@ -259,13 +256,15 @@ static void on_verbs(struct control *c, const struct control_event *event)
         schedule_event(&c->schedule, c->now);
 }
 
-/* Nothing that is stored decides anything, so a store that fails stops nothing; it is reported once until it works again. */
-static void on_stored(struct control *c, const struct control_event *event)
+/* What was not stored is stored with the next sweep, or before the next write. */
+static void on_stored_at_end(struct control *c, const struct control_event *event)
 {
-        if (event->stored.r < 0 && !c->store_failed)
-                log_add(c->log, LOG_EVENT_STATE_DIR, NULL, "%s: %s; going on without", event->stored.what,
-                        strerror(-event->stored.r));
-        c->store_failed = event->stored.r < 0;
+        int r = sweep_take_stored(c, event);
+
+        if (r < 0 && !c->store_failed)
+                log_add(c->log, LOG_EVENT_STATE_DIR, NULL,
+                        "state.db: %s; until it can be written, pkeyd writes no P_Key table", strerror(-r));
+        c->store_failed |= r < 0;
 }
 
 static void on_stop(struct control *c, const struct control_event *event)
@@ -273,7 +272,7 @@ static void on_stop(struct control *c, const struct control_event *event)
         (void) event;
         c->status.stopping = true;
         control_say(c, "stopping");
-        if (c->state == CONTROL_APPLYING) {
+        if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING || c->state == CONTROL_STORING_END) {
                 sweep_stop_writing(c); /* the end of the sweep is the end */
                 return;
         }
@@ -292,7 +291,6 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_CANDIDATE] = on_candidate,
         [CONTROL_EVENT_VERBS] = on_verbs,
         [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
-        [CONTROL_EVENT_STORED] = on_stored,
         [CONTROL_EVENT_STOP] = on_stop,
 };
 
@@ -307,7 +305,8 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_LOCKING] = { [CONTROL_EVENT_LOCK] = sweep_locked },
         [CONTROL_FINDING_SM] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_found_sm },
         [CONTROL_READING_CONF] = { [CONTROL_EVENT_FILES_READ] = sweep_read_conf },
-        [CONTROL_APPLYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_applied },
+        [CONTROL_STORING] = { [CONTROL_EVENT_STORED] = sweep_stored },
+        [CONTROL_APPLYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_phase_applied },
         [CONTROL_WRITING_OPENSM] = {
                 [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
@@ -318,6 +317,7 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
                 [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
         },
+        [CONTROL_STORING_END] = { [CONTROL_EVENT_STORED] = on_stored_at_end },
 };
 
 static void update_text(struct control *c)
@@ -346,6 +346,17 @@ static void update_status(struct control *c)
         s->snapshot = c->snapshot;
 }
 
+/* Only who has the lock may store: what another process stored meanwhile would be lost. */
+static bool store_at_end(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+
+        if (!s->locked || s->stored_at_end)
+                return false;
+        s->stored_at_end = true;
+        return sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
+}
+
 int control_event(struct control *c, usec_t now, const struct control_event *event)
 {
         handler handle;
@@ -357,7 +368,7 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->now = MAX(c->now, now);
         c->wall = event->wall;
         handle(c, event);
-        if (c->sweep.ended && c->state != CONTROL_ENDED)
+        if (c->sweep.ended && c->state != CONTROL_ENDED && !store_at_end(c))
                 sweep_ended(c);
         update_status(c);
         return 0;
@@ -431,6 +442,8 @@ void control_describe(const struct control *c, char *ret, size_t size)
                 [CONTROL_OPENING_PORT] = "looking at the local port",
                 [CONTROL_QUERYING_PORT] = "looking at the local port",
                 [CONTROL_DISCOVERING] = "discovering the fabric",
+                [CONTROL_STORING] = "storing what is about to be written",
+                [CONTROL_STORING_END] = "storing what was learned",
                 [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
         };
         const struct sweep *s = &c->sweep;
@@ -489,6 +502,8 @@ struct control *control_free(struct control *c)
         generation_unref(c->in_force);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
+        generation_history_done(&c->history);
+        generation_unref(c->unstored);
         reload_done(c);
         (void) log_free(c->log);
         free(c);

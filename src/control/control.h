@@ -19,7 +19,7 @@
  *      |                                                                                                           |
  *      |                      .---------------------- [reading conf] <-- [finding SM <--> taking over] <-----------'
  *      |                      v
- *      |                   decide --> applying ----------------.
+ *      |                   decide --> [storing --> applying] --.           once for each phase
  *      |                      |-----> writing through OpenSM --+--> verify --> [mirroring] --.
  *      |                      `-----> (nothing to write) ------'                             |
  *      '-- a sweep ends here, or in any state with a problem: later again <------------------'
@@ -40,13 +40,14 @@
  * reference (generation_ref, snapshot_ref).
  *
  * Invariants: one sweep at a time, one answer outstanding in a sweep. Nothing is written but in the states applying and
- * writing through OpenSM, both under the lock, and by the generation in force. Running out of memory ends a sweep, which is
+ * writing through OpenSM, both under the lock, by the generation in force, and only what was stored as a possible write before. Running out of memory ends a sweep, which is
  * tried again later.
  *
  * It refuses to know sockets, files, signals, D-Bus and systemd; what a MAD looks like; and whether time is real.
  */
 
 #include "control/action.h"
+#include "control/records.h"
 #include "control/snapshot.h"
 #include "control/verbs_check.h"
 #include "mad_engine/dispatcher.h"
@@ -80,7 +81,6 @@ enum control_event_kind {
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
         CONTROL_EVENT_VERBS,
         CONTROL_EVENT_LOCAL_TABLES,
-        CONTROL_EVENT_STORED,
         CONTROL_EVENT_STOP,
         /* answers: each to one action */
         CONTROL_EVENT_PORT,
@@ -88,6 +88,7 @@ enum control_event_kind {
         CONTROL_EVENT_TABLES_CHOSEN,
         CONTROL_EVENT_CONFIRMED,
         CONTROL_EVENT_LOCK,
+        CONTROL_EVENT_STORED,
         CONTROL_EVENT_FILES_READ,
         CONTROL_EVENT_FILE_WRITTEN,
         CONTROL_EVENT_OPENSM_SIGNALLED,
@@ -96,10 +97,8 @@ enum control_event_kind {
 
 /* What was remembered, and what the files say. Owned by control from then on, whatever becomes of it. */
 struct control_start {
-        struct index_memory *indexes;  /* never NULL */
-        struct known known;
+        struct remembered *remembered; /* taken by control, likewise */
         struct generation *in_force;   /* when pkeyd last ran; NULL: not known */
-        uint64_t last_number;          /* of the generations that were ever in force */
         struct generation *candidate;  /* NULL: the files were refused */
         const struct findings *findings;
 };
@@ -122,7 +121,7 @@ struct control_port {
 struct control_lock {
         int r;                         /* 0, -EWOULDBLOCK: another process has it; or why there is no lock */
         int pid;                       /* whose it is; 0: not known */
-        struct index_memory *indexes;  /* owned by control from then on: another process wrote them since; NULL: none did */
+        struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
 };
 
 enum verbs_event_kind {
@@ -155,8 +154,7 @@ struct control_event {
                 struct control_lock lock;
                 struct control_file files[CONTROL_MAX_FILES]; /* FILES_READ: as asked for, with r, bytes and n */
                 bool yes;                          /* CONFIRMED */
-                int r;                             /* STAGE_ENDED, FILE_WRITTEN */
-                struct { int r; const char *what; } stored; /* STORED; what: the file, or its directory */
+                int r;                             /* STAGE_ENDED, FILE_WRITTEN, STORED */
                 struct { int r; const char *why; } opensm; /* OPENSM_SIGNALLED */
         };
 };
@@ -193,9 +191,11 @@ enum control_state {
         CONTROL_FINDING_SM,     /* follow-sm: PortInfo once more, after all that the plan rests on was read */
         CONTROL_TAKING_OVER,    /* the other head node may still write */
         CONTROL_READING_CONF,   /* opensm.conf */
+        CONTROL_STORING,        /* what the next phase of an apply may send */
         CONTROL_APPLYING,
         CONTROL_WRITING_OPENSM, /* see opensm_writer.h */
         CONTROL_MIRRORING,
+        CONTROL_STORING_END,    /* what a sweep learned */
         CONTROL_ENDED,
         CONTROL_N_STATES,
 };

@@ -11,6 +11,29 @@ void control_do(struct control *c, const struct control_action *action)
         c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
 }
 
+void control_take_remembered(struct control *c, struct remembered *m)
+{
+        (void) knowledge_free(c->knowledge);
+        (void) index_memory_free(c->indexes);
+        known_done(&c->known);
+        generation_history_done(&c->history);
+        c->knowledge = STEAL(m->knowledge);
+        c->indexes = STEAL(m->indexes);
+        c->known = m->known;
+        c->history = m->history;
+        m->known = (struct known) {};
+        m->history = (struct generation_history) {};
+        c->last_number = MAX(c->last_number, m->generation);
+        (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
+        (void) remembered_free(m);
+}
+
+void control_will_store(struct control *c, struct generation *g)
+{
+        generation_unref(c->unstored);
+        c->unstored = generation_ref(g);
+}
+
 void control_say(struct control *c, const char *format, ...)
 {
         va_list ap;

@@ -89,8 +89,10 @@ struct sweep {
         struct sm_guard guard;
         usec_t apply_began, sm_seen_at;
         bool apply_stopped;
+        struct arena *storing;        /* of the transaction that is committed */
+        struct store_transaction transaction;
 
-        bool ended;
+        bool ended, stored_at_end;
         enum sweep_result result;
 };
 
@@ -112,8 +114,10 @@ struct control {
         struct reloads reloads;
 
         struct index_memory *indexes;
-        uint64_t indexes_stored;         /* digest of them as they were stored last */
         struct known known;
+        struct generation_history history;
+        struct generation *unstored;     /* it came into force, and is not in the store yet; referenced */
+        char boot[64];
         bool store_failed;               /* was logged */
 
         struct port_key port;            /* that was opened last */
@@ -147,6 +151,10 @@ struct control {
 void control_do(struct control *c, const struct control_action *action);
 /* The status line. */
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What was remembered takes the place of what is known. */
+void control_take_remembered(struct control *c, struct remembered *m);
+/* The store is to have it as the generation in force. */
+void control_will_store(struct control *c, struct generation *g);
 /* The candidate, else what is in force. */
 struct generation *control_wanted(const struct control *c);
 /* True if this host may write by this generation, as far as SM tracking matters. */

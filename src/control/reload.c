@@ -173,7 +173,7 @@ void reload_accept(struct control *c)
                 text_plural(g->policy->n_partitions), g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
                 g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
         if (g->settings->mode == MODE_ENFORCE && control_serves(c))
-                control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });
+                control_will_store(c, g);
 }
 
 /* --- loaded ------------------------------------------------------------------------------------------------------- */

@@ -43,13 +43,6 @@ static void learn(struct control *c, const struct observed *now, const struct de
         (void) index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
 }
 
-static void learn_known(struct control *c)
-{
-        if (!control_serves(c) || known_learn(&c->known, c->snapshot->subnet, c->wall / USEC_PER_SEC) <= 0)
-                return;
-        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .known = &c->known } });
-}
-
 static int adopt_snapshot(struct control *c)
 {
         usec_t wall = c->wall / USEC_PER_SEC, absent_hold = control_wanted(c)->settings->absent_hold;
@@ -70,7 +63,9 @@ static int adopt_snapshot(struct control *c)
         knowledge_recall(c->knowledge, new->observed);
         snapshot_unref(c->snapshot);
         c->snapshot = STEAL(c->sweep.new_snapshot);
-        learn_known(c);
+        /* out of memory: a policy knows less of those that are not there */
+        if (control_serves(c))
+                (void) known_learn(&c->known, c->snapshot->subnet, wall);
         return 0;
 }
 
@@ -102,7 +97,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
         c->results.observed = c->snapshot->observed;
         if (c->config.goal == CONTROL_LOOK)
                 sweep_end(c, SWEEP_DONE);
-        else if (control_serves(c) || !c->config.confirm)
+        else if (!c->sweep.locked && (control_serves(c) || !c->config.confirm))
                 sweep_lock(c);
         else
                 sweep_decide(c);

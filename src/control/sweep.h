@@ -16,7 +16,8 @@ void sweep_confirmed(struct control *c, const struct control_event *event);
 void sweep_locked(struct control *c, const struct control_event *event);
 void sweep_found_sm(struct control *c, const struct control_event *event);
 void sweep_read_conf(struct control *c, const struct control_event *event);
-void sweep_applied(struct control *c, const struct control_event *event);
+void sweep_stored(struct control *c, const struct control_event *event);
+void sweep_phase_applied(struct control *c, const struct control_event *event);
 void sweep_writer_answered(struct control *c, const struct control_event *event);
 
 /* When the sweep waits for the time; USEC_INFINITY: it does not. And when it has come. */
@@ -25,5 +26,10 @@ void sweep_tick(struct control *c);
 
 /* No further write begins; those in flight are awaited. Steps that only read go on. */
 void sweep_stop_writing(struct control *c);
+/* Asks for all that is not in the store to be committed. Returns 1: `state` waits for the answer; 0: there is nothing to store;
+ * -ENOMEM. */
+int sweep_store(struct control *c, enum control_state state);
+/* The answer. Returns what became of it: 0 or negative errno. */
+int sweep_take_stored(struct control *c, const struct control_event *event);
 /* Frees what it holds, after it ended. For a goal other than CONTROL_SERVE the results stay until control is freed. */
 void sweep_free(struct control *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/sweep_steps.h"
 
+#include <errno.h>
 #include <string.h>
 
 void sweep_end(struct control *c, enum sweep_result result)
@@ -31,6 +32,54 @@ void sweep_unlock(struct control *c)
         c->sweep.locked = false;
 }
 
+/* --- the store ----------------------------------------------------------------------------------------------------- */
+
+static void put_all(struct control *c, struct store_transaction *t)
+{
+        knowledge_store(c->knowledge, c->boot, t);
+        records_put_indexes(t, c->indexes);
+        records_put_known(t, &c->known);
+        if (c->unstored)
+                records_put_generation(t, &c->history, c->unstored, c->wall / USEC_PER_SEC);
+}
+
+int sweep_store(struct control *c, enum control_state state)
+{
+        struct sweep *s = &c->sweep;
+        int r = -ENOMEM;
+
+        s->storing = arena_new();
+        if (s->storing) {
+                store_transaction_init(&s->transaction, s->storing);
+                put_all(c, &s->transaction);
+                r = store_transaction_error(&s->transaction);
+        }
+        if (r < 0 || s->transaction.n == 0) {
+                s->storing = arena_free(s->storing);
+                return r;
+        }
+        c->state = state;
+        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
+        return 1;
+}
+
+int sweep_take_stored(struct control *c, const struct control_event *event)
+{
+        c->sweep.storing = arena_free(c->sweep.storing);
+        if (event->r < 0)
+                return event->r;
+        knowledge_stored(c->knowledge);
+        index_memory_stored(c->indexes);
+        known_stored(&c->known);
+        if (c->unstored)
+                generation_history_stored(&c->history, c->unstored);
+        c->unstored = generation_unref(c->unstored);
+        c->store_failed = false;
+        return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------- */
+
 void sweep_free(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -42,6 +91,7 @@ void sweep_free(struct control *c)
         snapshot_unref(s->new_snapshot);
         generation_unref(s->generation);
         (void) m_keys_free(s->m_keys);
+        arena_free(s->storing);
         arena_free(s->arena);
         *s = (struct sweep) {};
 }

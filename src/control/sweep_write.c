@@ -90,7 +90,7 @@ static void store_policy(struct control *c)
                 return;
         }
         c->results.generation = g->number = ++c->last_number;
-        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .generation = g } });
+        control_will_store(c, g);
 }
 
 static void finish(struct control *c)
@@ -180,16 +180,6 @@ void sweep_verify(struct control *c)
 
 /* --- apply --------------------------------------------------------------------------------------------------------- */
 
-static void store_indexes(struct control *c)
-{
-        uint64_t digest = index_memory_digest(c->indexes);
-
-        if (digest == c->indexes_stored)
-                return;
-        c->indexes_stored = digest;
-        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .record = { .indexes = c->indexes } });
-}
-
 static void mark_failed_ports(struct control *c)
 {
         const struct plan *plan = c->sweep.decision.plan;
@@ -224,20 +214,21 @@ static void report_gate(struct control *c)
         c->n_refused_by_gate += n;
 }
 
-void sweep_applied(struct control *c, const struct control_event *event)
+/* All phases are through, or it was cut short: r, and why. */
+static void applied(struct control *c, int r, const char *why)
 {
         struct sweep *s = &c->sweep;
         struct apply_summary summary;
 
         gate_close(c->gate);
+        knowledge_withdraw(c->knowledge);
         report_gate(c);
-        store_indexes(c);
         apply_get_summary(s->apply, &summary);
         count_writes(c, &summary);
         c->results.apply = s->apply;
         c->results.stopped = s->apply_stopped;
-        if (event->r < 0) {
-                sweep_fail(c, "writing was cut short", event->r);
+        if (r < 0) {
+                sweep_fail(c, why, r);
         } else if (s->apply_stopped && control_serves(c)) {
                 log_debug(c->log, "generation %" PRIu64 ": writing was ended early", s->generation->number);
                 sweep_end(c, SWEEP_STOPPED);
@@ -262,23 +253,68 @@ static void stop_apply(void *userdata)
 
 void sweep_stop_writing(struct control *c)
 {
-        if (c->state == CONTROL_APPLYING)
+        if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING)
                 stop_apply(c);
         else if (c->state == CONTROL_WRITING_OPENSM)
                 opensm_writer_stop(c->writer);
 }
 
 /* Writing ends when this host is not the master SM's any more. */
-static struct mad_stage guard(struct control *c, struct mad_stage stage)
+static void prepare_guard(struct control *c)
 {
         struct sweep *s = &c->sweep;
 
         s->guard = (struct sm_guard) {
-                .inner = stage, .asked_at = s->sm_seen_at, .end = stop_apply, .userdata = c,
+                .inner = apply_stage(s->apply), .asked_at = s->sm_seen_at, .end = stop_apply, .userdata = c,
                 .m_key = m_keys_get(s->generation->m_keys, c->port_guid),
         };
         sweep_view_others(c, &s->guard.others);
-        return sm_guard_stage(&s->guard);
+}
+
+static void run_phase(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        bool is_guarded = control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM;
+
+        sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
+}
+
+/* What the next phase may send is stored before its first MAD leaves. */
+static void next_phase(struct control *c)
+{
+        int r = apply_prepare(c->sweep.apply);
+
+        if (r == 0) {
+                applied(c, 0, NULL);
+                return;
+        }
+        if (r > 0)
+                r = sweep_store(c, CONTROL_STORING);
+        if (r == 0)
+                run_phase(c);
+        else if (r < 0)
+                applied(c, r, "writing was cut short");
+}
+
+void sweep_stored(struct control *c, const struct control_event *event)
+{
+        int r = sweep_take_stored(c, event);
+
+        if (r == 0)
+                run_phase(c);
+        else
+                applied(c, r, "what would be written next could not be stored in state.db, so it is not written");
+}
+
+void sweep_phase_applied(struct control *c, const struct control_event *event)
+{
+        if (event->r < 0) {
+                applied(c, event->r, "writing was cut short");
+                return;
+        }
+        if (apply_is_stale(c->sweep.apply))
+                apply_abort(c->sweep.apply);
+        next_phase(c);
 }
 
 void sweep_apply(struct control *c)
@@ -287,9 +323,12 @@ void sweep_apply(struct control *c)
         struct apply_options options = {
                 .knowledge = c->knowledge, .m_keys = s->generation->m_keys, .retries = STAGE_RETRIES,
         };
-        struct mad_stage stage;
         int r;
 
+        if (!s->locked) {
+                sweep_fail(c, "nothing is written, because the state directory cannot be used", -ENOLCK);
+                return;
+        }
         s->apply_began = c->now;
         gate_open(c->gate, c->knowledge, s->generation->policy);
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
@@ -297,10 +336,8 @@ void sweep_apply(struct control *c)
                 sweep_fail(c, "the plan could not be carried out", r);
                 return;
         }
-        stage = apply_stage(s->apply);
-        if (control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM)
-                stage = guard(c, stage);
-        sweep_run_stage(c, CONTROL_APPLYING, stage);
+        prepare_guard(c);
+        next_phase(c);
 }
 
 /* --- carry out ----------------------------------------------------------------------------------------------------- */
@@ -320,8 +357,6 @@ void sweep_carry_out(struct control *c)
                 return;
         }
         may_write = control_may_write(c, s->generation);
-        if (!may_write)
-                store_indexes(c); /* what was learned of the other one's writing is for the day when this one writes */
         if (s->generation->settings->mode == MODE_AUDIT || !may_write)
                 sweep_verify(c);
         else if (s->generation->settings->writer == WRITER_OPENSM)

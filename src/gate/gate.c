@@ -217,9 +217,8 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         p_key_block_decode(set->data, b.after);
         if (!judge_entries(g, &b))
                 return false;
-        if (knowledge_send_block(g->knowledge, b.record, b.block, b.after) < 0)
-                return refuse(g, "out of memory");
-        return true;
+        return knowledge_send_block(g->knowledge, b.record, b.block, b.after) ||
+               refuse(g, "block %u is to be written as it was not stored before", b.block);
 }
 
 /* --- filters -------------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
  *     read       the block (or PortInfo) was read from that address since then;
  *     owns       entries of bases that pkeyd does not own stay as they were read;
  *     policy     no level is raised above what the policy gives the port;
- *     rule       knowledge/rule.h admits it for each base that changes.
+ *     rule       knowledge/rule.h admits it for each base that changes;
+ *     stored     the block was announced to the knowledge as it is sent, and that is in the store.
  *
  * It is opened for each apply, and closed otherwise: then no Set passes. So a planner that is wrong may stall, but it cannot open
  * anything. A refusal by the gate is a bug of pkeyd, or a table that changed in the same moment.

@@ -98,7 +98,7 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
 /* Until it is found it counts as absent; `seen` stays. */
 static void lose(struct knowledge_record *r)
 {
-        r->was_absent = r->presence == KNOWLEDGE_ABSENT;
+        r->before = r->presence;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = false;
         r->filters_unsure = true;
@@ -106,23 +106,22 @@ static void lose(struct knowledge_record *r)
         r->policy = NULL;
 }
 
-/* A vouch was about a port that was gone: it ends when the port is back. */
+/* A vouch was about a port that was gone or silent: it ends when the port is back. */
 static void find_again(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
 {
-        if (r->was_absent)
-                r->vouched = false;
+        if (r->vouched && presence < r->before)
+                r->vouched = r->is_stored = false;
         r->presence = presence;
-        r->expired = false;
+        r->expired = r->is_restored = false;
         r->seen = now;
         r->seen_at = wall;
-        r->is_stored = false;
 }
 
 void knowledge_forget_read(struct knowledge_record *r)
 {
         free(STEAL(r->entries));
         r->n_writes = 0;
-        r->vouched = false;
+        r->vouched = r->is_stored = false;
 }
 
 /* A table of another size is another table. */
@@ -159,6 +158,12 @@ static int see_port(struct knowledge *k, const struct subnet *s, const struct su
         return 0;
 }
 
+static void set_place(struct knowledge_record *r, struct knowledge_name place)
+{
+        r->is_stored = r->is_stored && same_name(r->place, place);
+        r->place = place;
+}
+
 /* A switch port that cannot filter has no record: nothing is between its neighbour and the fabric. */
 static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
 {
@@ -170,7 +175,7 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
         host = knowledge_find(k, name_of(s, p));
         if (host == KNOWLEDGE_NONE)
                 return;
-        k->records[host].place = leaf ? name_of(s, leaf) : (struct knowledge_name) {};
+        set_place(&k->records[host], leaf ? name_of(s, leaf) : (struct knowledge_name) {});
         if (leaf && subnet_port_is_managed(s, leaf))
                 end = knowledge_find(k, name_of(s, leaf));
         k->records[host].other_end = end;
@@ -245,10 +250,15 @@ static bool is_discovered(const struct subnet *s, const struct knowledge_record 
         return node != SUBNET_NONE && subnet_find_port(s, node, r->name.number) != SUBNET_NONE;
 }
 
+/* When a port was seen last is stored when it goes. One that went while nobody looked was there until now, for all that is
+ * known. */
 static void judge_absent(struct knowledge_record *r, const struct subnet *s, usec_t now, usec_t absent_hold)
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
+        if (r->is_restored && r->before != KNOWLEDGE_ABSENT)
+                r->seen = now;
+        r->is_restored = false;
         r->expired = absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold;
         if (r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r))
                 r->expired = true;
@@ -274,19 +284,26 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 
 /* --- tables --------------------------------------------------------------------------------------------------------------- */
 
+static bool is_as_known(const struct knowledge_record *r, const struct observed_table *t)
+{
+        return r->entries && r->n_writes == 0 && !r->vouched &&
+               memcmp(r->entries, t->entries, t->capacity * sizeof(*r->entries)) == 0;
+}
+
 static int see_table(struct knowledge_record *r, const struct observed_table *t, uint64_t wall)
 {
         set_capacity(r, t->capacity);
+        r->fresh = true;
+        r->read_at = wall;
+        if (is_as_known(r, t))
+                return 0;
         if (!r->entries)
                 r->entries = calloc(MAX(t->capacity, 1u), sizeof(*r->entries));
         if (!r->entries)
                 return -ENOMEM;
         memcpy(r->entries, t->entries, t->capacity * sizeof(*r->entries));
         r->n_writes = 0;
-        r->fresh = true;
-        r->vouched = false;
-        r->read_at = wall;
-        r->is_stored = false;
+        r->vouched = r->is_stored = false;
         return 0;
 }
 
@@ -388,9 +405,13 @@ static void take_block(struct knowledge_record *r, uint16_t block, const struct 
 
         for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
                 r->entries[first + i] = entries[i];
-        for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].block != block || !r->writes[i].is_sent)
-                        r->writes[kept++] = r->writes[i];
+        for (size_t i = 0; i < r->n_writes; i++) {
+                struct knowledge_write *w = &r->writes[i];
+
+                w->is_sent = w->is_sent && w->block != block;
+                if (w->is_sent || w->is_announced)
+                        r->writes[kept++] = *w;
+        }
         r->n_writes = kept;
         r->is_stored = false;
 }
@@ -417,7 +438,7 @@ int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t bloc
         e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
         if (e < 0)
                 return e;
-        r->writes[r->n_writes] = (struct knowledge_write) { .block = block };
+        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_announced = true };
         memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
         r->is_stored = false;
         return 0;
@@ -429,9 +450,11 @@ void knowledge_withdraw(struct knowledge *k)
                 struct knowledge_record *r = &k->records[i];
                 size_t kept = 0;
 
-                for (size_t w = 0; w < r->n_writes; w++)
+                for (size_t w = 0; w < r->n_writes; w++) {
+                        r->writes[w].is_announced = false;
                         if (r->writes[w].is_sent)
                                 r->writes[kept++] = r->writes[w];
+                }
                 r->is_stored = r->is_stored && kept == r->n_writes;
                 r->n_writes = kept;
         }
@@ -441,24 +464,24 @@ static struct knowledge_write *find_announced(struct knowledge_record *r, uint16
                                               const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         for (size_t i = 0; i < r->n_writes; i++)
-                if (!r->writes[i].is_sent && r->writes[i].block == block &&
+                if (r->writes[i].is_announced && r->writes[i].is_stored && r->writes[i].block == block &&
                     memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)
                         return &r->writes[i];
         return NULL;
 }
 
-int knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        struct knowledge_record *r = &k->records[record];
+        struct knowledge_write *w = find_announced(&k->records[record], block, entries);
         struct touched touched;
 
-        if (!find_announced(r, block, entries) && knowledge_announce_block(k, record, block, entries) < 0)
-                return -ENOMEM;
+        if (!w)
+                return false;
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
-        find_announced(r, block, entries)->is_sent = true;
+        w->is_sent = true;
         recount(k, record, &touched, 1);
-        return 0;
+        return true;
 }
 
 /* --- the whole of a port --------------------------------------------------------------------------------------------------- */

@@ -21,10 +21,10 @@
  * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Counts are kept true by
  * every function that changes a record.
  *
- *     sweep:  see_subnet -> see_tables -> set_policy -> judge, sent, see_block, ... (apply, the gate) -> the next sweep
+ *     sweep:  see_subnet -> see_tables -> set_policy -> for each phase: announce, store; judge, send, see_block, ...
  *
  * Invariants: a port is counted at a base in exactly one class, that of its bounds; has <= may; a block that was sent is in
- * `writes` before its MAD is on the wire, and leaves it only by a read of that block.
+ * `writes`, and in the store, before its MAD is on the wire, and leaves it only by a read of that block.
  *
  * This folder refuses to know plans, how MADs are sent, and where records are stored.
  */
@@ -55,10 +55,10 @@ enum knowledge_presence {
         KNOWLEDGE_ABSENT,
 };
 
-/* A block of 32 entries that was sent to a table, or is about to be: what is stored must not be behind what is sent. */
+/* A block of 32 entries that was sent to a table and not read since, or may be sent in this phase. */
 struct knowledge_write {
         uint16_t block;
-        bool is_sent;
+        bool is_announced, is_sent, is_stored;
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
@@ -75,14 +75,17 @@ struct knowledge_record {
         usec_t seen;                     /* when it was there last, by the clock of `now` */
         uint64_t seen_at;                /* the same in seconds since 1970 */
         struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
-        bool was_absent;                 /* before the last discovery */
+        enum knowledge_presence before;  /* the last discovery */
         bool expired;                    /* absent for longer than absent_hold */
         bool vouched;                    /* by a person: it holds nothing */
 
         bool filters[N_DIRECTIONS];      /* of a leaf port: what its host sends (inbound), receives (outbound); as read last */
         bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last discovery */
 
-        bool is_stored;                  /* it is in the store as it is here */
+        bool is_stored;                  /* it is in the store as it is here, but for these: */
+        bool stored_fresh;
+        enum knowledge_presence stored_presence;
+        bool is_restored;                /* and there was no discovery since */
 
         uint32_t other_end;              /* endport and leaf port; KNOWLEDGE_NONE: no leaf port that can filter */
         const struct desired_port *policy; /* borrowed from desired; NULL: the policy gives it nothing that is known */
@@ -116,13 +119,13 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
 
 /* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* A block will perhaps be sent: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
+/* A block will perhaps be sent, once or again: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* What was announced and not sent will not be. */
+/* What was announced will not be sent any more. */
 void knowledge_withdraw(struct knowledge *k);
-/* A block is about to be sent. Returns 0, or -ENOMEM: it must not be sent. */
-int knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* A block is about to be sent. False: it must not be, for it was not announced and stored before. */
+bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
 /* The filter bits of a leaf port: read; about to be sent with other values. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);

@@ -9,6 +9,10 @@
 
 static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
 
+static const char *const presences[] = {
+        [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
+};
+
 static void json_decref_p(json_t **j)
 {
         json_decref(*j);
@@ -69,10 +73,11 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
 
         if (r->place.node.v)
                 (void) snprintf(place, sizeof(place), "0x%016" PRIx64 "/%u", r->place.node.v, r->place.number);
-        o = json_pack("{s:i, s:b, s:o, s:I, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", r->capacity, "read",
+        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
-                      (json_int_t) r->read_at, "seen_at", (json_int_t) r->seen_at, "seen", (json_int_t) r->seen, "boot", boot,
-                      "place", place, "vouched", r->vouched, "writes", writes_to_json(r));
+                      (json_int_t) r->read_at, "presence", presences[r->presence], "seen_at", (json_int_t) r->seen_at,
+                      "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched, "writes",
+                      writes_to_json(r));
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
@@ -89,17 +94,30 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
                 t->error = t->error ?: -ENOMEM;
 }
 
+/* When it was seen or read last is of interest only when that is over: so a sweep in which nothing changes stores nothing. */
+static bool must_be_stored(const struct knowledge_record *r)
+{
+        return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh);
+}
+
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
 {
         for (size_t i = 0; i < k->n; i++)
-                if (!k->records[i].is_stored)
+                if (must_be_stored(&k->records[i]))
                         put_record(&k->records[i], boot, t);
 }
 
 void knowledge_stored(struct knowledge *k)
 {
-        for (size_t i = 0; i < k->n; i++)
-                k->records[i].is_stored = true;
+        for (size_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+
+                r->is_stored = true;
+                r->stored_presence = r->presence;
+                r->stored_fresh = r->fresh;
+                for (size_t w = 0; w < r->n_writes; w++)
+                        r->writes[w].is_stored = true;
+        }
 }
 
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
@@ -168,17 +186,28 @@ static int restore_entries(struct knowledge_record *r, const char *text, const j
         return e;
 }
 
+static bool presence_from_text(const char *text, enum knowledge_presence *ret)
+{
+        for (size_t i = 0; i < ELEMENTS(presences); i++)
+                if (strcmp(presences[i], text) == 0) {
+                        *ret = (enum knowledge_presence) i;
+                        return true;
+                }
+        return false;
+}
+
 static int restore_record(struct knowledge_record *r, const char *boot, const json_t *o)
 {
-        const char *entries, *place, *when;
+        const char *entries, *place, *presence, *when;
         json_int_t read_at, seen_at, seen;
         int capacity, read, vouched, e;
         json_t *writes;
 
-        if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", &capacity, "read", &read,
-                        "entries", &entries, "read_at", &read_at, "seen_at", &seen_at, "seen", &seen, "boot", &when, "place",
-                        &place, "vouched", &vouched, "writes", &writes) < 0 ||
-            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || seen_at < 0 || seen < 0 || !json_is_array(writes))
+        if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", &capacity, "read", &read,
+                        "entries", &entries, "read_at", &read_at, "presence", &presence, "seen_at", &seen_at, "seen", &seen, "boot",
+                        &when, "place", &place, "vouched", &vouched, "writes", &writes) < 0 ||
+            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || seen_at < 0 || seen < 0 || !json_is_array(writes) ||
+            !presence_from_text(presence, &r->presence))
                 return -EBADMSG;
         r->capacity = (uint16_t) capacity;
         r->read_at = (uint64_t) read_at;
@@ -200,8 +229,11 @@ int knowledge_restore(struct knowledge *k, const char *boot, const char *key, co
         if (!o || name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
                 return -EBADMSG;
         r = knowledge_ensure_record(k, name, &record);
-        if (r == 0)
+        if (r == 0) {
+                k->records[record].presence = KNOWLEDGE_THERE; /* of a damaged record the port counts as seen until now */
+                k->records[record].is_restored = true;
                 r = restore_record(&k->records[record], boot, o);
+        }
         k->counts.valid = false;
         if (r < 0 && record < k->n)
                 knowledge_forget_read(&k->records[record]);

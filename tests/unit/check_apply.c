@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fake_fabric.h"
+#include "knowledge/memory.h"
 
 #define MAX_PENDING 64
 
@@ -103,20 +104,13 @@ static void expect_all_steps(const struct mad_stage *stage)
         REQUIRE(done == total);
 }
 
-/* Runs the stage to its end, answering in an order that the seed chooses. */
-static void run_apply(struct run *r)
+/* Runs one phase, answering in an order that the seed chooses. */
+static void run_phase(struct run *r, const struct mad_stage *phase, uint64_t *steps)
 {
-        struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
+        const struct mad_stage stage = *phase;
         struct mad_request pending[MAX_PENDING];
-        struct mad_stage stage;
-        uint64_t steps = 0;
         unsigned n = 0, i;
 
-        fake_wire_done(&r->wire);
-        fake_wire_init(&r->wire, r->o, &r->d, &r->f.policy);
-        options.knowledge = r->wire.knowledge;
-        REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
-        stage = apply_stage(r->apply);
         while (!stage.done(stage.state)) {
                 while (n < (r->most ? r->most : MAX_PENDING) && stage.next(stage.state, 0, &pending[n]))
                         n++;
@@ -131,10 +125,33 @@ static void run_apply(struct run *r)
                         request = pending[i];
                         pending[i] = pending[--n];
                         answer(r, &stage, &request);
-                        expect_progress(&stage, &steps);
+                        expect_progress(&stage, steps);
                 }
         }
         REQUIRE(n == 0);
+}
+
+static void begin_apply(struct run *r)
+{
+        struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
+
+        fake_wire_done(&r->wire);
+        fake_wire_init(&r->wire, r->o, &r->d, &r->f.policy);
+        options.knowledge = r->wire.knowledge;
+        REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
+}
+
+static void run_apply(struct run *r)
+{
+        struct mad_stage stage;
+        uint64_t steps = 0;
+
+        begin_apply(r);
+        stage = apply_stage(r->apply);
+        while (apply_prepare(r->apply) > 0) {
+                knowledge_stored(r->wire.knowledge);
+                run_phase(r, &stage, &steps);
+        }
         expect_all_steps(&stage);
         REQUIRE(gate_n_refused(r->wire.gate) == 0);
 }

@@ -61,6 +61,7 @@ static void again(void)
 START_TEST(actions_of_a_sweep)
 {
         const struct control_action *a;
+        unsigned n_stages = 0;
 
         start(ENFORCE, POLICY_1);
         ck_assert_int_eq(state(), CONTROL_OPENING_PORT);
@@ -89,10 +90,14 @@ START_TEST(actions_of_a_sweep)
         ck_assert_uint_eq(noted.stored_generation, 1);
         ck_assert_uint_eq(noted.n_unlocked, 0);
         ck_assert_uint_eq(n_sets, 0);
-        run_stage(take(CONTROL_RUN_STAGE)->stage);
-        give_stage_end(0);
+        while (state() == CONTROL_APPLYING) { /* a stage for each phase, and one that reads back */
+                n_stages++;
+                run_stage(take(CONTROL_RUN_STAGE)->stage);
+                give_stage_end(0);
+        }
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(noted.n_unlocked, 1);
+        ck_assert_uint_gt(n_stages, 2);
         ck_assert_uint_gt(n_sets, 0);
         ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
         ck_assert(status()->ready && status()->writing && !status()->standby && !status()->waiting &&
@@ -277,7 +282,7 @@ START_TEST(refused_files_do_not_end_an_apply)
         start(ENFORCE, POLICY_1);
         until(CONTROL_APPLYING);
         give_candidate(ENFORCE, NULL, 5);
-        answer();
+        sweep();
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
 }
@@ -502,9 +507,12 @@ START_TEST(no_lock)
         until(CONTROL_LOCKING);
         take(CONTROL_LOCK);
         give_lock(-EROFS, 0);
-        ck_assert_int_eq(state(), CONTROL_APPLYING);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert(strstr(status()->text, "the state directory cannot be used"));
+        ck_assert_uint_eq(noted.n_unlocked + noted.n_stored + n_sets, 0);
+        wait_until_due();
         sweep();
-        ck_assert_uint_eq(noted.n_unlocked, 0);
         ck_assert(holds(hosts[0], 0x8010));
 }
 END_TEST
@@ -513,16 +521,19 @@ END_TEST
  * base. */
 START_TEST(lock_brings_indexes)
 {
-        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.indexes = index_memory_new()}};
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
 
         start(ENFORCE, POLICY_1);
         until(CONTROL_LOCKING);
         for (uint16_t i = 1; i < 9; i++)
-                ck_assert_int_eq(index_memory_note(event.lock.indexes, f.nodes[hosts[0]].guid, 1, i,
+                ck_assert_int_eq(index_memory_note(event.lock.changed->indexes, f.nodes[hosts[0]].guid, 1, i,
                                                    (struct p_key){0x8055}, (struct p_key){}),
                                  0);
+        index_memory_stored(event.lock.changed->indexes);
         take(CONTROL_LOCK);
         give(&event);
+        ck_assert_uint_eq(n_sets, 0);
+        wait_until_due(); /* the fabric may be another one by now, too */
         sweep();
         ck_assert_uint_eq(port_of(hosts[0])->table[9].v, 0x8010);
         ck_assert_uint_eq(noted.n_indexes, 0); /* nothing was freed */
@@ -536,7 +547,7 @@ START_TEST(indexes_are_stored)
         start(ENFORCE, POLICY_1);
         sweep();
         ck_assert(!holds(hosts[0], 0x8055));
-        ck_assert_uint_eq(noted.n_indexes, 1);
+        ck_assert_uint_ge(noted.n_indexes, 1);
         ck_assert_uint_eq(noted.n_known, 1);
         ck_assert_uint_eq(noted.n_generations, 1);
 }
@@ -544,21 +555,141 @@ END_TEST
 
 /* --- the store --- */
 
+/* The next sweep, from its beginning to its end; what is due before it is done, too. */
+static void next_sweep(void)
+{
+        while (state() == CONTROL_IDLE) {
+                wait_until_due();
+                while (state() == CONTROL_IDLE && waits())
+                        answer();
+        }
+        sweep();
+}
+
+/* Without the store nothing is written; with it everything is, and it was logged once. */
 START_TEST(store_that_fails)
 {
+        store_r = -ENOSPC;
         start(ENFORCE, POLICY_1);
         sweep();
-        give_stored(-ENOSPC);
-        give_stored(-ENOSPC);
-        give_stored(-EROFS);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
-        expect_logged(LOG_EVENT_STATE_DIR, "/var/lib/pkeyd: No space left on device; going on without");
-        give_stored(0);
-        give_stored(-ENOSPC);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 2);
-        until(CONTROL_OPENING_PORT);
-        sweep();
+        expect_logged(LOG_EVENT_STATE_DIR, "state.db: No space left on device; until it can be written");
+        store_r = -EROFS;
+        next_sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
+        store_r = 0;
+        next_sweep();
+        ck_assert_uint_gt(n_sets, 0);
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        store_r = -ENOSPC;
+        put_key(hosts[0], 1, 0x8055); /* what is read is to be stored */
+        next_sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 2);
+        store_r = 0;
+        next_sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* What is put for a table of this node; "" if there is nothing. */
+static const char *value_in(const struct store_transaction *t, const char *prefix, unsigned node)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        (void) snprintf(key, sizeof(key), "%s0x%016" PRIx64 "/1", prefix, f.nodes[node].guid.v);
+        for (size_t i = 0; i < t->n; i++)
+                if (strcmp(t->ops[i].key, key) == 0)
+                        return arena_strndup(arena, t->ops[i].value, t->ops[i].n);
+        return "";
+}
+
+/* Each phase is stored before its first write: the bytes that may be sent are in the records of their tables. */
+START_TEST(stored_before_it_is_written)
+{
+        const struct store_transaction *t;
+
+        put_key(hosts[0], 1, 0x8055); /* a revoke and a grant: two phases */
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING);
+        ck_assert_uint_eq(n_sets, 0);
+        t = take(CONTROL_STORE)->transaction;
+        ck_assert(strstr(value_in(t, "table/endport/", hosts[0]), "\"writes\":[{\"block\":0,"));
+        give_stored(0);
+        ck_assert_int_eq(state(), CONTROL_APPLYING);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_STORING);
+        ck_assert_uint_eq(n_sets, 1);
+        ck_assert(!holds(hosts[0], 0x8055) && !holds(hosts[0], 0x8010));
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* A later phase that cannot be stored is not sent; what was done stays. */
+START_TEST(second_phase_is_not_stored)
+{
+        put_key(hosts[0], 1, 0x8055);
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING);
+        for (unsigned i = 0; i < 4; i++) /* revoke on the host; open and close at the switch */
+                answer();
+        ck_assert_int_eq(state(), CONTROL_STORING);
+        store_r = -EIO;
+        sweep();
+        ck_assert(!holds(hosts[0], 0x8055) && !holds(hosts[0], 0x8010));
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert(strstr(status()->text, "state.db"));
+        store_r = 0;
+        next_sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* Neither SIGTERM nor a reload that comes while a phase is stored lets it be sent. */
+START_TEST(stopped_while_storing)
+{
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING);
+        give_kind(CONTROL_EVENT_STOP);
+        ck_assert(!noted.exited);
+        sweep();
+        ck_assert(noted.exited);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+START_TEST(reload_while_storing)
+{
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING);
+        give_candidate(ENFORCE, POLICY_2, 7);
+        until(CONTROL_IDLE);
+        ck_assert_uint_eq(n_sets, 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_eq(noted.n_answers, 1);
+}
+END_TEST
+
+/* A sweep in which nothing changed stores nothing. */
+START_TEST(calm_sweep_stores_nothing)
+{
+        unsigned n;
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        n = noted.n_stored;
+        ck_assert_uint_gt(n, 0);
+        next_sweep();
+        next_sweep();
+        ck_assert_uint_eq(noted.n_stored, n);
 }
 END_TEST
 
@@ -851,6 +982,11 @@ int main(void)
                         lock_brings_indexes,
                         indexes_are_stored,
                         store_that_fails,
+                        stored_before_it_is_written,
+                        second_phase_is_not_stored,
+                        stopped_while_storing,
+                        reload_while_storing,
+                        calm_sweep_stores_nothing,
                         verbs_events,
                         verbs_events_in_a_row,
                         p_key_event_without_a_change,

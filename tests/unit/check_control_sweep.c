@@ -632,6 +632,7 @@ START_TEST(numbers)
         run_stage(take(CONTROL_RUN_STAGE)->stage);
         now += 3 * S;
         give_stage_end(0);
+        sweep();
         ck_assert_uint_eq(status()->numbers.apply_duration, 3 * S);
         ck_assert_uint_eq(status()->numbers.sweep_duration, 3 * S);
         ck_assert_uint_eq(status()->numbers.n_plans, 1);
@@ -1016,7 +1017,7 @@ START_TEST(guard_ends_an_apply)
         start(FOLLOW_SM, POLICY_3);
         until(CONTROL_APPLYING);
         before_request = move_sm;
-        answer();
+        sweep();
         ck_assert_uint_ge(n_sets, 1);
         ck_assert_uint_le(n_sets, 4); /* within SM_ASK of the first */
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
@@ -1035,7 +1036,7 @@ START_TEST(sm_event_without_follow_sm)
         start(ENFORCE, POLICY_1);
         until(CONTROL_APPLYING);
         give_verbs(VERBS_SM_CHANGE);
-        answer();
+        sweep();
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_DONE], 1);
 }

@@ -112,8 +112,15 @@ static bool set_block(struct mad_route route, uint32_t modifier, const struct p_
 {
         uint8_t data[SMP_DATA_SIZE];
 
+        bool admitted;
+
+        for (uint32_t i = 0; i < knowledge_n_records(k); i++)
+                if (knowledge_get(k, i)->entries)
+                        announce(i, (uint16_t) modifier, entries);
         p_key_block_encode(entries, data);
-        return send_smp(route, MAD_SET, SMP_ATTR_P_KEY_TABLE, modifier, data);
+        admitted = send_smp(route, MAD_SET, SMP_ATTR_P_KEY_TABLE, modifier, data);
+        knowledge_withdraw(k);
+        return admitted;
 }
 
 static bool set_key(struct mad_route route, uint32_t modifier, uint16_t key)
@@ -406,6 +413,28 @@ START_TEST(no_answer_says_nothing)
 }
 END_TEST
 
+/* What is sent is in the store before, as it is sent. */
+START_TEST(not_stored)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES], other[P_KEY_BLOCK_ENTRIES];
+        uint8_t data[SMP_DATA_SIZE];
+
+        say_host(0);
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        block_of(0x8001, block);
+        block_of(0x0001, other);
+        p_key_block_encode(block, data);
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, data));
+        announce(host_record(0), 0, other);
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, data));
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, data));
+        ck_assert(strstr(gate_refusal(gate), "stored"));
+        knowledge_stored(k);
+        ck_assert(send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, data));
+}
+END_TEST
+
 int main(void)
 {
         TCase *t = tcase_create("gate");
@@ -432,6 +461,7 @@ int main(void)
         tcase_add_test(t, port_info_of_others);
         tcase_add_test(t, other_attributes);
         tcase_add_test(t, no_answer_says_nothing);
+        tcase_add_test(t, not_stored);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_NORMAL);

@@ -75,7 +75,7 @@ START_TEST(tables_come_back)
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 5 * MINUTE);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.node.v, SWITCH);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.number, 1);
-        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_THERE);
 }
 END_TEST
 
@@ -101,8 +101,9 @@ START_TEST(writes_come_back)
 
         read_host(s, 0, 0x8001);
         block_of(0x8002, block);
-        ck_assert_int_eq(knowledge_send_block(k, host_record(0), 0, block), 0);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
         store();
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
         begin_anew(BOOT);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
         check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
@@ -122,9 +123,62 @@ START_TEST(announced)
         ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
         check_bounds(0, 1, LEVEL_FULL, LEVEL_FULL);
         check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, block)); /* it is not in the store */
         ck_assert_uint_eq(store(), 1);
         begin_anew(BOOT);
         check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, block)); /* by another process */
+}
+END_TEST
+
+/* A block that was sent and then read as it was before may be sent again in this phase, and only in this one. */
+START_TEST(sent_again)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES], before[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0);
+        block_of(0x8002, block);
+        block_of(0, before);
+        announce(host_record(0), 0, block);
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        knowledge_see_block(k, host_record(0), 0, before);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, before));
+        ck_assert(!knowledge_send_block(k, host_record(0), 1, block));
+        ck_assert(!knowledge_send_block(k, host_record(1), 0, block));
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        knowledge_see_block(k, host_record(0), 0, block);
+        check_bounds(0, 2, LEVEL_FULL, LEVEL_FULL);
+        knowledge_withdraw(k);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, block));
+}
+END_TEST
+
+/* A sweep in which nothing changed stores nothing. */
+START_TEST(only_news_is_stored)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        ck_assert_uint_gt(store(), 1);
+        s = discover(ALL, 0, 0, MINUTE);
+        read_host(s, 0, 0x8001);
+        ck_assert_uint_eq(store(), 0);
+        s = discover(ALL, 0, 0, 2 * MINUTE);
+        read_host(s, 0, 0x8002);
+        ck_assert_uint_eq(store(), 1);
+        discover(ALL, 0, 0, 3 * MINUTE); /* it does not answer any more */
+        ck_assert_uint_eq(store(), 1);
+        discover(ALL, 0, 0, 4 * MINUTE);
+        ck_assert_uint_eq(store(), 0);
+        discover(ALL & ~1u, 0, 0, 5 * MINUTE);
+        ck_assert_uint_ge(store(), 1); /* with its leaf port */
+        discover(ALL & ~1u, 0, 0, 6 * MINUTE);
+        ck_assert_uint_eq(store(), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 4 * MINUTE);
 }
 END_TEST
 
@@ -139,7 +193,7 @@ START_TEST(withdrawn)
         ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
         ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, other), 0);
         store();
-        ck_assert_int_eq(knowledge_send_block(k, host_record(0), 0, other), 0);
+        ck_assert(knowledge_send_block(k, host_record(0), 0, other));
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 2);
         knowledge_withdraw(k);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
@@ -158,12 +212,64 @@ START_TEST(another_boot)
         struct subnet *s = discover(ALL, 0, 0, 100 * HOLD);
 
         read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, 100 * HOLD + 1);
         store();
         begin_anew(OTHER);
         discover(ALL & ~1u, 0, 0, HOLD - 1);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
         discover(ALL & ~1u, 0, 0, HOLD);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* The same boot: the time that it was absent before the restart counts. */
+START_TEST(absent_before_a_restart)
+{
+        struct subnet *s = discover(ALL, 0, 0, HOLD);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, HOLD + MINUTE);
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~1u, 0, 0, 2 * HOLD - 1);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 2 * HOLD);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* It went while nobody looked: it was there until now, for all that is known. */
+START_TEST(absent_since_a_restart)
+{
+        struct subnet *s = discover(ALL, 0, 0, MINUTE);
+
+        read_host(s, 0, 0x8001);
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~1u, 0, 0, 10 * HOLD);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 11 * HOLD - 1);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 11 * HOLD);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* A vouch about a port that is silent stays with a restart, and ends when the port is back. */
+START_TEST(vouch_of_a_silent_port)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 1, 0, MINUTE);
+        knowledge_vouch(k, host_record(0));
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~1u, 1, 0, 2 * MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+        discover(ALL, 0, 0, 3 * MINUTE);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -194,7 +300,7 @@ END_TEST
 /* What cannot be read is never taken for an empty table. */
 START_TEST(damaged)
 {
-        static const char good[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"seen_at\":1,\"seen\":1,"
+        static const char good[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\",\"seen_at\":1,\"seen\":1,"
                                    "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
         static const char *const values[] = {
                 "", "{}", "[]", "{\"capacity\":2}", "{\"capacity\":-1,\"read\":true,\"entries\":\"8001\"}",
@@ -203,7 +309,7 @@ START_TEST(damaged)
                 { "8001", "80010" }, { "8001", "80g1" }, { "8001", "800180018001" }, { "\"capacity\":2", "\"capacity\":70000" },
                 { "[]", "{}" }, { "[]", "[1]" }, { "[]", "[{\"block\":1,\"entries\":\"\"}]" },
                 { "[]", "[{\"block\":0,\"entries\":\"x\"}]" }, { "\"place\":\"\"", "\"place\":\"leaf\"" },
-                { "\"seen\":1", "\"seen\":-1" }, { "true", "1" },
+                { "\"seen\":1", "\"seen\":-1" }, { "true", "1" }, { "there", "here" },
         };
         static const char key[] = "table/endport/0x0000000000000100/1";
 
@@ -232,7 +338,7 @@ END_TEST
 
 START_TEST(bad_keys)
 {
-        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"seen_at\":1,\"seen\":1,"
+        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"seen_at\":1,\"seen\":1,"
                                     "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
         static const char *const names[] = {
                 "", "table/", "table/endport", "table/endport/", "table/host/0x0000000000000100/1", "endport/0x0000000000000100/1",
@@ -259,6 +365,11 @@ int main(void)
         tcase_add_test(t, silent_after_a_restart);
         tcase_add_test(t, writes_come_back);
         tcase_add_test(t, announced);
+        tcase_add_test(t, sent_again);
+        tcase_add_test(t, only_news_is_stored);
+        tcase_add_test(t, absent_before_a_restart);
+        tcase_add_test(t, absent_since_a_restart);
+        tcase_add_test(t, vouch_of_a_silent_port);
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);

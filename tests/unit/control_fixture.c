@@ -207,14 +207,28 @@ static void note_answer(const struct reload_end *end)
                 noted.requests[i] = end->requests[i];
 }
 
-static void note_record(const struct control_record *record)
+int store_r;
+bool store_waits;
+static bool must_store;
+
+static bool has_prefix(const struct store_transaction *t, const char *prefix)
+{
+        for (size_t i = 0; i < t->n; i++)
+                if (strncmp(t->ops[i].key, prefix, strlen(prefix)) == 0)
+                        return true;
+        return false;
+}
+
+static void note_transaction(const struct store_transaction *t)
 {
         noted.n_stored++;
-        noted.n_indexes += record->indexes != NULL;
-        noted.n_known += record->known != NULL;
-        noted.n_generations += record->generation != NULL;
-        if (record->generation)
-                noted.stored_generation = record->generation->number;
+        noted.n_indexes += has_prefix(t, RECORDS_INDEX);
+        noted.n_known += has_prefix(t, RECORDS_KNOWN);
+        noted.n_tables += has_prefix(t, KNOWLEDGE_PREFIX);
+        noted.n_generations += has_prefix(t, RECORDS_GENERATION);
+        for (size_t i = 0; i < t->n; i++)
+                if (strncmp(t->ops[i].key, RECORDS_GENERATION, strlen(RECORDS_GENERATION)) == 0)
+                        noted.stored_generation = strtoull(t->ops[i].key + strlen(RECORDS_GENERATION), NULL, 10);
 }
 
 static void add_waiting(const struct control_action *action)
@@ -241,9 +255,6 @@ static void note(const struct control_action *action)
         case CONTROL_ANSWER:
                 note_answer(action->end);
                 return;
-        case CONTROL_STORE:
-                note_record(&action->record);
-                return;
         case CONTROL_UNLOCK:
                 noted.n_unlocked++;
                 return;
@@ -253,6 +264,12 @@ static void note(const struct control_action *action)
         case CONTROL_EXIT:
                 noted.exited = true;
                 noted.exit_r = action->r;
+                return;
+        case CONTROL_STORE:
+                note_transaction(action->transaction);
+                must_store = !store_waits;
+                if (store_waits)
+                        add_waiting(action);
                 return;
         case CONTROL_OPEN_PORT:
         case CONTROL_RUN_STAGE:
@@ -300,6 +317,10 @@ int give(struct control_event *event)
         is_inside = false;
         while (control_next_action(c, &action))
                 note(&action);
+        if (must_store) {
+                must_store = false;
+                ck_assert_int_eq(give_stored(store_r), 0);
+        }
         return r;
 }
 
@@ -334,7 +355,7 @@ int give_lock(int r, int pid)
 
 int give_stored(int r)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_STORED, .stored = {r, "/var/lib/pkeyd"}});
+        return give(&(struct control_event){.kind = CONTROL_EVENT_STORED, .r = r});
 }
 
 int give_verbs(enum verbs_event_kind kind)
@@ -404,12 +425,13 @@ void start_generation(enum control_goal goal, struct generation *candidate, stru
         _cleanup_findings_ struct findings loaded = {};
         struct control_event event = {
                         .kind = CONTROL_EVENT_START,
-                        .start = {.indexes = index_memory_new(),
+                        .start = {.remembered = remembered_new("this boot"),
                                   .in_force = in_force,
                                   .candidate = candidate,
-                                  .findings = &loaded,
-                                  .last_number = in_force ? in_force->number : 0},
+                                  .findings = &loaded},
         };
+
+        event.start.remembered->generation = in_force ? in_force->number : 0;
 
         findings_init(&loaded, arena);
         if (!candidate)
@@ -564,6 +586,9 @@ void answer(void)
                 event.yes = true;
                 break;
         case CONTROL_STORE:
+                event.kind = CONTROL_EVENT_STORED;
+                event.r = store_r;
+                break;
         case CONTROL_CLOSE_PORT:
         case CONTROL_UNLOCK:
         case CONTROL_LOG:
@@ -615,6 +640,8 @@ void setup(void)
         noted = (struct noted){};
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;
+        store_r = 0;
+        store_waits = must_store = false;
         lose = NULL;
         before_request = NULL;
         now = 1000 * USEC_PER_SEC;

@@ -86,7 +86,7 @@ struct noted {
         bool exited;
         int exit_r;
         uint64_t stored_generation;                 /* number of the last that was stored */
-        unsigned n_indexes, n_known, n_generations; /* records of each kind */
+        unsigned n_indexes, n_known, n_generations, n_tables; /* transactions with records of each kind */
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
         uint64_t answered_generation;
@@ -95,6 +95,9 @@ struct noted {
         size_t n_requests, n_findings;
 };
 extern struct noted noted;
+/* Transactions are committed at once, with this result, or wait as other actions do. */
+extern int store_r;
+extern bool store_waits;
 extern bool is_inside; /* of what is tested; not in the fixture itself */
 
 void setup(void);

@@ -136,3 +136,16 @@ void block_of(uint16_t key, struct p_key ret[P_KEY_BLOCK_ENTRIES])
         memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
         ret[0].v = key;
 }
+
+void announce(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES])
+{
+        ck_assert_int_eq(knowledge_announce_block(k, record, number, block), 0);
+        knowledge_stored(k);
+}
+
+void send_announced(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES])
+{
+        announce(record, number, block);
+        ck_assert(knowledge_send_block(k, record, number, block));
+        knowledge_withdraw(k);
+}

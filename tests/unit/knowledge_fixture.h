@@ -3,7 +3,7 @@
 
 /* One switch, whose port i + 1 leads to host i, and what is known of their tables. For tests of knowledge and gate. */
 
-#include "knowledge/knowledge.h"
+#include "knowledge/memory.h"
 
 #define G(x)      ((struct guid) { (x) })
 #define HOSTS     4
@@ -46,3 +46,6 @@ void read_leaf(struct subnet *s, unsigned host, uint16_t key);
 void want(struct subnet *s, unsigned full);
 /* A block with one entry; 0: none. */
 void block_of(uint16_t key, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
+/* A block is announced, and that is stored; and it is sent, and was not confirmed when its phase ended. */
+void announce(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES]);
+void send_announced(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES]);
