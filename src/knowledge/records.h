@@ -39,6 +39,8 @@ struct knowledge {
         size_t n, allocated;
         struct hash_index index;       /* of records, by name */
         struct counts counts;
+        usec_t now, absent_hold;       /* of the last discovery */
+        uint64_t wall;
 };
 
 /* The record of this name, a new one if there is none. Returns 0 or -ENOMEM. */
