@@ -5,147 +5,7 @@
 
 #include "knowledge/records.h"
 
-static const struct bounds ANYTHING = { LEVEL_NONE, LEVEL_FULL }, NOTHING = { LEVEL_NONE, LEVEL_NONE };
-
-/* --- bounds of a table ------------------------------------------------------------------------------------------------ */
-
-static enum level level_in(const struct p_key *entries, size_t n, uint16_t base)
-{
-        enum level level = LEVEL_NONE;
-
-        for (size_t i = 0; i < n; i++)
-                if (p_key_base(entries[i]) == base)
-                        level = MAX(level, p_key_is_full(entries[i]) ? LEVEL_FULL : LEVEL_LIMITED);
-        return level;
-}
-
-/* Entries of a block that are behind the end of the table are nobody's. */
-static size_t entries_in(const struct knowledge_record *r, uint16_t block)
-{
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        return first < r->capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, r->capacity - first) : 0;
-}
-
-/* The block as it was read, or any of the writes that were sent since. `instead` is what the block is to be, if it is this one. */
-static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base,
-                                  const struct knowledge_write *instead)
-{
-        size_t n = entries_in(r, block);
-        struct bounds out;
-
-        if (instead && instead->block == block)
-                out.has = out.may = level_in(instead->entries, n, base);
-        else
-                out.has = out.may = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n, base);
-        for (size_t i = 0; i < r->n_writes && !(instead && instead->block == block); i++) {
-                uint8_t level;
-
-                if (r->writes[i].block != block || !r->writes[i].is_sent)
-                        continue;
-                level = level_in(r->writes[i].entries, n, base);
-                out.has = MIN(out.has, level);
-                out.may = MAX(out.may, level);
-        }
-        return out;
-}
-
-static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, const struct knowledge_write *instead)
-{
-        struct bounds out = NOTHING;
-
-        if (r->vouched)
-                return NOTHING;
-        if (!r->entries)
-                return ANYTHING;
-        if (r->n_writes == 0 && !instead) {
-                out.has = out.may = level_in(r->entries, r->capacity, base);
-        } else {
-                for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
-                        struct bounds b = block_bounds(r, (uint16_t) block, base, instead);
-
-                        out = (struct bounds) { MAX(out.has, b.has), MAX(out.may, b.may) };
-                }
-        }
-        if (!r->fresh)
-                out.has = LEVEL_NONE;
-        return out;
-}
-
-/* --- bounds of a port ------------------------------------------------------------------------------------------------- */
-
-uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record)
-{
-        const struct knowledge_record *r = &k->records[record];
-
-        return r->name.kind == KNOWLEDGE_LEAF ? r->other_end : record;
-}
-
-/* What a write would make of a port. Without one `record` is KNOWLEDGE_NONE. */
-struct change {
-        uint32_t record;                     /* the table that is written */
-        const struct knowledge_write *write; /* NULL: the filter */
-        bool filters[N_DIRECTIONS];
-};
-
-static const struct change NO_CHANGE = { .record = KNOWLEDGE_NONE };
-
-static struct bounds table_after(const struct knowledge *k, uint32_t record, uint16_t base, const struct change *change)
-{
-        return table_bounds(&k->records[record], base, change->record == record ? change->write : NULL);
-}
-
-/* One way to look at a port: in one model of a switch, and in one direction. */
-struct view {
-        enum filter_model model;
-        enum direction direction;
-};
-
-static struct bounds port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct view view,
-                                const struct change *change)
-{
-        const struct knowledge_record *p = &k->records[port], *leaf;
-        struct bounds host = table_after(k, port, base, change), filter;
-        bool sets_filter;
-
-        if (p->expired)
-                return NOTHING;
-        if (p->presence == KNOWLEDGE_ABSENT) /* it may come back elsewhere */
-                return (struct bounds) { LEVEL_NONE, host.may };
-        if (p->other_end == KNOWLEDGE_NONE)
-                return host;
-        leaf = &k->records[p->other_end];
-        filter = table_after(k, p->other_end, base, change);
-        sets_filter = change->record == p->other_end && !change->write;
-        filter = bounds_behind_filter(view.model, host, filter);
-        if (!sets_filter && leaf->filters_unsure)
-                return (struct bounds) { filter.has, host.may };
-        return (sets_filter ? change->filters : leaf->filters)[view.direction] ? filter : host;
-}
-
-static enum level policy_level(const struct knowledge_record *p, uint16_t base)
-{
-        const struct desired_port *want = p->policy;
-        uint32_t i;
-
-        if (!want)
-                return LEVEL_NONE;
-        i = LOWER_BOUND(item, want->wanted, want->n_wanted, p_key_base(*item) < base);
-        return level_in(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
-}
-
 /* --- counts ------------------------------------------------------------------------------------------------------------ */
-
-static struct rule_class class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct view view)
-{
-        const struct knowledge_record *p = &k->records[port];
-
-        return (struct rule_class) {
-                .policy = policy_level(p, base),
-                .bounds = port_after(k, port, base, view, &NO_CHANGE),
-                .is_absent = p->presence == KNOWLEDGE_ABSENT,
-        };
-}
 
 static bool is_wild_table(const struct knowledge_record *r)
 {
@@ -207,7 +67,7 @@ static void change_at(struct knowledge *k, const struct counted *c, uint16_t bas
         at->mark = k->counts.mark;
         for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                 for (enum filter_model m = 0; m < N_FILTER_MODELS; m++) {
-                        struct rule_class class = class_of(k, c->port, base, (struct view) { m, d });
+                        struct rule_class class = knowledge_class_of(k, c->port, base, (struct knowledge_view) { m, d });
 
                         rule_count(&at->counts[m][d], &class, c->sign);
                 }
@@ -288,14 +148,14 @@ int knowledge_counts_rebuild(struct knowledge *k)
 /* --- the rule ---------------------------------------------------------------------------------------------------------- */
 
 /* All ports but this one. */
-static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct view view, struct rule_counts *ret)
+static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view, struct rule_counts *ret)
 {
         const struct base_counts *at = find_counts(&k->counts, base);
-        const struct rule_class own = class_of(k, port, base, view);
+        const struct rule_class own = knowledge_class_of(k, port, base, view);
 
         *ret = at ? at->counts[view.model][view.direction] : (struct rule_counts) {};
         for (unsigned absent = 0; absent < 2; absent++) {
-                const struct rule_class wild = { .bounds = ANYTHING, .is_absent = absent };
+                const struct rule_class wild = { .bounds = KNOWLEDGE_ANYTHING, .is_absent = absent };
 
                 rule_count(ret, &wild, (int) (k->counts.n_wild[view.direction][absent] -
                                               (at ? at->n_wild_listed[view.direction][absent] : 0)));
@@ -304,17 +164,18 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
 }
 
 /* What the port sends against what the others receive, or the other way round. */
-static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct change *change, struct view view)
+static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
+                                    struct knowledge_view view)
 {
         uint32_t port = knowledge_port_of(k, change->record);
         struct rule_counts others;
 
-        count_others(k, port, base, (struct view) { view.model, view.direction == SENDS ? RECEIVES : SENDS }, &others);
-        return rule_judge(policy_level(&k->records[port], base), port_after(k, port, base, view, &NO_CHANGE),
-                          port_after(k, port, base, view, change), &others);
+        count_others(k, port, base, (struct knowledge_view) { view.model, view.direction == SENDS ? RECEIVES : SENDS }, &others);
+        return rule_judge(knowledge_policy_level(&k->records[port], base), knowledge_port_after(k, port, base, view, NULL),
+                          knowledge_port_after(k, port, base, view, change), &others);
 }
 
-static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const struct change *change)
+static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const struct knowledge_change *change)
 {
         enum rule_verdict verdict = RULE_ADMITS;
 
@@ -323,42 +184,35 @@ static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const s
                 return RULE_GAIN; /* nobody knows what it would change */
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; verdict == RULE_ADMITS && d < N_DIRECTIONS; d++)
-                        verdict = judge_view(k, base, change, (struct view) { m, d });
+                        verdict = judge_view(k, base, change, (struct knowledge_view) { m, d });
         return verdict;
-}
-
-static struct knowledge_write make_write(uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
-{
-        struct knowledge_write write = { .block = block };
-
-        memcpy(write.entries, entries, sizeof(write.entries));
-        return write;
 }
 
 enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,
                                         const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
 {
-        const struct knowledge_write write = make_write(block, entries);
+        const struct knowledge_write write = knowledge_make_write(block, entries);
 
-        return judge(k, base, &(struct change) { .record = record, .write = &write });
+        return judge(k, base, &(struct knowledge_change) { .record = record, .write = &write });
 }
 
 bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
 {
-        const struct knowledge_write write = make_write(block, entries);
+        const struct knowledge_write write = knowledge_make_write(block, entries);
+        const struct knowledge_change change = { .record = record, .write = &write };
         uint32_t port = knowledge_port_of(k, record);
-        uint8_t before = table_bounds(&k->records[record], base, NULL).may;
-        uint8_t after = table_bounds(&k->records[record], base, &write).may;
+        uint8_t before = knowledge_table_after(k, record, base, NULL).may;
+        uint8_t after = knowledge_table_after(k, record, base, &change).may;
 
-        return after > before && (port == KNOWLEDGE_NONE || after > policy_level(&k->records[port], base));
+        return after > before && (port == KNOWLEDGE_NONE || after > knowledge_policy_level(&k->records[port], base));
 }
 
 /* Bases where nobody is counted are all alike: one of them is judged, because a port that may hold anything has them, too. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base)
 {
-        const struct change change = { .record = record, .filters = { [SENDS] = inbound, [RECEIVES] = outbound } };
+        const struct knowledge_change change = { .record = record, .filters = { [SENDS] = inbound, [RECEIVES] = outbound } };
         enum rule_verdict verdict = RULE_ADMITS;
         uint16_t nobodys = 1;
 
@@ -369,14 +223,4 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
                 verdict = judge(k, *ret_base, &change);
         }
         return verdict;
-}
-
-struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
-{
-        return table_bounds(&k->records[record], base, NULL);
-}
-
-struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
-{
-        return port_after(k, record, base, (struct view) { FILTER_BY_LEVEL, SENDS }, &NO_CHANGE);
 }

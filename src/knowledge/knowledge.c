@@ -19,6 +19,7 @@ struct knowledge *knowledge_free(struct knowledge *k)
         for (size_t i = 0; i < k->n; i++) {
                 free(k->records[i].entries);
                 free(k->records[i].writes);
+                free(k->records[i].vouched_by);
         }
         free(k->records);
         hash_index_done(&k->index);
@@ -62,7 +63,8 @@ int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uin
                 return r;
         *ret = (uint32_t) k->n++;
         k->records[*ret] = (struct knowledge_record) {
-                .name = name, .presence = KNOWLEDGE_ABSENT, .filters_unsure = true, .other_end = KNOWLEDGE_NONE,
+                .name = name, .presence = KNOWLEDGE_ABSENT, .was = KNOWLEDGE_ABSENT, .filters_unsure = true,
+                .other_end = KNOWLEDGE_NONE,
         };
         hash_index_add(&k->index, *ret, hash_of(name));
         return 0;
@@ -98,7 +100,7 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
 /* Until it is found it counts as absent; `seen` stays. */
 static void lose(struct knowledge_record *r)
 {
-        r->before = r->presence;
+        r->was = r->presence;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = false;
         r->filters_unsure = true;
@@ -106,11 +108,13 @@ static void lose(struct knowledge_record *r)
         r->policy = NULL;
 }
 
-/* A vouch was about a port that was gone or silent: it ends when the port is back. */
+/* A vouch was about a port that was gone, or silent: it ends when more of the port is seen. */
 static void find_again(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
 {
-        if (r->vouched && presence < r->before)
+        if (r->vouched && presence < r->was)
                 r->vouched = r->is_stored = false;
+        if (presence != r->was)
+                r->since = wall;
         r->presence = presence;
         r->expired = r->is_restored = false;
         r->seen = now;
@@ -256,7 +260,7 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
-        if (r->is_restored && r->before != KNOWLEDGE_ABSENT)
+        if (r->is_restored && r->was != KNOWLEDGE_ABSENT)
                 r->seen = now;
         r->is_restored = false;
         r->expired = absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold;
@@ -269,6 +273,9 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         int r = 0;
 
         k->counts.valid = false;
+        k->now = now;
+        k->wall = wall;
+        k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++)
                 lose(&k->records[i]);
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
@@ -508,12 +515,21 @@ void knowledge_send_filter(struct knowledge *k, uint32_t record)
         change_all(k, record, 1);
 }
 
-void knowledge_vouch(struct knowledge *k, uint32_t record)
+int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall)
 {
+        struct knowledge_record *r = &k->records[record];
+        char *name = strdup(who);
+
+        if (!name)
+                return -ENOMEM;
         change_all(k, record, -1);
-        k->records[record].vouched = true;
-        k->records[record].is_stored = false;
+        r->vouched = true;
+        free(r->vouched_by);
+        r->vouched_by = name;
+        r->vouched_at = wall;
+        r->is_stored = false;
         change_all(k, record, 1);
+        return 0;
 }
 
 /* --- the policy ------------------------------------------------------------------------------------------------------------ */

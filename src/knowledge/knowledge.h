@@ -50,6 +50,7 @@ struct knowledge_name {
 };
 
 enum knowledge_presence {
+        /* in this order: the first is the one of which most is seen */
         KNOWLEDGE_THERE,  /* in the last discovery */
         KNOWLEDGE_SILENT, /* not in it, but the link of the place where it was last is up */
         KNOWLEDGE_ABSENT,
@@ -75,9 +76,12 @@ struct knowledge_record {
         usec_t seen;                     /* when it was there last, by the clock of `now` */
         uint64_t seen_at;                /* the same in seconds since 1970 */
         struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
-        enum knowledge_presence before;  /* the last discovery */
+        uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
+        enum knowledge_presence was;     /* before the last discovery */
         bool expired;                    /* absent for longer than absent_hold */
         bool vouched;                    /* by a person: it holds nothing */
+        char *vouched_by;                /* who that was, the last time; NULL: nobody ever */
+        uint64_t vouched_at;             /* seconds since 1970 */
 
         bool filters[N_DIRECTIONS];      /* of a leaf port: what its host sends (inbound), receives (outbound); as read last */
         bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last discovery */
@@ -131,8 +135,9 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
 
-/* A person vouches that this port holds nothing. It ends when its table is read, and when the port comes back. */
-void knowledge_vouch(struct knowledge *k, uint32_t record);
+/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table is read, and when a port that
+ * was absent or silent is seen again. Returns 0 or -ENOMEM. */
+int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall);
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */
 void knowledge_recall(const struct knowledge *k, struct observed *to);

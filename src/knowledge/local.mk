@@ -1,5 +1,6 @@
 # knowledge/: what is known of each P_Key table, and what is not
 libpkeyd_core_la_SOURCES += \
+	src/knowledge/bounds.c \
 	src/knowledge/counts.c \
 	src/knowledge/knowledge.c \
 	src/knowledge/knowledge.h \

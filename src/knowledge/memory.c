@@ -7,11 +7,10 @@
 
 #include "knowledge/records.h"
 
-static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
-
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
 };
+static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
 
 static void json_decref_p(json_t **j)
 {
@@ -73,11 +72,11 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
 
         if (r->place.node.v)
                 (void) snprintf(place, sizeof(place), "0x%016" PRIx64 "/%u", r->place.node.v, r->place.number);
-        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", r->capacity, "read",
+        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
-                      (json_int_t) r->read_at, "presence", presences[r->presence], "seen_at", (json_int_t) r->seen_at,
-                      "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched, "writes",
-                      writes_to_json(r));
+                      (json_int_t) r->read_at, "presence", presences[r->presence], "since", (json_int_t) r->since, "seen_at",
+                      (json_int_t) r->seen_at, "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched,
+                      "vouched_by", r->vouched_by ?: "", "vouched_at", (json_int_t) r->vouched_at, "writes", writes_to_json(r));
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
@@ -186,37 +185,64 @@ static int restore_entries(struct knowledge_record *r, const char *text, const j
         return e;
 }
 
-static bool presence_from_text(const char *text, enum knowledge_presence *ret)
+static int restore_presence(struct knowledge_record *r, const char *boot, const json_t *o)
 {
-        for (size_t i = 0; i < ELEMENTS(presences); i++)
-                if (strcmp(presences[i], text) == 0) {
-                        *ret = (enum knowledge_presence) i;
-                        return true;
-                }
-        return false;
+        const char *presence, *place, *when;
+        json_int_t since, seen_at, seen;
+        size_t p = 0;
+
+        if (json_unpack((json_t *) o, "{s:s, s:I, s:I, s:I, s:s, s:s}", "presence", &presence, "since", &since, "seen_at", &seen_at,
+                        "seen", &seen, "boot", &when, "place", &place) < 0 || since < 0 || seen_at < 0 || seen < 0)
+                return -EBADMSG;
+        while (p < ELEMENTS(presences) && strcmp(presence, presences[p]) != 0)
+                p++;
+        if (p == ELEMENTS(presences))
+                return -EBADMSG;
+        r->presence = (enum knowledge_presence) p;
+        r->since = (uint64_t) since;
+        r->seen_at = (uint64_t) seen_at;
+        r->seen = strcmp(when, boot) == 0 ? (usec_t) seen : 0;
+        r->place.kind = KNOWLEDGE_LEAF;
+        return *place ? port_from_text(place, &r->place.node, &r->place.number) : 0;
+}
+
+static int restore_vouch(struct knowledge_record *r, const json_t *o)
+{
+        const char *who;
+        json_int_t at;
+        int vouched;
+
+        if (json_unpack((json_t *) o, "{s:b, s:s, s:I}", "vouched", &vouched, "vouched_by", &who, "vouched_at", &at) < 0 || at < 0)
+                return -EBADMSG;
+        r->vouched = vouched;
+        r->vouched_at = (uint64_t) at;
+        r->vouched_by = *who ? strdup(who) : NULL;
+        return *who && !r->vouched_by ? -ENOMEM : 0;
+}
+
+static int restore_table(struct knowledge_record *r, const json_t *o)
+{
+        const char *entries;
+        json_int_t read_at;
+        int capacity, read;
+        json_t *writes;
+
+        if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:o}", "capacity", &capacity, "read", &read, "entries", &entries,
+                        "read_at", &read_at, "writes", &writes) < 0 ||
+            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || !json_is_array(writes))
+                return -EBADMSG;
+        r->capacity = (uint16_t) capacity;
+        r->read_at = (uint64_t) read_at;
+        return read ? restore_entries(r, entries, writes) : 0;
 }
 
 static int restore_record(struct knowledge_record *r, const char *boot, const json_t *o)
 {
-        const char *entries, *place, *presence, *when;
-        json_int_t read_at, seen_at, seen;
-        int capacity, read, vouched, e;
-        json_t *writes;
+        int e = restore_presence(r, boot, o);
 
-        if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:s, s:I, s:I, s:s, s:s, s:b, s:o}", "capacity", &capacity, "read", &read,
-                        "entries", &entries, "read_at", &read_at, "presence", &presence, "seen_at", &seen_at, "seen", &seen, "boot",
-                        &when, "place", &place, "vouched", &vouched, "writes", &writes) < 0 ||
-            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || seen_at < 0 || seen < 0 || !json_is_array(writes) ||
-            !presence_from_text(presence, &r->presence))
-                return -EBADMSG;
-        r->capacity = (uint16_t) capacity;
-        r->read_at = (uint64_t) read_at;
-        r->seen_at = (uint64_t) seen_at;
-        r->seen = strcmp(when, boot) == 0 ? (usec_t) seen : 0;
-        r->vouched = vouched;
-        r->place.kind = KNOWLEDGE_LEAF;
-        e = *place ? port_from_text(place, &r->place.node, &r->place.number) : 0;
-        return e == 0 && read ? restore_entries(r, entries, writes) : e;
+        if (e == 0)
+                e = restore_table(r, o);
+        return e == 0 ? restore_vouch(r, o) : e;
 }
 
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n)

@@ -5,10 +5,11 @@
  * The inside of knowledge: of no interest outside of this folder.
  *
  *     knowledge.c  what was seen: records change
- *     counts.c     the bounds that follow from them, the counts for each base, the rule
+ *     bounds.c     the bounds that follow from them, with a write or without it
+ *     counts.c     the counts for each base, the rule
  *     memory.c     records to the store, and back
  *
- * counts.c reads records and changes none.
+ * bounds.c and counts.c read records and change none.
  */
 
 #include "knowledge/knowledge.h"
@@ -38,6 +39,8 @@ struct knowledge {
         size_t n, allocated;
         struct hash_index index;       /* of records, by name */
         struct counts counts;
+        usec_t now, absent_hold;       /* of the last discovery */
+        uint64_t wall;
 };
 
 /* The record of this name, a new one if there is none. Returns 0 or -ENOMEM. */
@@ -47,6 +50,35 @@ void knowledge_forget_read(struct knowledge_record *r);
 
 /* The endport (or place) whose level this table has a part in; KNOWLEDGE_NONE: none is known. */
 uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record);
+
+/* --- bounds ----------------------------------------------------------------------------------------------------------- */
+
+#define KNOWLEDGE_ANYTHING ((struct bounds) { LEVEL_NONE, LEVEL_FULL })
+
+/* A write of one table: of a block, or of the filter bits of a leaf port. */
+struct knowledge_change {
+        uint32_t record;
+        const struct knowledge_write *write; /* NULL: the filter */
+        bool filters[N_DIRECTIONS];
+};
+
+/* One way to look at a port: in one model of a switch, and in one direction. */
+struct knowledge_view {
+        enum filter_model model;
+        enum direction direction;
+};
+
+struct knowledge_write knowledge_make_write(uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* The bounds of a table, and of a port (no leaf port), in a base after a change; NULL: as they are. */
+struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, uint16_t base,
+                                    const struct knowledge_change *change);
+struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
+                                   const struct knowledge_change *change);
+/* What the policy gives the port of this record (no leaf port). */
+enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
+struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);
+
+/* --- counts ------------------------------------------------------------------------------------------------------------ */
 
 /* Counts every port anew. Returns 0 or -ENOMEM. */
 int knowledge_counts_rebuild(struct knowledge *k);

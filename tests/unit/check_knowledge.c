@@ -170,6 +170,9 @@ START_TEST(silent_ports_keep_their_record)
         read_host(s, 0, 0x8001);
         discover(ALL & ~1u, 1, 0, 100 * HOLD);
         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 100 * HOLD / USEC_PER_SEC);
+        discover(ALL & ~1u, 1, 0, 101 * HOLD);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 100 * HOLD / USEC_PER_SEC);
         ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_NONE);
@@ -216,7 +219,7 @@ START_TEST(vouches_end)
         struct subnet *s = discover(ALL, 0, 0, 0);
 
         read_host(s, 0, 0x8001);
-        knowledge_vouch(k, host_record(0));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         /* still there, still mute */
         s = discover(ALL, 0, 0, 1);
@@ -226,9 +229,30 @@ START_TEST(vouches_end)
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         s = discover(ALL, 0, 0, 3);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
-        knowledge_vouch(k, host_record(0));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
         read_host(s, 0, 0x0001);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_LIMITED);
+}
+END_TEST
+
+/* A vouch for a silent port lasts while it is silent: it ends when the port answers, and when it was unplugged in between. */
+START_TEST(vouches_for_silent_ports_end)
+{
+        read_host(discover(ALL, 0, 0, 0), 0, 0x8001);
+        for (usec_t now = 1; now < 3; now++) {
+                discover(ALL & ~1u, 1, 0, 10 * now);
+                ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", now), 0);
+                ck_assert_uint_eq(knowledge_get(k, host_record(0))->vouched_at, now);
+                discover(ALL & ~1u, 1, 0, 10 * now + 1);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+                discover(ALL & ~1u, 0, 0, 10 * now + 2);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+                discover(ALL & ~1u, 1, 0, 10 * now + 3);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        }
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 30), 0);
+        discover(ALL, 0, 0, 31);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -267,7 +291,7 @@ START_TEST(mute_port_holds_a_base)
         ck_assert_int_eq(judge(2, 0x8001), RULE_GAIN);
         ck_assert_int_eq(judge(3, 0x8001), RULE_GAIN);
         ck_assert_int_eq(judge(1, 0), RULE_ADMITS);
-        knowledge_vouch(k, host_record(0));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
         ck_assert_int_eq(judge(2, 0x8001), RULE_ADMITS);
         see_block(host_record(2), 0x8001);
         ck_assert_int_eq(judge(1, 0), RULE_LOSS);
@@ -549,7 +573,7 @@ static void any_event(void)
                 break;
         case 5:
         case 6:
-                knowledge_vouch(k, any(knowledge_n_records(k)));
+                ck_assert_int_eq(knowledge_vouch(k, any(knowledge_n_records(k)), "root", 77), 0);
                 break;
         case 7:
                 record = leaf_record(any(HOSTS));
@@ -621,6 +645,7 @@ int main(void)
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, absent_for_some_time);
         tcase_add_test(presence, vouches_end);
+        tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);

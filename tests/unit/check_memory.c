@@ -76,6 +76,7 @@ START_TEST(tables_come_back)
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.node.v, SWITCH);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.number, 1);
         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_THERE);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 300);
 }
 END_TEST
 
@@ -262,7 +263,7 @@ START_TEST(vouch_of_a_silent_port)
 
         read_host(s, 0, 0x8001);
         discover(ALL & ~1u, 1, 0, MINUTE);
-        knowledge_vouch(k, host_record(0));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "admin", 1), 0);
         store();
         begin_anew(BOOT);
         discover(ALL & ~1u, 1, 0, 2 * MINUTE);
@@ -279,10 +280,33 @@ START_TEST(vouches_come_back)
 
         read_host(s, 0, 0x8001);
         store();
-        knowledge_vouch(k, host_record(0));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
         ck_assert_uint_eq(store(), 1);
         begin_anew(BOOT);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+        ck_assert_str_eq(knowledge_get(k, host_record(0))->vouched_by, "root");
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->vouched_at, 77);
+        ck_assert_ptr_null(knowledge_get(k, host_record(1))->vouched_by);
+}
+END_TEST
+
+/* A process that begins does not take a port that was silent before, and still is, for one that came back. */
+START_TEST(vouch_for_a_silent_port)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 1, 0, MINUTE);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        store();
+        begin_anew(OTHER);
+        discover(ALL & ~1u, 1, 0, 2 * MINUTE);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 60);
+        store();
+        begin_anew(OTHER);
+        discover(ALL, 0, 0, 3 * MINUTE);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -300,8 +324,9 @@ END_TEST
 /* What cannot be read is never taken for an empty table. */
 START_TEST(damaged)
 {
-        static const char good[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\",\"seen_at\":1,\"seen\":1,"
-                                   "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
+        static const char good[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\",\"since\":1,"
+                                   "\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                   "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
         static const char *const values[] = {
                 "", "{}", "[]", "{\"capacity\":2}", "{\"capacity\":-1,\"read\":true,\"entries\":\"8001\"}",
         };
@@ -309,7 +334,8 @@ START_TEST(damaged)
                 { "8001", "80010" }, { "8001", "80g1" }, { "8001", "800180018001" }, { "\"capacity\":2", "\"capacity\":70000" },
                 { "[]", "{}" }, { "[]", "[1]" }, { "[]", "[{\"block\":1,\"entries\":\"\"}]" },
                 { "[]", "[{\"block\":0,\"entries\":\"x\"}]" }, { "\"place\":\"\"", "\"place\":\"leaf\"" },
-                { "\"seen\":1", "\"seen\":-1" }, { "true", "1" }, { "there", "here" },
+                { "\"seen\":1", "\"seen\":-1" }, { "\"since\":1", "\"since\":-1" }, { "there", "here" },
+                { "\"vouched_at\":0", "\"vouched_at\":-1" }, { "\"vouched_by\":\"\"", "\"vouched_by\":1" }, { "true", "1" },
         };
         static const char key[] = "table/endport/0x0000000000000100/1";
 
@@ -338,8 +364,9 @@ END_TEST
 
 START_TEST(bad_keys)
 {
-        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"seen_at\":1,\"seen\":1,"
-                                    "\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"writes\":[]}";
+        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"since\":1,"
+                                    "\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                   "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
         static const char *const names[] = {
                 "", "table/", "table/endport", "table/endport/", "table/host/0x0000000000000100/1", "endport/0x0000000000000100/1",
                 "table/endport/0x100/1", "table/endport/0x0000000000000100/", "table/endport/0x0000000000000100/256",
@@ -373,6 +400,7 @@ int main(void)
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);
+        tcase_add_test(t, vouch_for_a_silent_port);
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
         tcase_add_test(t, bad_keys);
