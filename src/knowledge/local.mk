@@ -2,6 +2,8 @@
 libpkeyd_core_la_SOURCES += \
 	src/knowledge/bounds.c \
 	src/knowledge/counts.c \
+	src/knowledge/held.c \
+	src/knowledge/held.h \
 	src/knowledge/knowledge.c \
 	src/knowledge/knowledge.h \
 	src/knowledge/memory.c \

@@ -7,9 +7,10 @@
  *     knowledge.c  what was seen: records change
  *     bounds.c     the bounds that follow from them, with a write or without it
  *     counts.c     the counts for each base, the rule
+ *     held.c       which ports stand in the way of a write
  *     memory.c     records to the store, and back
  *
- * bounds.c and counts.c read records and change none.
+ * bounds.c, counts.c and held.c read records and change none.
  */
 
 #include "knowledge/knowledge.h"

@@ -5,8 +5,14 @@ check_rule_SOURCES = tests/unit/check_rule.c
 check_rule_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_knowledge
 TESTS += check_knowledge
-check_knowledge_SOURCES = tests/unit/check_knowledge.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_knowledge_SOURCES = tests/unit/check_knowledge.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h \
+	tests/unit/knowledge_naive.c tests/unit/knowledge_naive.h
 check_knowledge_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_held
+TESTS += check_held
+check_held_SOURCES = tests/unit/check_held.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h \
+	tests/unit/knowledge_naive.c tests/unit/knowledge_naive.h
+check_held_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_gate
 TESTS += check_gate
 check_gate_SOURCES = tests/unit/check_gate.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "knowledge/held.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "knowledge/records.h"
+
+/* What the rule asks about a port that is written: its bounds around the write. */
+struct question {
+        uint8_t policy; /* enum level */
+        struct bounds before[N_FILTER_MODELS][N_DIRECTIONS], after[N_FILTER_MODELS][N_DIRECTIONS];
+};
+
+/* A question that was asked of all ports but one. Ports with the same question have the same answer, but for themselves. */
+struct answer {
+        struct question question;
+        uint32_t port;
+        enum rule_verdict verdict;
+        enum rule_verdict own; /* RULE_ADMITS: the port that is written does not stand in its own way */
+};
+
+struct item {
+        struct held held;           /* the first member */
+        uint64_t *waits, *stands;   /* a bit for each record: it is counted */
+        uint32_t n_records;
+        struct answer *answers;
+        size_t n_answers, n_allocated;
+        uint32_t mark;              /* of the counts that the answers are about */
+};
+
+struct held_list {
+        struct arena *arena;
+        struct held **items;        /* each in a struct item */
+        size_t n, allocated;
+};
+
+/* --- the list ---------------------------------------------------------------------------------------------------------- */
+
+struct held_list *held_list_new(struct arena *a)
+{
+        struct held_list *l = arena_new_object(a, struct held_list);
+
+        if (l)
+                l->arena = a;
+        return l;
+}
+
+const struct held *const *held_list_items(const struct held_list *l, size_t *ret_n)
+{
+        *ret_n = l->n;
+        return (const struct held *const *) l->items;
+}
+
+static struct item *item_new(struct arena *a, const struct knowledge *k, uint16_t base)
+{
+        struct item *item = arena_new_object(a, struct item);
+        uint32_t n = knowledge_n_records(k);
+
+        if (!item)
+                return NULL;
+        item->held.base = base;
+        item->n_records = n;
+        item->waits = arena_new_array(a, uint64_t, n / 64 + 1);
+        item->stands = arena_new_array(a, uint64_t, n / 64 + 1);
+        return item->waits && item->stands ? item : NULL;
+}
+
+static struct item *ensure_item(struct held_list *l, const struct knowledge *k, uint16_t base)
+{
+        size_t i = LOWER_BOUND(item, l->items, l->n, (*item)->base < base);
+        struct item *item;
+
+        if (i < l->n && l->items[i]->base == base)
+                return (struct item *) l->items[i];
+        item = item_new(l->arena, k, base);
+        if (!item || VECTOR_GROW(l->arena, l->items, l->n, l->allocated) < 0)
+                return NULL;
+        memmove(l->items + i + 1, l->items + i, (l->n++ - i) * sizeof(*l->items));
+        l->items[i] = &item->held;
+        return item;
+}
+
+/* False: it was there already. */
+static bool add_bit(uint64_t *bits, uint32_t i)
+{
+        uint64_t bit = UINT64_C(1) << i % 64, old = bits[i / 64];
+
+        bits[i / 64] |= bit;
+        return !(old & bit);
+}
+
+/* --- why a port stands in the way ---------------------------------------------------------------------------------------- */
+
+static bool has_unconfirmed(const struct knowledge_record *r)
+{
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent)
+                        return true;
+        return false;
+}
+
+static enum held_reason reason_of(const struct knowledge_record *r, enum rule_verdict verdict)
+{
+        if (r->presence == KNOWLEDGE_ABSENT)
+                return HELD_ABSENT;
+        if (r->presence == KNOWLEDGE_SILENT)
+                return HELD_SILENT;
+        if (!r->entries)
+                return HELD_NEVER_READ;
+        if (!r->fresh)
+                return HELD_UNANSWERED;
+        if (has_unconfirmed(r))
+                return HELD_UNCONFIRMED;
+        return verdict == RULE_GAIN ? HELD_EXCESS : HELD_LACK;
+}
+
+static uint64_t until_of(const struct knowledge *k, const struct knowledge_record *r)
+{
+        usec_t gone = k->now - MIN(k->now, r->seen);
+
+        return k->absent_hold == USEC_INFINITY ? 0 : k->wall + (k->absent_hold - MIN(k->absent_hold, gone)) / USEC_PER_SEC;
+}
+
+static uint64_t since_of(const struct knowledge_record *r, enum held_reason reason)
+{
+        if (reason == HELD_ABSENT)
+                return r->seen_at;
+        return reason == HELD_SILENT ? r->since : r->read_at;
+}
+
+static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
+{
+        const struct knowledge_record *r = &k->records[record];
+
+        if (!add_bit(item->stands, record) || item->held.n_by++ >= HELD_MAX)
+                return;
+        item->held.by[item->held.n_by - 1] = (struct held_by) {
+                .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
+                .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
+        };
+}
+
+/* The table of the port that is not as it should be: its own, or else that of its leaf port. */
+static void blame(struct item *item, const struct knowledge *k, uint32_t port, const struct knowledge_change *change,
+                  enum rule_verdict verdict)
+{
+        const struct knowledge_record *p = &k->records[port];
+        struct bounds host = knowledge_table_after(k, port, item->held.base, change);
+        uint32_t record = port;
+
+        if (verdict == RULE_LOSS && host.has >= knowledge_policy_level(p, item->held.base) && p->other_end != KNOWLEDGE_NONE)
+                record = p->other_end;
+        add_by(item, k, record, reason_of(&k->records[record], verdict));
+}
+
+/* --- the question ---------------------------------------------------------------------------------------------------------- */
+
+static struct question ask(const struct knowledge *k, uint32_t port, uint16_t base, const struct knowledge_change *change)
+{
+        struct question q = { .policy = knowledge_policy_level(&k->records[port], base) };
+
+        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+                for (enum direction d = 0; d < N_DIRECTIONS; d++) {
+                        q.before[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, NULL);
+                        q.after[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, change);
+                }
+        return q;
+}
+
+/* Judged by a port as it is, and as it should be. */
+static void judge_view(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
+                       enum rule_verdict *ret_stands)
+{
+        const struct rule_class right = { .policy = class->policy, .bounds = { class->policy, class->policy } };
+        enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
+        bool helps;
+
+        if (verdict == RULE_ADMITS)
+                return;
+        helps = rule_judge_pair(a->question.policy, before, after, &right) == RULE_ADMITS;
+        a->verdict = a->verdict == RULE_ADMITS ? verdict : a->verdict;
+        if (!helps)
+                a->own = verdict;
+        if (helps || (verdict == RULE_GAIN ? class->bounds.may > class->policy : class->bounds.has < class->policy))
+                *ret_stands = verdict;
+}
+
+/* What the port that is written sends, against what another one receives, and the other way round. */
+static void judge_port(struct item *item, const struct knowledge *k, struct answer *a, uint32_t port)
+{
+        enum rule_verdict stands = RULE_ADMITS;
+
+        if (knowledge_table_after(k, port, item->held.base, NULL).may == LEVEL_NONE)
+                return; /* as most ports: it talks with nobody, before and after */
+        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+                for (enum direction d = 0; d < N_DIRECTIONS; d++) {
+                        struct knowledge_view view = { m, d == SENDS ? RECEIVES : SENDS };
+                        struct rule_class class = knowledge_class_of(k, port, item->held.base, view);
+
+                        judge_view(a, a->question.before[m][d], a->question.after[m][d], &class, &stands);
+                }
+        if (stands != RULE_ADMITS)
+                blame(item, k, port, NULL, stands);
+}
+
+static struct answer *find_answer(struct item *item, const struct question *q)
+{
+        for (size_t i = 0; i < item->n_answers; i++)
+                if (memcmp(&item->answers[i].question, q, sizeof(*q)) == 0)
+                        return &item->answers[i];
+        return NULL;
+}
+
+static struct answer *ask_all(struct held_list *l, struct item *item, const struct knowledge *k, const struct question *q,
+                              uint32_t port)
+{
+        struct answer *a;
+
+        if (VECTOR_GROW(l->arena, item->answers, item->n_answers, item->n_allocated) < 0)
+                return NULL;
+        a = &item->answers[item->n_answers++];
+        *a = (struct answer) { .question = *q, .port = port };
+        for (uint32_t i = 0; i < k->n; i++)
+                if (i != port && k->records[i].name.kind != KNOWLEDGE_LEAF)
+                        judge_port(item, k, a, i);
+        return a;
+}
+
+static struct answer *get_answer(struct held_list *l, struct item *item, const struct knowledge *k, const struct question *q,
+                                 uint32_t port)
+{
+        struct answer *a;
+
+        if (item->mark != k->counts.mark)
+                item->n_answers = 0;
+        item->mark = k->counts.mark;
+        a = find_answer(item, q);
+        if (!a)
+                return ask_all(l, item, k, q, port);
+        if (a->port != port)
+                judge_port(item, k, a, a->port);
+        return a;
+}
+
+/* --- collecting ------------------------------------------------------------------------------------------------------------ */
+
+static void add_waiting(struct item *item, const struct knowledge *k, const struct knowledge_change *change, uint8_t to,
+                        enum rule_verdict rule)
+{
+        uint32_t record = change->record;
+
+        if (!add_bit(item->waits, record) || item->held.n_waiting++ >= HELD_MAX)
+                return;
+        item->held.waiting[item->held.n_waiting - 1] = (struct held_waiting) {
+                .name = k->records[record].name, .record = record, .to = to, .rule = rule,
+                .from = knowledge_table_after(k, record, item->held.base, NULL).may,
+        };
+}
+
+static int collect(struct held_list *l, const struct knowledge *k, uint16_t base, const struct knowledge_change *change)
+{
+        uint32_t port = knowledge_port_of(k, change->record);
+        uint8_t to = knowledge_table_after(k, change->record, base, change).may;
+        struct item *item = ensure_item(l, k, base);
+        struct question q;
+        struct answer *a;
+
+        if (!item)
+                return -ENOMEM;
+        assert(base != 0 && k->counts.valid && item->n_records == k->n);
+        if (port == KNOWLEDGE_NONE) {
+                add_waiting(item, k, change, to, RULE_GAIN);
+                add_by(item, k, change->record, HELD_NOBODY);
+                return 0;
+        }
+        q = ask(k, port, base, change);
+        a = get_answer(l, item, k, &q, port);
+        if (!a)
+                return -ENOMEM;
+        add_waiting(item, k, change, to, a->verdict);
+        if (a->own != RULE_ADMITS)
+                blame(item, k, port, change, a->own);
+        if (a->verdict == RULE_ADMITS)
+                add_by(item, k, change->record, HELD_EARLIER);
+        return 0;
+}
+
+int held_collect(struct held_list *l, const struct knowledge *k, uint32_t record, uint16_t block,
+                 const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
+{
+        const struct knowledge_write write = knowledge_make_write(block, entries);
+
+        return collect(l, k, base, &(struct knowledge_change) { .record = record, .write = &write });
+}
+
+int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t record, bool inbound, bool outbound, uint16_t base)
+{
+        return collect(l, k, base,
+                       &(struct knowledge_change) { .record = record, .filters = { [SENDS] = inbound, [RECEIVES] = outbound } });
+}
+
+const char *held_reason_to_string(enum held_reason reason)
+{
+        static const char *const words[HELD_N_REASONS] = {
+                [HELD_NEVER_READ] = "never-read",   [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
+                [HELD_SILENT] = "silent",           [HELD_ABSENT] = "absent",         [HELD_EXCESS] = "excess",
+                [HELD_LACK] = "lack",               [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device",
+        };
+
+        return WORD(words, reason, "?");
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "knowledge_naive.h"
+
+#include <check.h>
+
+uint64_t seed;
+
+unsigned any(unsigned n)
+{
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (unsigned) (seed >> 33) % n;
+}
+
+/* --- the rule, port by port --------------------------------------------------------------------------------------------------- */
+
+static unsigned level(const struct p_key *entries, unsigned n, uint16_t base)
+{
+        unsigned l = 0;
+
+        for (unsigned i = 0; i < n; i++)
+                if (p_key_base(entries[i]) == base)
+                        l = MAX(l, 1u + p_key_is_full(entries[i]));
+        return l;
+}
+
+/* What a table may hold: each block as it was read, or as one of its writes has it. */
+static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, unsigned changed,
+                                  const struct p_key *entries)
+{
+        struct bounds all = {};
+
+        if (r->vouched)
+                return all;
+        if (!r->entries)
+                return (struct bounds) { 0, 2 };
+        for (unsigned b = 0; b < BLOCKS; b++) {
+                unsigned n = MIN(32u, CAPACITY - 32u * b), low = level(r->entries + 32u * b, n, base), high = low;
+
+                for (size_t i = 0; i < r->n_writes; i++)
+                        if (r->writes[i].block == b) {
+                                low = MIN(low, level(r->writes[i].entries, n, base));
+                                high = MAX(high, level(r->writes[i].entries, n, base));
+                        }
+                if (b == changed)
+                        low = high = level(entries, n, base);
+                all.has = (uint8_t) MAX(all.has, low);
+                all.may = (uint8_t) MAX(all.may, high);
+        }
+        return (struct bounds) { r->fresh ? all.has : 0, all.may };
+}
+
+struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w)
+{
+        const struct knowledge_record *p = knowledge_get(k, port), *leaf;
+        struct bounds host = table_bounds(p, base, w && w->record == port ? w->block : BLOCKS, w ? w->entries : NULL), through;
+        bool closed;
+
+        if (p->presence == KNOWLEDGE_ABSENT)
+                return (struct bounds) { 0, p->expired ? 0 : host.may };
+        if (p->other_end == KNOWLEDGE_NONE)
+                return host;
+        leaf = knowledge_get(k, p->other_end);
+        through = bounds_behind_filter(m, host, table_bounds(leaf, base, w && w->record == p->other_end ? w->block : BLOCKS,
+                                                             w ? w->entries : NULL));
+        if (w && w->record == p->other_end && w->block == BLOCKS)
+                closed = w->filters[d];
+        else if (leaf->filters_unsure)
+                return (struct bounds) { through.has, host.may };
+        else
+                closed = leaf->filters[d];
+        return closed ? through : host;
+}
+
+enum level naive_policy(const struct knowledge_record *p, uint16_t base)
+{
+        return p->policy ? level(p->policy->wanted, p->policy->n_wanted, base) : 0;
+}
+
+static enum rule_verdict judge_each(const struct write *w, uint16_t base, enum filter_model m, enum direction d)
+{
+        const struct knowledge_record *r = knowledge_get(k, w->record);
+        uint32_t q = r->name.kind == KNOWLEDGE_LEAF ? r->other_end : w->record;
+        enum rule_verdict verdict = RULE_ADMITS;
+
+        if (q == KNOWLEDGE_NONE)
+                return RULE_GAIN;
+        for (uint32_t p = 0; verdict == RULE_ADMITS && p < knowledge_n_records(k); p++) {
+                const struct knowledge_record *other = knowledge_get(k, p);
+                const struct rule_class class = {
+                        .policy = naive_policy(other, base), .bounds = naive_bounds(p, base, m, d == SENDS ? RECEIVES : SENDS, NULL),
+                        .is_absent = other->presence == KNOWLEDGE_ABSENT,
+                };
+
+                if (p != q && other->name.kind != KNOWLEDGE_LEAF)
+                        verdict = rule_judge_pair(naive_policy(knowledge_get(k, q), base), naive_bounds(q, base, m, d, NULL),
+                                                  naive_bounds(q, base, m, d, w), &class);
+        }
+        return verdict;
+}
+
+bool naive_admits(const struct write *w, uint16_t base)
+{
+        for (unsigned i = 0; i < 4; i++)
+                if (judge_each(w, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES) != RULE_ADMITS)
+                        return false;
+        return true;
+}
+
+/* --- any knowledge ------------------------------------------------------------------------------------------------------------ */
+
+static struct p_key any_key(void)
+{
+        return (struct p_key) { (uint16_t) (any(3) ? 0 : (any(2) << 15 | any(BASES + 1))) };
+}
+
+void any_block(struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                ret[i] = any(8) ? (struct p_key) {} : any_key();
+}
+
+void any_policy(struct subnet *s)
+{
+        struct desired *d = arena_new_object(arena, struct desired);
+
+        *d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
+                uint32_t n = 0;
+
+                for (uint16_t base = 1; s->ports[i].role == PORT_ENDPORT && base <= BASES; base++) {
+                        unsigned membership = any(4);
+
+                        if (membership & 1)
+                                keys[n++].v = base;
+                        if (membership & 2)
+                                keys[n++].v = 0x8000 | base;
+                }
+                d->ports[i] = (struct desired_port) { keys, n };
+        }
+        ck_assert_int_eq(knowledge_set_policy(k, d), 0);
+}
+
+void any_reads(struct subnet *s)
+{
+        struct observed *o;
+
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                struct observed_table *t = &o->tables[i];
+
+                if (!t->entries || any(3) == 0)
+                        continue;
+                t->source = TABLE_READ;
+                for (unsigned e = 0; e < t->capacity; e++)
+                        t->entries[e] = any(8) ? (struct p_key) {} : any_key();
+        }
+        ck_assert_int_eq(knowledge_see_tables(k, o, 7), 0);
+}
+
+uint32_t any_record(void)
+{
+        for (;;) {
+                uint32_t i = any(knowledge_n_records(k));
+
+                if (knowledge_get(k, i)->entries)
+                        return i;
+        }
+}
+
+void any_event(void)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        uint32_t record = any_record();
+
+        any_block(block);
+        switch (any(8)) {
+        case 0:
+        case 1:
+        case 2:
+                send_announced(record, (uint16_t) any(BLOCKS), block);
+                break;
+        case 3:
+        case 4:
+                knowledge_see_block(k, record, (uint16_t) any(BLOCKS), block);
+                break;
+        case 5:
+        case 6:
+                ck_assert_int_eq(knowledge_vouch(k, any(knowledge_n_records(k)), "root", 77), 0);
+                break;
+        case 7:
+                record = leaf_record(any(HOSTS));
+                if (record != KNOWLEDGE_NONE && any(2))
+                        knowledge_send_filter(k, record);
+                else if (record != KNOWLEDGE_NONE)
+                        knowledge_see_filter(k, record, any(2), any(2));
+                break;
+        }
+}
+
+struct subnet *any_subnet(void)
+{
+        return make_subnet(&(struct scene) { any(2) ? ALL : any(ALL + 1), any(ALL + 1), any(ALL + 1), any(ALL + 1), any(8) == 0 });
+}
