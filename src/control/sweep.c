@@ -83,10 +83,24 @@ static int adopt_seen(struct control *c)
         return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
+/* LIDs moved since the discovery: nothing that was read counts. */
+static void survey_stale(struct control *c)
+{
+        log_debug(c->log, "a port is not at its address any more");
+        if (control_serves(c))
+                sweep_end(c, SWEEP_STALE);
+        else
+                sweep_fail(c, "the P_Key tables could not be read", -ESTALE);
+}
+
 void sweep_surveyed(struct control *c, const struct control_event *event)
 {
         int r = event->r;
 
+        if (r == 0 && survey_is_stale(c->sweep.survey)) {
+                survey_stale(c);
+                return;
+        }
         if (r == 0)
                 r = c->sweep.new_snapshot ? adopt_snapshot(c) : adopt_seen(c);
         if (r < 0) {

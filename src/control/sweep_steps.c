@@ -126,7 +126,7 @@ usec_t sweep_sm_hold(const struct control *c)
 static int prepare_survey(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        struct survey_options options = { .m_keys = s->m_keys, .retries = STAGE_RETRIES };
+        struct survey_options options = { .m_keys = s->m_keys, .retries = STAGE_RETRIES, .identify = !s->new_snapshot };
         uint32_t *ports = s->chosen;
         int r = 0;
 

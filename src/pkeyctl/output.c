@@ -94,6 +94,8 @@ const char *output_failure(struct context *ctx, uint32_t port)
                 return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
                                      m_key_source_to_string(m_key_source(ctx, port)));
         case MAD_REFUSED:
+                if (t->is_stranger)
+                        return "another node answers at its LID";
                 return output_format(ctx, "refused with status 0x%04x (%s)", t->mad_status,
                                      mad_status_to_string(t->mad_status));
         case MAD_BUSY:

@@ -20,6 +20,7 @@ struct observed_table {
         enum table_source source;
         enum mad_outcome failure; /* of a port that was not read: why; MAD_ANSWERED if there was no attempt */
         uint16_t mad_status;      /* of MAD_REFUSED */
+        bool is_stranger;         /* of MAD_REFUSED: another node answers at its address */
         bool enforce_inbound, enforce_outbound; /* external ports: the bits of PortInfo as last known */
         bool enforcement_doubted; /* a write of those bits was sent, and nobody knows whether it arrived; whatever source says */
 };

@@ -7,6 +7,9 @@
 /* A switch's SMA answers for dozens of ports. After that many of its ports timed out in a row it is taken for dead. */
 #define MAX_TIMEOUTS_IN_A_ROW 2
 
+/* In the place of a block: NodeInfo. No table has so many blocks. */
+#define NODE_INFO UINT16_MAX
+
 /*
  * One conversation for each SMA, one request at a time in each: more would only wait in the engine. Conversations that
  * may ask stand in a ring; next() takes the first, result() puts it back at the end. So requests spread over as many
@@ -17,6 +20,7 @@ struct conversation {
         uint16_t block;      /* the next (or outstanding) one of the current port */
         uint8_t timeouts;    /* ports in a row */
         bool waiting;        /* for an answer */
+        bool identified;     /* the SMA is the one that the snapshot has at its address */
 };
 
 struct survey {
@@ -31,6 +35,7 @@ struct survey {
         uint32_t *conversation_of; /* per port of the subnet; SUBNET_NONE: not surveyed */
         uint32_t n_open;           /* conversations that are not over */
         uint64_t blocks_done, blocks_all;
+        bool stale;
 };
 
 static void ring_push(struct survey *s, uint32_t conversation)
@@ -55,6 +60,7 @@ static void give_up(struct observed_table *t, enum mad_outcome failure, uint16_t
         t->source = TABLE_UNKNOWN;
         t->failure = failure;
         t->mad_status = mad_status;
+        t->is_stranger = false;
 }
 
 /* Takes a port in, forgetting what was known of it. */
@@ -68,6 +74,7 @@ static void take_port(struct survey *s, uint32_t port)
         t->source = TABLE_UNKNOWN;
         t->failure = MAD_ANSWERED;
         t->mad_status = 0;
+        t->is_stranger = false;
         if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {
                 give_up(t, MAD_TIMED_OUT, 0);
                 return;
@@ -152,9 +159,15 @@ int survey_new(struct arena *a, struct observed *observed, const struct survey_o
         return 0;
 }
 
-static uint64_t make_cookie(uint32_t port, uint16_t block)
+static bool is_identifying(const struct survey *s, const struct conversation *c)
 {
-        return (uint64_t) port << 16 | block;
+        return s->options.identify && !c->identified;
+}
+
+/* Of the request that a conversation makes next, or waits for. */
+static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
+{
+        return (uint64_t) s->ports[c->first] << 16 | (is_identifying(s, c) ? NODE_INFO : c->block);
 }
 
 static bool survey_next(void *state, usec_t now, struct mad_request *ret)
@@ -162,26 +175,33 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
         struct survey *s = state;
         const struct subnet_port *p;
         struct conversation *c;
-        uint32_t port;
 
         (void) now;
         if (s->ring_n == 0)
                 return false;
         c = &s->conversations[ring_pop(s)];
         c->waiting = true;
-        port = s->ports[c->first];
-        p = &s->observed->subnet->ports[port];
+        p = &s->observed->subnet->ports[s->ports[c->first]];
         *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
-                .cookie = make_cookie(port, c->block),
+                .cookie = cookie_of(s, c),
                 .method = MAD_GET,
-                .attribute = SMP_ATTR_P_KEY_TABLE,
-                .modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block),
+                .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
                 .retries = s->options.retries,
         };
+        if (is_identifying(s, c))
+                return true;
+        ret->attribute = SMP_ATTR_P_KEY_TABLE;
+        ret->modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block);
         return true;
+}
+
+static void next_port(struct conversation *c)
+{
+        c->first++;
+        c->block = 0;
 }
 
 /* The current port of a conversation could not be read. */
@@ -191,15 +211,34 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
 
         s->blocks_done += observed_table_blocks(t) - c->block;
         give_up(t, failure, mad_status);
-        c->first++;
-        c->block = 0;
+        next_port(c);
         c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
-        if (c->timeouts < MAX_TIMEOUTS_IN_A_ROW)
-                return;
-        for (; c->first < c->end; c->first++) {
+        while (c->timeouts >= MAX_TIMEOUTS_IN_A_ROW && c->first < c->end) {
                 t = &s->observed->tables[s->ports[c->first]];
                 s->blocks_done += observed_table_blocks(t);
                 give_up(t, MAD_TIMED_OUT, 0);
+                next_port(c);
+        }
+}
+
+static void node_info_answered(struct survey *s, struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
+{
+        const struct subnet_port *p = &s->observed->subnet->ports[s->ports[c->first]];
+        const struct subnet_node *node = subnet_port_node(s->observed->subnet, p);
+        struct node_info info;
+
+        node_info_decode(data, &info);
+        c->timeouts = 0;
+        c->identified = info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number);
+        if (c->identified)
+                return;
+        s->stale = true;
+        for (; c->first < c->end; next_port(c)) {
+                struct observed_table *t = &s->observed->tables[s->ports[c->first]];
+
+                s->blocks_done += observed_table_blocks(t);
+                give_up(t, MAD_REFUSED, 0);
+                t->is_stranger = true;
         }
 }
 
@@ -216,8 +255,7 @@ static void block_answered(struct survey *s, struct conversation *c, const uint8
         if (c->block < observed_table_blocks(t))
                 return;
         t->source = TABLE_READ;
-        c->first++;
-        c->block = 0;
+        next_port(c);
 }
 
 /* The conversation that waits for this answer; SUBNET_NONE: none does. */
@@ -227,7 +265,7 @@ static uint32_t find_conversation(const struct survey *s, uint64_t cookie)
         uint32_t i = port < s->observed->subnet->n_ports ? s->conversation_of[port] : SUBNET_NONE;
         const struct conversation *c = i == SUBNET_NONE ? NULL : &s->conversations[i];
 
-        if (!c || !c->waiting || cookie != make_cookie(s->ports[c->first], c->block))
+        if (!c || !c->waiting || cookie != cookie_of(s, c))
                 return SUBNET_NONE;
         return i;
 }
@@ -243,10 +281,12 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
                 return;
         c = &s->conversations[i];
         c->waiting = false;
-        if (result->outcome == MAD_ANSWERED)
-                block_answered(s, c, result->data);
-        else
+        if (result->outcome != MAD_ANSWERED)
                 port_failed(s, c, result->outcome, result->mad_status);
+        else if (is_identifying(s, c))
+                node_info_answered(s, c, result->data);
+        else
+                block_answered(s, c, result->data);
         if (c->first < c->end)
                 ring_push(s, i);
         else
@@ -277,4 +317,9 @@ struct mad_stage survey_stage(struct survey *s)
                 .done = survey_done,
                 .progress = survey_progress,
         };
+}
+
+bool survey_is_stale(const struct survey *s)
+{
+        return s->stale;
 }

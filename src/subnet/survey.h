@@ -7,6 +7,10 @@
  * table is none. After the first block that fails the port is not asked further, and after two ports of one SMA timed out
  * in a row the SMA is not: a dead switch would cost minutes.
  *
+ * LIDs move. Where the snapshot is from an earlier moment, each SMA is first asked who it is (options.identify, one NodeInfo). If
+ * another node answers, or another port of it, none of the tables behind that address is read (is_stranger), and the snapshot is
+ * stale.
+ *
  * An incomplete port (subnet_port_is_incomplete) is not queried and counts as MAD_TIMED_OUT, so that nothing on it is changed.
  *
  * A port whose table has no entries at all (a capacity of 0, which the standard does not allow) is not asked and counts
@@ -22,6 +26,7 @@ struct survey;
 struct survey_options {
         const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;
+        bool identify;         /* the snapshot is not of this moment */
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;
 };
@@ -29,3 +34,5 @@ struct survey_options {
 /* Lives in the arena; borrows observed, options->ports and the subnet behind observed. Returns 0 or -ENOMEM. */
 int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret);
 struct mad_stage survey_stage(struct survey *s);
+/* An SMA answered that is not the one that the snapshot has at its address. */
+bool survey_is_stale(const struct survey *s);

@@ -816,7 +816,7 @@ START_TEST(local_table_changed)
         answer();
         ck_assert_int_eq(state(), CONTROL_SURVEYING);
         answer();
-        ck_assert_uint_eq(n_gets, before + 2); /* two blocks of 32 */
+        ck_assert_uint_eq(n_gets, before + 3); /* NodeInfo, and two blocks of 32 */
         sweep();
         ck_assert(!holds(head, 0x8099));
         expect_logged(LOG_EVENT_DRIFT_FOUND, "has unexpected 0x8099");

@@ -316,7 +316,7 @@ START_TEST(port_that_does_not_answer)
                 if (i == 2)
                         lose = NULL;
                 answer();
-                ck_assert_uint_eq(n_gets, i == 2 ? 2 : 1);
+                ck_assert_uint_eq(n_gets, i == 2 ? 3 : 2); /* NodeInfo, and blocks */
                 sweep();
         }
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
@@ -324,6 +324,51 @@ START_TEST(port_that_does_not_answer)
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNREACHABLE), 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 1);
         ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010));
+}
+END_TEST
+
+static void swap_lids(unsigned x, unsigned y)
+{
+        struct lid lid = port_of(x)->lid;
+
+        port_of(x)->lid = port_of(y)->lid;
+        port_of(y)->lid = lid;
+}
+
+/* The SM gave LIDs anew since the discovery: what another node answers counts for nobody, and the fabric is discovered again. */
+START_TEST(lids_move_before_a_retry)
+{
+        lose_tables_of(hosts[0]);
+        start(ENFORCE, POLICY_2);
+        sweep();
+        lose = NULL;
+        put_key(hosts[2], 5, 0x8055);
+        swap_lids(hosts[0], hosts[2]);
+        until(CONTROL_SURVEYING);
+        n_gets = n_sets = 0;
+        answer();
+        ck_assert_uint_eq(n_gets, 1);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 0);
+        ck_assert_uint_eq(control_due(c), 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010) && !holds(hosts[2], 0x8055));
+}
+END_TEST
+
+/* A person confirmed writes to ports that have other LIDs by now. */
+START_TEST(lids_move_while_a_person_thinks)
+{
+        begin(CONTROL_APPLY, POLICY_2, false, true);
+        until(CONTROL_CONFIRMING);
+        swap_lids(hosts[0], hosts[2]);
+        sweep();
+        ck_assert_int_eq(control_get_results(c)->r, -ESTALE);
+        ck_assert_int_eq(control_get_results(c)->failed, CONTROL_SURVEYING);
+        ck_assert_uint_eq(n_sets, 0);
 }
 END_TEST
 
@@ -1072,6 +1117,8 @@ int main(void)
                         file_is_taken_once,
                         file_that_is_broken,
                         port_that_does_not_answer,
+                        lids_move_before_a_retry,
+                        lids_move_while_a_person_thinks,
                         unread_port_may_hold_anything,
                         policy_in_force_is_no_knowledge,
                         unread_port_is_not_written,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <check.h>
+#include <infiniband/mad.h>
 #include <string.h>
 
 #include "subnet/survey.h"
@@ -18,12 +19,16 @@ static struct {
         unsigned bad_from[MAX_PORTS];        /* ... (3: never) */
         unsigned asked[MAX_PORTS];
         bool outstanding[MAX_PORTS];         /* per destination */
+        uint64_t who[MAX_PORTS];             /* node GUID that answers for a port; 0: the right one */
+        uint8_t local_port;                  /* of all NodeInfos; 0: the right one */
+        unsigned n_node_infos;
 } fabric;
 
 static struct arena *arena;
 static struct subnet *subnet;
 static struct observed *observed;
 static struct m_keys *keys;
+static bool identify;
 
 static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
 {
@@ -67,6 +72,7 @@ static void setup(void)
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         memset(&fabric, 0, sizeof(fabric));
         keys = NULL;
+        identify = false;
         for (unsigned p = 0; p < MAX_PORTS; p++) {
                 fabric.bad_from[p] = 3;
                 for (unsigned i = 0; i < CAPACITY; i++)
@@ -94,12 +100,33 @@ static uint32_t request_port(const struct mad_request *r)
         return 0;
 }
 
+static void answer_node_info(uint32_t port, uint8_t data[SMP_DATA_SIZE])
+{
+        const struct subnet_port *p = &subnet->ports[port];
+        uint64_t guid = fabric.who[port] ? fabric.who[port] : subnet_port_node(subnet, p)->guid.v;
+
+        fabric.n_node_infos++;
+        mad_encode_field(data, IB_NODE_GUID_F, &guid);
+        mad_set_field(data, 0, IB_NODE_LOCAL_PORT_F, fabric.local_port ? fabric.local_port : p->number);
+}
+
 static void answer(const struct mad_request *request, struct mad_result *ret)
 {
-        uint32_t port = request_port(request);
+        uint32_t port = request->attribute == SMP_ATTR_NODE_INFO ? (uint32_t) (request->cookie >> 16) : request_port(request);
         unsigned block = request->modifier & 0xffff;
 
         ck_assert_int_eq(request->method, MAD_GET);
+        if (request->attribute == SMP_ATTR_NODE_INFO) {
+                ck_assert(identify);
+                ck_assert_uint_eq(request->modifier, 0);
+                ck_assert_uint_eq(request->destination, subnet->ports[port].destination);
+                *ret = (struct mad_result) { .cookie = request->cookie };
+                if (fabric.bad_from[port] == 0)
+                        ret->outcome = fabric.outcome[port];
+                else
+                        answer_node_info(port, ret->data);
+                return;
+        }
         ck_assert_int_eq(request->attribute, SMP_ATTR_P_KEY_TABLE);
         ck_assert_uint_lt(block, 3);
         /* of a switch's ports that of its port 0, whose GUID is that of its node here; of a host's port its own */
@@ -147,7 +174,7 @@ static unsigned run(struct survey *survey)
 
 static struct survey *start(const uint32_t *ports, uint32_t n)
 {
-        struct survey_options options = { .m_keys = keys, .retries = 3, .ports = ports, .n_ports = n };
+        struct survey_options options = { .m_keys = keys, .retries = 3, .ports = ports, .n_ports = n, .identify = identify };
         struct survey *s;
 
         ck_assert_int_eq(survey_new(arena, observed, &options, &s), 0);
@@ -463,6 +490,101 @@ START_TEST(blocks)
 }
 END_TEST
 
+/* --- who is there --- */
+
+START_TEST(each_sma_is_identified_once)
+{
+        struct survey *s;
+
+        identify = true;
+        s = start(NULL, 0);
+        (void) run(s);
+        ck_assert_uint_eq(fabric.n_node_infos, 5); /* the switch answers for five ports */
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                assert_read(i);
+                ck_assert_uint_eq(fabric.asked[i], 3);
+        }
+        ck_assert(!survey_is_stale(s));
+}
+END_TEST
+
+/* Another node answers at the address: nothing is read from it. */
+START_TEST(strangers)
+{
+        struct survey *s;
+
+        identify = true;
+        fabric.who[6] = 0x100; /* that of port 5 */
+        s = start(NULL, 0);
+        (void) run(s);
+        assert_unknown(6, MAD_REFUSED);
+        ck_assert(observed->tables[6].is_stranger);
+        ck_assert_uint_eq(fabric.asked[6], 0);
+        ck_assert(survey_is_stale(s));
+        ck_assert_uint_eq(n_unreachable(), 1);
+        fabric.who[6] = 0;
+        s = start(NULL, 0);
+        (void) run(s);
+        assert_read(6);
+        ck_assert(!observed->tables[6].is_stranger && !survey_is_stale(s));
+}
+END_TEST
+
+START_TEST(strange_switch)
+{
+        struct survey *s;
+
+        identify = true;
+        fabric.who[0] = 0x11;
+        s = start(NULL, 0);
+        (void) run(s);
+        for (uint32_t i = 0; i < 5; i++) {
+                assert_unknown(i, MAD_REFUSED);
+                ck_assert(observed->tables[i].is_stranger);
+        }
+        for (uint32_t i = 5; i < 9; i++)
+                assert_read(i);
+        ck_assert(survey_is_stale(s));
+}
+END_TEST
+
+/* The node is the right one, but its other port answers. Of a switch it does not matter by which port it was asked. */
+START_TEST(other_port_of_the_node)
+{
+        struct survey *s;
+
+        identify = true;
+        fabric.local_port = 2;
+        s = start(NULL, 0);
+        (void) run(s);
+        for (uint32_t i = 0; i < 5; i++)
+                assert_read(i);
+        for (uint32_t i = 5; i < 9; i++)
+                assert_unknown(i, MAD_REFUSED);
+        ck_assert(survey_is_stale(s));
+}
+END_TEST
+
+START_TEST(mute_is_no_stranger)
+{
+        struct survey *s;
+
+        identify = true;
+        for (uint32_t i = 0; i < 5; i++) {
+                fabric.bad_from[i] = 0;
+                fabric.outcome[i] = MAD_TIMED_OUT;
+        }
+        s = start(NULL, 0);
+        (void) run(s);
+        for (uint32_t i = 0; i < 5; i++) {
+                assert_unknown(i, MAD_TIMED_OUT);
+                ck_assert(!observed->tables[i].is_stranger);
+        }
+        ck_assert_uint_eq(n_unreachable(), 5);
+        ck_assert(!survey_is_stale(s));
+}
+END_TEST
+
 START_TEST(entries_in_use)
 {
         struct observed_table *t = &observed->tables[5];
@@ -518,6 +640,11 @@ int main(void)
         tcase_add_test(t, again_after_a_failure);
         tcase_add_test(t, no_table_at_all);
         tcase_add_test(t, blocks);
+        tcase_add_test(t, each_sma_is_identified_once);
+        tcase_add_test(t, strangers);
+        tcase_add_test(t, strange_switch);
+        tcase_add_test(t, other_port_of_the_node);
+        tcase_add_test(t, mute_is_no_stranger);
         tcase_add_test(t, entries_in_use);
         tcase_add_test(t, tables_of_chosen_ports);
         suite_add_tcase(suite, t);
