@@ -917,6 +917,98 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         return 0;
 }
 
+/* --- a dry run ------------------------------------------------------------------------------------------------------- */
+
+static void pretend_task(struct apply *ap, uint32_t i)
+{
+        const struct plan_write *w = write_of(ap, i);
+
+        if (ap->tasks[i].step == TASK_ENDED)
+                return;
+        if (w->kind == WRITE_BLOCK) {
+                observed_table_set_block(table_of(ap, w), w->block, ap->tasks[i].after);
+                knowledge_see_block(ap->options.knowledge, record_of(ap, w), w->block, ap->tasks[i].after);
+        } else {
+                table_of(ap, w)->enforce_inbound = w->after_inbound;
+                table_of(ap, w)->enforce_outbound = w->after_outbound;
+                knowledge_see_filter(ap->options.knowledge, record_of(ap, w), w->after_inbound, w->after_outbound);
+        }
+        task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
+}
+
+int apply_pretend(struct apply *ap)
+{
+        int r;
+
+        while ((r = apply_prepare(ap)) > 0) {
+                for (uint32_t i = 0; ap->phase < PLAN_N_PHASES && i < ap->plan->steps[ap->phase].n_writes; i++)
+                        pretend_task(ap, i);
+                ap->n_read_back_ended = ap->n_touched;
+        }
+        return r;
+}
+
+/* --- what waits ------------------------------------------------------------------------------------------------------ */
+
+static int collect_base(const struct apply *ap, struct held_list *l, const struct plan_write *w,
+                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct p_key key)
+{
+        if (!p_key_is_used(key))
+                return 0;
+        return held_collect(l, ap->options.knowledge, record_of(ap, w), w->block, entries, p_key_base(key));
+}
+
+/* The block as it is now, with all that the plan changes in it. */
+static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w)
+{
+        struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
+        int r = 0;
+
+        observed_table_get_block(table_of(ap, w), w->block, now);
+        memcpy(after, now, sizeof(after));
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v)
+                        after[i] = w->after[i];
+        for (unsigned i = 0; r == 0 && i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (now[i].v == after[i].v)
+                        continue;
+                r = collect_base(ap, l, w, after, now[i]);
+                if (r == 0)
+                        r = collect_base(ap, l, w, after, after[i]);
+        }
+        return r;
+}
+
+static int collect_filter(const struct apply *ap, struct held_list *l, const struct plan_write *w)
+{
+        uint32_t record = record_of(ap, w);
+        uint16_t base;
+
+        if (knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS)
+                return 0; /* it waits for its own table */
+        return held_collect_filter(l, ap->options.knowledge, record, w->after_inbound, w->after_outbound, base);
+}
+
+static bool waits(const struct apply_outcome *o)
+{
+        return o->state == APPLY_HELD || o->partly_held;
+}
+
+int apply_collect_held(const struct apply *ap, struct held_list *l)
+{
+        int r = 0;
+
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++) {
+                        const struct plan_write *w = &ap->plan->steps[phase].writes[i];
+
+                        if (!waits(&ap->outcomes[phase][i]) || record_of(ap, w) == KNOWLEDGE_NONE)
+                                continue;
+                        r = w->kind == WRITE_BLOCK ? collect_block(ap, l, w) : collect_filter(ap, l, w);
+                }
+        return r;
+}
+
 struct mad_stage apply_stage(struct apply *ap)
 {
         return (struct mad_stage) {

@@ -27,7 +27,7 @@
  */
 
 #include "ib/m_keys.h"
-#include "knowledge/knowledge.h"
+#include "knowledge/held.h"
 #include "mad_engine/stage.h"
 #include "plan/plan.h"
 
@@ -86,6 +86,11 @@ int apply_prepare(struct apply *ap);
 /* What was prepared. */
 struct mad_stage apply_stage(struct apply *ap);
 
+/* What would become of the plan if every port that was read answered, and nothing was lost: nothing is sent, and what is left waits.
+ * In place of apply_prepare(). It changes observed and the knowledge: give it copies (observed_copy, knowledge_copy). Returns 0 or
+ * -ENOMEM. */
+int apply_pretend(struct apply *ap);
+
 /* No SubnSet is sent any more, not even one again that got no answer; those in flight are awaited, what became of them is
  * read, and touched blocks are read back. */
 void apply_abort(struct apply *ap);
@@ -97,6 +102,8 @@ void apply_get_summary(const struct apply *ap, struct apply_summary *ret);
 bool apply_is_stale(const struct apply *ap);
 /* Bases in which something waits, ascending. */
 const uint16_t *apply_held_bases(const struct apply *ap, uint32_t *ret_n);
+/* Into the list: each write that waits, and who stands in its way, as far as is known now. Returns 0 or -ENOMEM. */
+int apply_collect_held(const struct apply *ap, struct held_list *l);
 /* The phase it is in, for people. */
 enum plan_phase apply_phase(const struct apply *ap);
 /* "timeout", "status", "mismatch", ...: a static string, also in JSON. */

@@ -344,6 +344,7 @@ static void update_status(struct control *c)
         s->writing = c->in_force && c->in_force->settings->mode == MODE_ENFORCE && control_may_write(c, c->in_force);
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->snapshot = c->snapshot;
+        s->knowledge = c->knowledge;
 }
 
 /* Only who has the lock may store: what another process stored meanwhile would be lost. */
@@ -496,6 +497,7 @@ struct control *control_free(struct control *c)
         watch_free(c->watch);
         discovery_links_free(c->links);
         (void) gate_free(c->gate);
+        arena_free(c->held_arena);
         (void) knowledge_free(c->knowledge);
         snapshot_unref(c->snapshot);
         generation_unref(c->candidate);

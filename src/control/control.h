@@ -246,6 +246,8 @@ struct control_status {
         const struct port_info *port_info;   /* of the local port, as it last answered; NULL: not yet */
         struct port_counts ports;
         struct control_numbers numbers;
+        const struct knowledge *knowledge;   /* what is known of each table */
+        const struct held_list *held;        /* bases in which writes wait, as the last sweep that planned found; NULL: none planned */
         uint64_t sm_changes;                 /* times that the SM changed or asked all clients to register again */
 };
 
@@ -264,6 +266,7 @@ struct control_results {
         const struct plan_options *options;
         const struct reconciled *decision;
         const struct apply *apply;
+        const struct held_list *held;        /* of a plan: what would wait if all ports that were read answer; of an apply: what waits */
         const struct verification *verification;
         bool stopped;                        /* the apply was ended early */
         uint64_t generation;                 /* that is in force now; 0: none is wholly */

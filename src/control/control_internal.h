@@ -130,6 +130,7 @@ struct control {
         struct snapshot *snapshot;
         struct knowledge *knowledge;
         struct gate *gate;
+        struct arena *held_arena;        /* of status.held */
         uint64_t n_refused_by_gate;      /* of which the log knows */
         struct discovery_links *links;
         struct watch *watch;

@@ -173,6 +173,7 @@ static void decide_once(struct control *c)
                 return;
         }
         c->results.decision = &s->decision;
+        sweep_foresee_held(c);
         if (c->config.goal == CONTROL_PLAN)
                 sweep_end(c, SWEEP_DONE);
         else if (!plan_is_empty(s->decision.plan) && !is_confirmed(c))

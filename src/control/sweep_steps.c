@@ -121,6 +121,44 @@ usec_t sweep_sm_hold(const struct control *c)
         return SM_HOLD + control_wanted(c)->settings->timeout;
 }
 
+/* --- held bases ----------------------------------------------------------------------------------------------------- */
+
+void sweep_see_held(struct control *c, const struct apply *apply)
+{
+        struct arena *a = arena_new();
+        struct held_list *l = a ? held_list_new(a) : NULL;
+
+        if (l && apply && apply_collect_held(apply, l) < 0)
+                l = NULL;
+        arena_free(c->held_arena);
+        c->held_arena = a;
+        c->status.held = c->results.held = l;
+}
+
+static int pretend(struct control *c, struct knowledge *copy, struct apply **ret)
+{
+        struct sweep *s = &c->sweep;
+        const struct apply_options options = { .knowledge = copy };
+        struct observed *observed = observed_copy(s->arena, c->snapshot->observed);
+        int r = observed ? apply_new(s->arena, s->decision.plan, observed, NULL, &options, ret) : -ENOMEM;
+
+        return r == 0 ? apply_pretend(*ret) : r;
+}
+
+void sweep_foresee_held(struct control *c)
+{
+        _cleanup_(knowledge_free_p) struct knowledge *copy = NULL;
+        struct apply *apply = NULL;
+
+        /* with full knowledge nothing waits for long */
+        if (!plan_is_empty(c->sweep.decision.plan) && !knowledge_is_certain(c->knowledge)) {
+                copy = knowledge_copy(c->knowledge);
+                if (!copy || pretend(c, copy, &apply) < 0)
+                        return;
+        }
+        sweep_see_held(c, apply);
+}
+
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 
 static int prepare_survey(struct control *c)

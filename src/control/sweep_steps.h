@@ -25,6 +25,11 @@ void sweep_view_others(const struct control *c, struct sm_view *ret);
 /* How long this host waits before it writes in the place of the other head node. */
 usec_t sweep_sm_hold(const struct control *c);
 
+/* Which bases are held. In place of what was known of that before; out of memory: nothing is known. */
+void sweep_see_held(struct control *c, const struct apply *apply);
+/* The same of the plan, before it is carried out. */
+void sweep_foresee_held(struct control *c);
+
 /* --- sweep_decide.c ------------------------------------------------------------------------------------------------- */
 
 void sweep_lock(struct control *c);

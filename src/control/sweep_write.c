@@ -237,6 +237,7 @@ static void applied(struct control *c, int r, const char *why)
                 sweep_end(c, SWEEP_STALE);
         } else {
                 mark_failed_ports(c);
+                sweep_see_held(c, s->apply);
                 event_text_apply(c->log, s->generation, s->decision.plan, c->snapshot->observed, s->apply,
                                  c->now - s->apply_began, &c->apply_failures);
                 sweep_verify(c);
@@ -357,6 +358,7 @@ void sweep_carry_out(struct control *c)
                 return;
         }
         may_write = control_may_write(c, s->generation);
+        sweep_foresee_held(c);
         if (s->generation->settings->mode == MODE_AUDIT || !may_write)
                 sweep_verify(c);
         else if (s->generation->settings->writer == WRITER_OPENSM)

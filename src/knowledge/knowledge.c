@@ -95,6 +95,39 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
         return knowledge_find(k, name_of(s, &s->ports[port]));
 }
 
+static int copy_record(struct knowledge_record *to, const struct knowledge_record *from)
+{
+        *to = *from;
+        to->entries = from->entries ? calloc(MAX(from->capacity, 1u), sizeof(*to->entries)) : NULL;
+        to->writes = from->n_writes ? calloc(from->n_writes, sizeof(*to->writes)) : NULL;
+        to->vouched_by = from->vouched_by ? strdup(from->vouched_by) : NULL;
+        to->n_allocated = from->n_writes;
+        if (to->entries)
+                memcpy(to->entries, from->entries, from->capacity * sizeof(*to->entries));
+        if (to->writes)
+                memcpy(to->writes, from->writes, from->n_writes * sizeof(*to->writes));
+        return !to->entries != !from->entries || (from->n_writes && !to->writes) || !to->vouched_by != !from->vouched_by ? -ENOMEM : 0;
+}
+
+struct knowledge *knowledge_copy(const struct knowledge *from)
+{
+        _cleanup_(knowledge_free_p) struct knowledge *k = knowledge_new();
+        uint32_t record;
+        int r = k ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < from->n; i++) {
+                r = knowledge_ensure_record(k, from->records[i].name, &record);
+                if (r == 0)
+                        r = copy_record(&k->records[record], &from->records[i]);
+        }
+        if (r < 0)
+                return NULL;
+        k->now = from->now;
+        k->wall = from->wall;
+        k->absent_hold = from->absent_hold;
+        return knowledge_counts_rebuild(k) < 0 ? NULL : STEAL(k);
+}
+
 /* --- who is there -------------------------------------------------------------------------------------------------------- */
 
 /* Until it is found it counts as absent; `seen` stays. */
@@ -341,6 +374,22 @@ void knowledge_recall(const struct knowledge *k, struct observed *to)
                 memcpy(t->entries, r->entries, t->capacity * sizeof(*t->entries));
                 t->source = TABLE_ASSUMED;
         }
+}
+
+static bool is_certain(const struct knowledge_record *r)
+{
+        if (r->expired || r->vouched)
+                return true;
+        return r->presence == KNOWLEDGE_THERE && r->fresh && r->n_writes == 0 &&
+               (r->name.kind != KNOWLEDGE_LEAF || !r->filters_unsure);
+}
+
+bool knowledge_is_certain(const struct knowledge *k)
+{
+        for (size_t i = 0; i < k->n; i++)
+                if (!is_certain(&k->records[i]))
+                        return false;
+        return true;
 }
 
 /* --- blocks --------------------------------------------------------------------------------------------------------------- */

@@ -99,6 +99,8 @@ struct knowledge_record {
 struct knowledge *knowledge_new(void);
 struct knowledge *knowledge_free(struct knowledge *k);
 DEFINE_CLEANUP(struct knowledge *, knowledge_free)
+/* Borrows the same policy. Returns owned, or NULL when memory is out. */
+struct knowledge *knowledge_copy(const struct knowledge *from);
 
 /* --- records ------------------------------------------------------------------------------------------------------------ */
 
@@ -150,6 +152,8 @@ int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
+/* Every table that counts was read since the last discovery, and no write is open. */
+bool knowledge_is_certain(const struct knowledge *k);
 /* The bounds of one table in a base; of what a port (an endport, or whatever is at a place) sends, with its filter. */
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
 struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base);

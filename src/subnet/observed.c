@@ -48,6 +48,29 @@ static size_t block_entries(const struct observed_table *t, uint16_t block)
         return MIN((size_t) P_KEY_BLOCK_ENTRIES, t->capacity - first);
 }
 
+struct observed *observed_copy(struct arena *a, const struct observed *from)
+{
+        uint32_t n = from->subnet->n_ports;
+        struct observed *o = arena_new_object(a, struct observed);
+
+        if (!o)
+                return NULL;
+        o->subnet = from->subnet;
+        o->tables = arena_new_array(a, struct observed_table, n);
+        for (uint32_t i = 0; o->tables && i < n; i++) {
+                struct observed_table *t = &o->tables[i];
+
+                *t = from->tables[i];
+                if (!from->tables[i].entries)
+                        continue;
+                t->entries = arena_new_array(a, struct p_key, t->capacity);
+                if (!t->entries)
+                        return NULL;
+                memcpy(t->entries, from->tables[i].entries, t->capacity * sizeof(*t->entries));
+        }
+        return o->tables ? o : NULL;
+}
+
 void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
 {
         size_t n = block_entries(t, block);

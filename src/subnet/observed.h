@@ -36,6 +36,9 @@ int observed_new(struct arena *a, const struct subnet *subnet, struct observed *
 int observed_new_of(struct arena *a, const struct subnet *subnet,
                     bool (*has_table)(const struct subnet *s, const struct subnet_port *p), struct observed **ret);
 
+/* Lives in the arena; borrows what `from` does. NULL: out of memory. */
+struct observed *observed_copy(struct arena *a, const struct observed *from);
+
 /* Entries in use. */
 static inline uint32_t observed_table_count(const struct observed_table *t)
 {
