@@ -19,6 +19,7 @@ SYSTEM_TESTS = \
 	tests/system/test_reboots.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
+	tests/system/test_unknown.py \
 	tests/system/test_violations.py \
 	tests/system/test_writer_opensm.py
 
