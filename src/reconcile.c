@@ -2,8 +2,12 @@
 #include "reconcile.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
-#define MAX_SILENT 8 /* named one by one */
+#include "util/text.h"
+
+#define MAX_SILENT 8    /* named one by one */
+#define MAX_FROZEN 1000
 
 /* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So it has to
  * be known which port that is. */
@@ -69,6 +73,106 @@ static void tell_silent(const struct subnet *s, struct findings *findings)
                                     "%u more ports like that, %u in all", n - MAX_SILENT, n);
 }
 
+/* --- frozen ports --------------------------------------------------------------------------------------------------- */
+
+/* A leaf port is frozen with its host. */
+static int mark_frozen(struct arena *a, const struct memberships *m, struct desired *d)
+{
+        const struct subnet *s = d->subnet;
+        enum freeze *frozen = arena_new_array(a, enum freeze, s->n_ports);
+
+        if (!frozen)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                uint32_t endport = s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].neighbour;
+
+                frozen[i] = endport == SUBNET_NONE ? FREEZE_NONE : m->frozen[endport];
+        }
+        d->frozen = frozen;
+        return 0;
+}
+
+static int take_observed(struct arena *a, const struct observed_table *t, struct desired_port *ret)
+{
+        struct p_key *keys = arena_new_array(a, struct p_key, t->capacity);
+        uint32_t n = 0, used = 0;
+
+        if (!keys)
+                return -ENOMEM;
+        for (uint16_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
+                if (p_key_is_used(t->entries[i]))
+                        keys[n++] = t->entries[i];
+        if (n > 0)
+                qsort(keys, n, sizeof(*keys), p_key_compare);
+        for (uint32_t i = 0; i < n; i++)
+                if (i == 0 || keys[i].v != keys[i - 1].v)
+                        keys[used++] = keys[i];
+        *ret = (struct desired_port) { keys, used };
+        return 0;
+}
+
+/* From now on a frozen port is to have what it has; `given` keeps what the policy says. */
+static int keep_frozen(struct arena *a, const struct observed *observed, struct reconciled *out)
+{
+        const enum freeze *frozen = out->plan->frozen;
+        struct desired *given = arena_new_object(a, struct desired);
+        struct desired_port *ports = arena_new_array(a, struct desired_port, observed->subnet->n_ports);
+        int r = 0;
+
+        if (!given || !ports)
+                return -ENOMEM;
+        *given = *out->desired;
+        for (uint32_t i = 0; r == 0 && i < observed->subnet->n_ports; i++) {
+                ports[i] = given->ports[i];
+                if (frozen[i] != FREEZE_NONE)
+                        r = take_observed(a, &observed->tables[i], &ports[i]);
+        }
+        out->given = given;
+        out->desired->ports = ports;
+        out->desired->frozen = frozen;
+        return r;
+}
+
+static const char *list_entries(struct arena *a, const struct desired_port *port)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < port->n_wanted; i++)
+                text_add(&t, "%s0x%04x", i > 0 ? " " : "", (unsigned) port->wanted[i].v);
+        return port->n_wanted > 0 ? text_copy(a, &t) : "nothing that is known";
+}
+
+static void report_frozen(const struct reconciled *out, struct findings *findings)
+{
+        const struct subnet *s = out->plan->subnet;
+        struct arena *a = findings->arena;
+        struct finding *item;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                enum freeze why = out->plan->frozen[i];
+
+                if (why == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT || n++ >= MAX_FROZEN)
+                        continue;
+                item = findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL,
+                                    "%s is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)",
+                                    subnet_port_label(a, s, i) ?: "?", freeze_to_string(why),
+                                    list_entries(a, &out->desired->ports[i]) ?: "?");
+                finding_set_hint(findings, item, "%s", freeze_way_out(why));
+        }
+        if (n > MAX_FROZEN)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL, "%u more ports are frozen, %u in all",
+                                    n - MAX_FROZEN, n);
+}
+
+/* --- the decision --------------------------------------------------------------------------------------------------- */
+
+static int resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct plan_options *options,
+                   struct findings *findings, struct memberships **ret)
+{
+        return (options->in_force ? policy_resolve_in_force : policy_resolve)(a, policy, subnet, findings, ret);
+}
+
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
@@ -85,12 +189,14 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         tell_silent(observed->subnet, findings);
 
         /* who is a member of what: policy x subnet */
-        r = policy_resolve(a, policy, observed->subnet, findings, &out.memberships);
+        r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);
         if (r < 0)
                 return r;
 
         /* what each table should hold */
         r = desired_compute(a, out.memberships, &out.desired);
+        if (r == 0)
+                r = mark_frozen(a, out.memberships, out.desired);
         if (r < 0)
                 return r;
 
@@ -99,6 +205,12 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
+        r = keep_frozen(a, observed, &out);
+        if (r < 0)
+                return r;
+        report_frozen(&out, findings);
+        if (findings->out_of_memory)
+                return -ENOMEM;
         *ret = out;
         return 0;
 }

@@ -23,6 +23,7 @@ struct desired {
         const struct subnet *subnet; /* borrows */
         struct desired_port *ports;  /* same index as subnet->ports; ports that are not managed want nothing */
         uint16_t index0_base;        /* whose entry belongs at index 0 */
+        const enum freeze *frozen;   /* of each port; NULL: none is. See policy/freeze.h */
 };
 
 /* Returns 0 or -ENOMEM; *ret lives in the arena and borrows what memberships borrows. */

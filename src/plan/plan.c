@@ -35,6 +35,7 @@ struct planner {
         struct plan *plan;
         struct write_list lists[PLAN_N_PHASES];
         struct tally capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
+        bool refused;
 };
 
 static void planner_done(struct planner *pl)
@@ -114,6 +115,8 @@ static void tell(struct planner *pl, struct tally *t, enum finding_severity seve
 {
         t->severity = severity;
         t->code = code;
+        if (severity == FINDING_ERROR && !(pl->options->in_force && freeze_is_of_ports(code)))
+                pl->refused = true;
         if (!text)
                 pl->findings->out_of_memory = true;
         else if (t->n < most_of(severity))
@@ -316,6 +319,16 @@ static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
                                  pl->options->enforcement_overflow == OVERFLOW_DISABLE);
 }
 
+/* Half of what is between an endport and the fabric is no use without the other. */
+static void freeze(struct planner *pl, uint32_t port, enum freeze why)
+{
+        uint32_t other_end = pl->desired->subnet->ports[port].neighbour;
+
+        pl->plan->frozen[port] = why;
+        if (other_end != SUBNET_NONE)
+                pl->plan->frozen[other_end] = why;
+}
+
 /* Returns how many block writes the port needs, or negative errno. */
 static int plan_port(struct planner *pl, uint32_t port)
 {
@@ -325,7 +338,7 @@ static int plan_port(struct planner *pl, uint32_t port)
 
         if (t->source != TABLE_READ)
                 tell_unreachable(pl, port);
-        if (t->source == TABLE_UNKNOWN)
+        if (t->source == TABLE_UNKNOWN || pl->plan->frozen[port] != FREEZE_NONE)
                 return 0;
         r = port_plan_prepare(pl, port, &pp);
         if (r < 0)
@@ -339,8 +352,10 @@ static int plan_port(struct planner *pl, uint32_t port)
                 tell_stuck(pl, port, &pp);
         else if (pp.index0_wrong)
                 tell_index0(pl, port, &pp);
-        if (pp.overflow || pp.stuck)
+        if (pp.overflow || pp.stuck) {
+                freeze(pl, port, pp.overflow ? FREEZE_CAPACITY : FREEZE_TRANSITION);
                 return 0;
+        }
         pl->plan->final_tables[port] = pp.b;
         return write_table(pl, &pp, port);
 }
@@ -463,6 +478,40 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         return n;
 }
 
+/* --- frozen ports ---------------------------------------------------------------------------------------------------- */
+
+/* What was planned for the other end of the cable before is dropped. */
+static void drop_frozen(struct planner *pl, struct write_list *l)
+{
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < l->n; i++)
+                if (pl->plan->frozen[l->items[i].port] == FREEZE_NONE)
+                        l->items[kept++] = l->items[i];
+        pl->plan->n_block_writes -= l->n - kept;
+        l->n = kept;
+}
+
+/* When all tables are through, and before enforcement is planned. */
+static int leave_frozen(struct planner *pl, bool *affected)
+{
+        for (uint32_t i = 0; i < pl->desired->subnet->n_ports; i++) {
+                const struct observed_table *t = &pl->observed->tables[i];
+
+                if (pl->plan->frozen[i] == FREEZE_NONE || !t->entries || t->source == TABLE_UNKNOWN)
+                        continue;
+                affected[i] = false;
+                pl->plan->enforced[i] = t->enforce_inbound || t->enforce_outbound;
+                pl->plan->final_tables[i] = arena_new_array(pl->arena, struct p_key, t->capacity);
+                if (!pl->plan->final_tables[i])
+                        return -ENOMEM;
+                memcpy(pl->plan->final_tables[i], t->entries, t->capacity * sizeof(*t->entries));
+        }
+        for (size_t phase = 0; phase < ELEMENTS(pl->lists); phase++)
+                drop_frozen(pl, &pl->lists[phase]);
+        return 0;
+}
+
 /* --- all of it ------------------------------------------------------------------------------------------------------- */
 
 static int plan_ports(struct planner *pl)
@@ -482,9 +531,13 @@ static int plan_ports(struct planner *pl)
                         return r;
                 affected[i] = r > 0;
         }
+        r = leave_frozen(pl, affected);
+        if (r < 0)
+                return r;
         /* after all tables: whether a port may enforce depends on its neighbour's */
         for (i = 0; i < s->n_ports; i++) {
-                if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ)
+                if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||
+                    pl->plan->frozen[i] != FREEZE_NONE)
                         continue;
                 r = plan_enforcement(pl, i);
                 if (r < 0)
@@ -535,8 +588,11 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         pl.plan->desired = desired;
         pl.plan->final_tables = arena_new_array(a, struct p_key *, desired->subnet->n_ports);
         pl.plan->enforced = arena_new_array(a, bool, desired->subnet->n_ports);
-        if (!pl.plan->final_tables || !pl.plan->enforced)
+        pl.plan->frozen = arena_new_array(a, enum freeze, desired->subnet->n_ports);
+        if (!pl.plan->final_tables || !pl.plan->enforced || !pl.plan->frozen)
                 return -ENOMEM;
+        if (desired->frozen)
+                memcpy(pl.plan->frozen, desired->frozen, desired->subnet->n_ports * sizeof(*desired->frozen));
         r = plan_ports(&pl);
         if (r < 0)
                 return r;
@@ -549,7 +605,7 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         r = fill_steps(&pl);
         if (r < 0)
                 return r;
-        if (pl.capacity.n > 0 || pl.transition.n > 0 || findings->out_of_memory)
+        if (pl.refused || findings->out_of_memory)
                 return findings->out_of_memory ? -ENOMEM : -EBADMSG;
         *ret = pl.plan;
         return 0;

@@ -26,6 +26,8 @@
  * is full if the full entry is there, else limited, else none; {limited} to {limited, full} is a raise, {limited, full}
  * to {limited} a lower, {full} to {limited, full} and back change no level.
  *
+ * A frozen port (policy/freeze.h) is left as it is: no write to it, nor to its leaf port, is planned.
+ *
  * The plan is data: print it, count it, simulate it, or let apply/ carry it out. The planner is pure; same inputs, same
  * plan. It refuses to know how a write is sent and whether it will succeed.
  */
@@ -84,6 +86,7 @@ struct plan {
         struct p_key **final_tables;   /* per port of the subnet: the table when all is done; NULL: not managed, or left
                                           alone since nothing is known of it */
         bool *enforced;                /* per port: enforcement ends up as the settings say */
+        enum freeze *frozen;           /* per port: why it is left as it is, with the other end of its cable */
 };
 
 struct plan_options {
@@ -92,14 +95,15 @@ struct plan_options {
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
         enum settings_writer writer;
+        bool in_force;     /* of a policy that is in force: ports whose tables would overflow are frozen, and refuse nothing */
         bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
                               so that it finds nothing to move when it reads a file that says the same */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);
 
-/* Computes the plan. Tables that would overflow (all of them) become errors and nothing is planned. index_memory may be
- * NULL. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives in the arena and borrows desired and its
+/* Computes the plan. Tables that would overflow (all of them) become errors and nothing is planned; with `in_force` nothing is
+ * planned for these ports only. index_memory may be NULL. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives in the arena and borrows desired and its
  * subnet. */
 int plan_compute(struct arena *a, const struct desired *desired, const struct observed *observed,
                  const struct index_memory *memory, const struct plan_options *options, struct findings *findings,

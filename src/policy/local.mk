@@ -1,5 +1,7 @@
 # policy/
 libpkeyd_core_la_SOURCES += \
+	src/policy/freeze.c \
+	src/policy/freeze.h \
 	src/policy/hostlist.c \
 	src/policy/hostlist.h \
 	src/policy/policy.c \

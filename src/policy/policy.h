@@ -18,6 +18,7 @@
 
 #include "ib/multicast.h"
 #include "ib/types.h"
+#include "policy/freeze.h"
 #include "subnet/subnet.h"
 #include "util/arena.h"
 #include "util/findings.h"
@@ -118,6 +119,7 @@ struct memberships {
          * switches have none of their own. */
         uint32_t *first;
         struct port_membership *items;
+        enum freeze *frozen; /* of each port; what it is a member of is what its lines say, of two that disagree the lower one */
 };
 
 /* Applies a policy to a fabric. Selectors that match nothing become warnings (errors if `strict`), two equally specific
@@ -126,6 +128,10 @@ struct memberships {
  * 0x7fff). */
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                    struct memberships **ret);
+/* The same for a policy that is in force: errors that concern single ports freeze these ports (policy/freeze.h), and refuse
+ * nothing. Ports of which two have one name are frozen either way. */
+int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                            struct memberships **ret);
 
 /* The endports that one selector text (as below `members`: a host, a GUID, @switch/port, a group, ...) means in this
  * fabric, for `pkeyctl explain A B` and `show port X`: appends nothing to the policy. policy may be NULL (no groups

@@ -29,12 +29,14 @@ struct resolver {
         /* of the partition at hand, for each port: the rule that decided, and how specific it was */
         uint32_t *decided;
         uint8_t *level;
-        bool *disputed;
+        uint8_t *contested;      /* why it is not certain that this rule decides (enum freeze) */
+        uint32_t *lowest;        /* of the rules that disagree the one that gives least; else the one that decided */
         struct dispute *disputes;
         size_t n_disputes, disputes_allocated;
         /* of all partitions */
         struct grant *grants;
         size_t n_grants, grants_allocated;
+        enum freeze *frozen;
 };
 
 static void resolver_done(struct resolver *r)
@@ -71,33 +73,43 @@ static bool is_exempt(const struct resolver *r, const struct policy_partition *p
         return p->base == P_KEY_DEFAULT_BASE && (port == r->subnet->self || port == r->subnet->sm);
 }
 
+static enum membership membership_of(const struct policy_partition *p, uint32_t rule)
+{
+        return p->rules[rule].membership;
+}
+
+/* Another rule decided already, and this one is as specific. */
+static int apply_second(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c, uint32_t port,
+                        enum freeze contested)
+{
+        if (membership_of(p, r->decided[port]) == membership_of(p, c->rule)) {
+                if (contested == FREEZE_NONE && r->contested[port] != FREEZE_LINES)
+                        r->contested[port] = FREEZE_NONE; /* this one decides the same for certain */
+                return 0;
+        }
+        r->contested[port] = FREEZE_LINES;
+        if (membership_of(p, c->rule) < membership_of(p, r->lowest[port]))
+                r->lowest[port] = c->rule;
+        return is_exempt(r, p, port) ? 0 : add_dispute(r, c, port);
+}
+
 static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
 {
         struct port_list list = {};
-        uint32_t port;
-        int e;
+        int e = matcher_match(&r->matcher, c->selector, &list);
 
-        e = matcher_match(&r->matcher, c->selector, &list);
-        if (e < 0)
-                return e;
-        for (uint32_t i = 0; i < list.n; i++) {
-                port = list.ports[i];
+        for (uint32_t i = 0; e == 0 && i < list.n; i++) {
+                uint32_t port = list.ports[i];
+
                 if (r->decided[port] == NOBODY) {
-                        r->decided[port] = c->rule;
+                        r->decided[port] = r->lowest[port] = c->rule;
                         r->level[port] = (uint8_t) c->selector->specificity;
-                        continue;
+                        r->contested[port] = list.contested[i];
+                } else if (r->level[port] == c->selector->specificity) {
+                        e = apply_second(r, p, c, port, (enum freeze) list.contested[i]);
                 }
-                if (r->level[port] != c->selector->specificity ||
-                    p->rules[r->decided[port]].membership == p->rules[c->rule].membership)
-                        continue;
-                r->disputed[port] = true;
-                if (is_exempt(r, p, port))
-                        continue;
-                e = add_dispute(r, c, port);
-                if (e < 0)
-                        return e;
         }
-        return 0;
+        return e;
 }
 
 static void report_disputes(struct resolver *r, const struct policy_partition *p)
@@ -138,10 +150,10 @@ static int grant_default(struct resolver *r, uint32_t port)
         enum membership membership = MEMBERSHIP_LIMITED;
 
         if (r->decided[port] != NOBODY) {
-                rule = &p->rules[r->decided[port]];
+                rule = &p->rules[r->lowest[port]];
                 membership = rule->membership;
         }
-        if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->disputed[port])) {
+        if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->contested[port] == FREEZE_LINES)) {
                 rule = NULL;
                 membership = MEMBERSHIP_FULL;
         }
@@ -159,10 +171,17 @@ static int grant_partition(struct resolver *r, uint32_t partition)
                 if (p->base == P_KEY_DEFAULT_BASE)
                         e = grant_default(r, port);
                 else if (r->decided[port] != NOBODY)
-                        e = add_grant(r, port, partition, p->rules[r->decided[port]].membership,
-                                      &p->rules[r->decided[port]]);
+                        e = add_grant(r, port, partition, membership_of(p, r->lowest[port]), &p->rules[r->lowest[port]]);
         }
         return e;
+}
+
+/* Of two reasons in two partitions the one that names lines counts: they can be read. */
+static void freeze_contested(struct resolver *r, const struct policy_partition *p)
+{
+        for (uint32_t port = 0; port < r->subnet->n_ports; port++)
+                if (!is_exempt(r, p, port))
+                        r->frozen[port] = MAX(r->frozen[port], (enum freeze) r->contested[port]);
 }
 
 static int resolve_partition(struct resolver *r, uint32_t partition)
@@ -173,12 +192,13 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
         if (!policy_owns(r->policy, p->base))
                 return 0;
         memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
-        memset(r->disputed, 0, r->subnet->n_ports * sizeof(*r->disputed));
+        memset(r->contested, 0, r->subnet->n_ports * sizeof(*r->contested));
         for (uint32_t i = 0; i < p->n_candidates && e == 0; i++)
                 e = apply_candidate(r, p, &p->candidates[i]);
         if (e < 0)
                 return e;
         report_disputes(r, p);
+        freeze_contested(r, p);
         return grant_partition(r, partition);
 }
 
@@ -206,6 +226,7 @@ static int sort_grants(struct resolver *r, struct arena *a, struct memberships *
                 return -ENOMEM;
         m->policy = r->policy;
         m->subnet = r->subnet;
+        m->frozen = r->frozen;
         m->first = arena_new_array(a, uint32_t, (size_t) n_ports + 1);
         m->items = arena_new_array(a, struct port_membership, r->n_grants);
         if (!m->first || !m->items)
@@ -222,20 +243,22 @@ static int sort_grants(struct resolver *r, struct arena *a, struct memberships *
         return 0;
 }
 
-static int resolver_init(struct resolver *r, struct arena *scratch)
+static int resolver_init(struct resolver *r, struct arena *a, struct arena *scratch)
 {
         size_t n = r->subnet->n_ports;
 
         r->decided = arena_new_array(scratch, uint32_t, n);
         r->level = arena_new_array(scratch, uint8_t, n);
-        r->disputed = arena_new_array(scratch, bool, n);
-        if (!r->decided || !r->level || !r->disputed)
+        r->contested = arena_new_array(scratch, uint8_t, n);
+        r->lowest = arena_new_array(scratch, uint32_t, n);
+        r->frozen = arena_new_array(a, enum freeze, n);
+        if (!r->decided || !r->level || !r->contested || !r->lowest || !r->frozen)
                 return -ENOMEM;
         return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
 }
 
-int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
-                   struct memberships **ret)
+static int resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, bool in_force,
+                   struct findings *findings, struct memberships **ret)
 {
         _cleanup_(resolver_done) struct resolver r = { .policy = policy, .subnet = subnet };
         _cleanup_arena_ struct arena *scratch = arena_new();
@@ -245,7 +268,8 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
         if (!scratch)
                 return -ENOMEM;
         report_init(&r.report, findings);
-        e = resolver_init(&r, scratch);
+        e = resolver_init(&r, a, scratch);
+        r.matcher.in_force = in_force;
         if (e == 0)
                 e = resolve_groups(&r);
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
@@ -254,11 +278,25 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
                 return e;
         e = report_finish(&r.report);
         findings_sort(findings);
+        if (e == -EBADMSG && in_force && !r.report.refuses)
+                e = 0;
         if (e == 0)
                 e = sort_grants(&r, a, &memberships);
         if (e == 0)
                 *ret = memberships;
         return e;
+}
+
+int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                   struct memberships **ret)
+{
+        return resolve(a, policy, subnet, false, findings, ret);
+}
+
+int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                            struct memberships **ret)
+{
+        return resolve(a, policy, subnet, true, findings, ret);
 }
 
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,

@@ -19,6 +19,7 @@ struct place {
 struct report {
         struct findings *findings; /* borrows */
         size_t n, n_errors;        /* reported since report_init, those that were dropped included */
+        bool refuses;              /* one of these errors is not only about single ports (policy/freeze.h) */
         size_t dropped, dropped_errors;
         struct finding *last; /* what was reported last, until the next; NULL: memory was out, or there were REPORT_MAX
                                */

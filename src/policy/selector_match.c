@@ -14,6 +14,7 @@
 /* How many nodes of one name are compared with each other. */
 #define MAX_NAMESAKES 256
 
+/* Of this host pkeyd is certain: whoever else has its name took it. */
 static void find_twins(struct matcher *m)
 {
         const struct subnet *s = m->subnet;
@@ -31,9 +32,12 @@ static void find_twins(struct matcher *m)
                         if (other->type != NODE_CA || strcmp(other->device, node->device) != 0)
                                 continue;
                         m->twin[s->by_name[i]] = s->by_name[k];
+                        m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[k]] = true;
                         break;
                 }
         }
+        if (s->self != SUBNET_NONE)
+                m->has_twin[s->ports[s->self].node] = false;
 }
 
 int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
@@ -48,8 +52,10 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
         m->groups = arena_new_array(arena, struct port_list, n_groups);
         m->group_known = arena_new_array(arena, bool, n_groups);
         m->scratch = arena_new_array(arena, uint32_t, subnet->n_ports);
-        m->member = arena_new_array(arena, bool, subnet->n_ports);
-        if (!m->first_port || !m->twin || !m->groups || !m->group_known || !m->scratch || !m->member)
+        m->has_twin = arena_new_array(arena, bool, subnet->n_nodes);
+        m->why = arena_new_array(arena, uint8_t, subnet->n_ports);
+        m->member = arena_new_array(arena, uint8_t, subnet->n_ports);
+        if (!m->first_port || !m->twin || !m->has_twin || !m->groups || !m->group_known || !m->scratch || !m->why || !m->member)
                 return -ENOMEM;
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 while (node <= subnet->ports[i].node)
@@ -68,32 +74,39 @@ struct collection {
         uint32_t n; /* ports in matcher->scratch; a port may stand there only once */
 };
 
-static void add_port(struct collection *c, uint32_t port)
+static void add_port(struct collection *c, uint32_t port, enum freeze why)
 {
-        if (c->matcher->subnet->ports[port].role == PORT_ENDPORT && c->n < c->matcher->subnet->n_ports)
-                c->matcher->scratch[c->n++] = port;
+        const struct matcher *m = c->matcher;
+
+        if (m->subnet->ports[port].role != PORT_ENDPORT || c->n == m->subnet->n_ports)
+                return;
+        m->scratch[c->n++] = port;
+        m->why[port] = (uint8_t) why;
 }
 
-static void add_node(struct collection *c, uint32_t node, uint8_t number)
+static void add_node(struct collection *c, uint32_t node, uint8_t number, enum freeze why)
 {
         const struct matcher *m = c->matcher;
 
         for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++)
                 if (number == 0 || m->subnet->ports[i].number == number)
-                        add_port(c, i);
+                        add_port(c, i, why);
 }
 
 static int finish(struct collection *c, struct port_list *ret)
 {
         uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), used = 0;
+        uint8_t *contested = arena_new_array(c->matcher->arena, uint8_t, c->n);
 
-        if (!ports)
+        if (!ports || !contested)
                 return -ENOMEM;
         qsort(c->matcher->scratch, c->n, sizeof(uint32_t), uint32_compare);
         for (uint32_t i = 0; i < c->n; i++)
                 if (i == 0 || c->matcher->scratch[i] != c->matcher->scratch[i - 1])
                         ports[used++] = c->matcher->scratch[i];
-        *ret = (struct port_list) { ports, used };
+        for (uint32_t i = 0; i < used; i++)
+                contested[i] = c->matcher->why[ports[i]];
+        *ret = (struct port_list) { ports, contested, used };
         return 0;
 }
 
@@ -158,7 +171,7 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
                 if (s->device && !hostlist_match(s->device, node->device))
                         continue;
                 warn_twins(m, s, subnet->by_name[i]);
-                add_node(&c, subnet->by_name[i], s->port);
+                add_node(&c, subnet->by_name[i], s->port, m->has_twin[subnet->by_name[i]] ? FREEZE_NAME : FREEZE_NONE);
         }
         if (c.n == 0)
                 selector_report_no_match(m, s);
@@ -170,7 +183,7 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
 /* ---- switches ------------------------------------------------------------------------------------------------- */
 
 /* Endports plugged into the switch. */
-static void add_neighbours(struct collection *c, const struct selector *s, uint32_t node)
+static void add_neighbours(struct collection *c, const struct selector *s, uint32_t node, enum freeze why)
 {
         const struct matcher *m = c->matcher;
 
@@ -180,7 +193,7 @@ static void add_neighbours(struct collection *c, const struct selector *s, uint3
                 if (p->role != PORT_SWITCH_EXTERNAL || p->neighbour == SUBNET_NONE)
                         continue;
                 if (!s->has_ports || selector_has_port(s, p->number))
-                        add_port(c, p->neighbour);
+                        add_port(c, p->neighbour, why);
         }
 }
 
@@ -196,6 +209,16 @@ static void check_port_numbers(struct matcher *m, const struct selector *s, cons
         }
 }
 
+/* Each of them may be meant. */
+static void add_all_neighbours(struct collection *c, const struct selector *s, uint32_t i, uint32_t end)
+{
+        const struct subnet *subnet = c->matcher->subnet;
+
+        for (; i < end; i++)
+                if (subnet->nodes[subnet->by_name[i]].type == NODE_SWITCH)
+                        add_neighbours(c, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
+}
+
 /* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told
  * from each other. Returns the index behind them. */
 static uint32_t match_namesakes(struct collection *c, const struct selector *s, uint32_t i)
@@ -203,7 +226,7 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
         struct matcher *m = c->matcher;
         const struct subnet *subnet = m->subnet;
         const char *name = subnet->nodes[subnet->by_name[i]].name, *guids = NULL;
-        uint32_t n = 0, only = 0;
+        uint32_t n = 0, only = 0, first = i;
 
         for (; i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0; i++) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
@@ -217,8 +240,10 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
         }
         if (n == 1) {
                 check_port_numbers(m, s, &subnet->nodes[only]);
-                add_neighbours(c, s, only);
+                add_neighbours(c, s, only, FREEZE_NONE);
         } else if (n > 1) {
+                if (m->in_force)
+                        add_all_neighbours(c, s, first, i);
                 report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
                            "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
                            guids ? guids : "?", n > 2 * MAX_LISTED ? ", ..." : "");
@@ -242,7 +267,7 @@ static int match_switch(struct matcher *m, const struct selector *s, struct port
                 i = subnet_find_node(subnet, s->guid);
                 if (i != SUBNET_NONE && subnet->nodes[i].type == NODE_SWITCH) {
                         check_port_numbers(m, s, &subnet->nodes[i]);
-                        add_neighbours(&c, s, i);
+                        add_neighbours(&c, s, i, FREEZE_NONE);
                 }
         }
         if (c.n == 0 && m->report->n_errors == errors)
@@ -259,9 +284,9 @@ static int match_guid(struct matcher *m, const struct selector *s, struct port_l
         uint32_t port = subnet_find_endport(m->subnet, s->guid), node = subnet_find_node(m->subnet, s->guid);
 
         if (port != SUBNET_NONE)
-                add_port(&c, port);
+                add_port(&c, port, FREEZE_NONE);
         else if (node != SUBNET_NONE)
-                add_node(&c, node, 0);
+                add_node(&c, node, 0, FREEZE_NONE);
         if (c.n == 0)
                 selector_report_no_match(m, s);
         return finish(&c, ret);
@@ -273,7 +298,7 @@ static int match_type(struct matcher *m, const struct selector *s, struct port_l
 
         for (uint32_t i = 0; i < m->subnet->n_ports; i++)
                 if (s->kind == SELECTOR_ALL || subnet_port_node(m->subnet, &m->subnet->ports[i])->type == s->type)
-                        add_port(&c, i);
+                        add_port(&c, i, FREEZE_NONE);
         return finish(&c, ret);
 }
 
@@ -282,7 +307,7 @@ static int match_self(struct matcher *m, struct port_list *ret)
         struct collection c = { .matcher = m };
 
         if (m->subnet->self != SUBNET_NONE)
-                add_port(&c, m->subnet->self);
+                add_port(&c, m->subnet->self, FREEZE_NONE);
         return finish(&c, ret);
 }
 
@@ -306,6 +331,16 @@ static int match_simple(struct matcher *m, const struct selector *s, struct port
         return 0;
 }
 
+/* What one selector brings for certain is not contested, whatever others do. */
+static void add_members(struct matcher *m, const struct port_list *list)
+{
+        for (uint32_t k = 0; k < list->n; k++) {
+                uint8_t *member = &m->member[list->ports[k]], how = (uint8_t) (1 + list->contested[k]);
+
+                *member = *member ? MIN(*member, how) : how;
+        }
+}
+
 /* All of these together. What their groups match is known. */
 static int match_all(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
 {
@@ -321,13 +356,12 @@ static int match_all(struct matcher *m, struct selector *const *selectors, uint3
                         if (r < 0)
                                 return r;
                 }
-                for (uint32_t k = 0; k < list.n; k++)
-                        m->member[list.ports[k]] = true;
+                add_members(m, &list);
         }
         for (uint32_t i = 0; i < m->subnet->n_ports; i++) {
                 if (m->member[i])
-                        add_port(&c, i);
-                m->member[i] = false;
+                        add_port(&c, i, (enum freeze) (m->member[i] - 1));
+                m->member[i] = 0;
         }
         return finish(&c, ret);
 }

@@ -11,6 +11,7 @@
 /* Endports, ascending, each once. */
 struct port_list {
         uint32_t *ports;
+        uint8_t *contested;           /* of each: why it may not be meant after all (enum freeze) */
         uint32_t n;
 };
 
@@ -20,11 +21,14 @@ struct matcher {
         const struct policy *policy;  /* borrows; may be NULL */
         const struct subnet *subnet;  /* borrows */
         uint32_t *first_port;         /* of each node, and one behind the last */
+        bool in_force;                /* a switch name that several have means all of them; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */
+        bool *has_twin;               /* of each CA: there is another one, and it is not the host that pkeyd runs on */
         struct port_list *groups;
         bool *group_known;
         uint32_t *scratch;            /* n_ports of them */
-        bool *member;                 /* of each port; all false outside of match_all */
+        uint8_t *why;                 /* of each port in scratch: enum freeze */
+        uint8_t *member;              /* of each port: 1 + enum freeze if it is one; all 0 outside of match_all */
         unsigned hints;               /* "did you mean" searches left */
 };
 

@@ -187,6 +187,8 @@ static int verify_ports(struct verifier *vf)
                         vf->v->unreachable[vf->v->n_unreachable++] = i;
                         continue;
                 }
+                if (vf->v->frozen && vf->v->frozen[i] != FREEZE_NONE)
+                        continue;
                 r = verify_port(vf, i);
                 if (r < 0)
                         return r;
@@ -208,6 +210,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
 
         if (!vf.v)
                 return -ENOMEM;
+        vf.v->frozen = desired->frozen;
         vf.v->differ = arena_new_array(a, struct discrepancy, desired->subnet->n_ports);
         vf.v->unreachable = arena_new_array(a, uint32_t, desired->subnet->n_ports);
         if (!vf.v->differ || !vf.v->unreachable)

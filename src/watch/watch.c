@@ -38,6 +38,7 @@ struct look {
         struct arena *a;     /* of the report */
         const struct observed *observed;
         const struct discrepancy **differs; /* per port; NULL: tables are not judged */
+        const enum freeze *frozen; /* per port; NULL: none is */
         bool same_policy, first;
         struct watch_report report;
         uint32_t allocated;
@@ -153,7 +154,9 @@ static void look_at_port(struct look *k, uint32_t port, bool is_new, struct reco
         judge_reach(k, r, t);
         if (!k->differs || t->source != TABLE_READ)
                 return;
-        if (k->differs[port])
+        if (k->frozen && k->frozen[port] != FREEZE_NONE)
+                r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */
+        else if (k->differs[port])
                 judge_wrong(k, r, k->differs[port]);
         else
                 judge_right(k, r);
@@ -220,6 +223,7 @@ static int index_discrepancies(struct look *k, const struct verification *v)
 {
         if (!v)
                 return 0;
+        k->frozen = v->frozen;
         k->differs = arena_new_array(k->a, const struct discrepancy *, k->observed->subnet->n_ports);
         if (!k->differs)
                 return -ENOMEM;

@@ -531,6 +531,10 @@ START_TEST(test_stuck_in_transition)
         want[64] = 0;
         ck_assert_int_eq(plan_host(&c, want, &p), -EBADMSG);
         ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_CAPACITY_TRANSITION);
+        c.options.in_force = true;
+        ck_assert_int_eq(plan_host(&c, want, &p), 0);
+        ck_assert_int_eq(p->frozen[c.f.host[0]], FREEZE_TRANSITION);
+        ck_assert(plan_is_empty(p));
         index_case_done(&c);
 }
 END_TEST
@@ -802,6 +806,102 @@ START_TEST(test_enforcement_overflow)
 }
 END_TEST
 
+/* --- frozen ports ---------------------------------------------------------------------------------------------------- */
+
+static unsigned count_writes_to(const struct plan *p, uint32_t port)
+{
+        unsigned n = 0;
+
+        for (unsigned phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < p->steps[phase].n_writes; i++)
+                        n += p->steps[phase].writes[i].port == port;
+        return n;
+}
+
+static unsigned count_all_writes(const struct plan *p)
+{
+        unsigned n = 0;
+
+        for (unsigned phase = 0; phase < PLAN_N_PHASES; phase++)
+                n += p->steps[phase].n_writes;
+        return n;
+}
+
+/* Everything about host 0 and its leaf port stays, everything about host 1 is planned. */
+static void assert_first_is_frozen(const struct fake_fabric *f, const struct plan *p, enum freeze why)
+{
+        const uint32_t pair[] = { f->host[0], f->leaf[0] };
+
+        for (size_t i = 0; i < ELEMENTS(pair); i++) {
+                ck_assert_int_eq(p->frozen[pair[i]], why);
+                ck_assert_uint_eq(count_writes_to(p, pair[i]), 0);
+                ck_assert_mem_eq(p->final_tables[pair[i]], f->tables[pair[i]], sizeof(f->tables[0]));
+        }
+        ck_assert(p->enforced[f->leaf[0]]);
+        ck_assert_int_eq(p->frozen[f->host[1]], FREEZE_NONE);
+        ck_assert_uint_gt(count_writes_to(p, f->host[1]), 0);
+        ck_assert_uint_gt(count_writes_to(p, f->leaf[1]), 0);
+        ck_assert_uint_eq(p->n_ports_affected, 2);
+        ck_assert_uint_eq(p->n_block_writes + p->n_enforcement_writes, count_all_writes(p));
+}
+
+/* What the pair holds is not what the policy gives: without the overflow, it would be changed. */
+static void put_something_else(struct fake_fabric *f)
+{
+        f->tables[f->host[0]][3] = (struct p_key) { 0x8077 };
+        f->tables[f->leaf[0]][5] = (struct p_key) { 0x8078 };
+}
+
+/* The table that overflows is that of the host, whose leaf port was planned before, or the other way round. */
+START_TEST(test_overflow_in_force)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        struct plan_options options = remove_options;
+        struct fake_fabric f;
+        struct plan *p = NULL;
+        struct desired d;
+
+        findings_init(&findings, a);
+        fake_fabric_init(&f, a, 2, true);
+        put_something_else(&f);
+        overflow_leaf(&f, a, &d);
+        if (_i == 1) {
+                d.ports[f.host[0]] = d.ports[f.leaf[0]];
+                d.ports[f.leaf[0]] = (struct desired_port) {};
+        }
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), -EBADMSG);
+        options.in_force = true;
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), 0);
+        ck_assert_uint_eq(findings.n_errors, 2);
+        ck_assert_int_eq(findings.items[findings.n - 1].code, FINDING_PLAN_CAPACITY);
+        assert_first_is_frozen(&f, p, FREEZE_CAPACITY);
+}
+END_TEST
+
+START_TEST(test_frozen_by_the_policy)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings;
+        enum membership m[FAKE_MAX_HOSTS][4] = {};
+        enum freeze frozen[4] = {};
+        struct fake_fabric f;
+        struct plan *p = NULL;
+        struct desired d;
+
+        findings_init(&findings, a);
+        fake_fabric_init(&f, a, 2, true);
+        put_something_else(&f);
+        all_full_default(m);
+        fake_fabric_desire(&f, a, m, 1, &d);
+        frozen[f.host[0]] = frozen[f.leaf[0]] = FREEZE_LINES;
+        d.frozen = frozen;
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &remove_options, &findings, &p), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        assert_first_is_frozen(&f, p, FREEZE_LINES);
+}
+END_TEST
+
 /* --- index memory ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_index_memory)
@@ -982,6 +1082,8 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_enforcement_on_after_and_off_before);
         tcase_add_test(t, test_enforcement_skipped_for_foreign_entries);
         tcase_add_test(t, test_enforcement_overflow);
+        tcase_add_loop_test(t, test_overflow_in_force, 0, 2);
+        tcase_add_test(t, test_frozen_by_the_policy);
         suite_add_tcase(s, t);
         return s;
 }

@@ -663,6 +663,193 @@ START_TEST(duplicate_names)
 }
 END_TEST
 
+/* ---- in force ------------------------------------------------------------------------------------------------- */
+
+static void resolve_in_force(const char *yaml)
+{
+        int r;
+
+        subnet = fixture_subnet();
+        memberships = NULL;
+        r = policy_resolve_in_force(arena, parse(yaml), subnet, &findings, &memberships);
+        ck_assert_msg(r == 0, "%d\n%s", r, print_findings());
+}
+
+static enum freeze frozen(uint64_t port_guid)
+{
+        return memberships->frozen[fixture_port(subnet, port_guid)];
+}
+
+static unsigned count_frozen(void)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                n += memberships->frozen[i] != FREEZE_NONE;
+        return n;
+}
+
+/* Of those that disagree, the one that gives least counts; the other ports have what their lines say. */
+START_TEST(lines_disagree_in_force)
+{
+        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": limited\n      ALL_ROUTERS: both\n"));
+        ck_assert_int_eq(only(FINDING_POLICY_AMBIGUOUS)->severity, FINDING_ERROR);
+        ck_assert_int_eq(frozen(0x301), FREEZE_LINES);
+        ck_assert_uint_eq(count_frozen(), 1);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0x801), MEMBERSHIP_BOTH);
+        ck_assert_int_eq(in_default(0x301), MEMBERSHIP_LIMITED);
+}
+END_TEST
+
+START_TEST(three_lines_disagree_in_force)
+{
+        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": full\n      oss*: none\n      oss0?: limited\n"));
+        ck_assert_int_eq(frozen(0x301), FREEZE_LINES);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_NONE);
+        ck_assert_int_eq(frozen(0xc01), FREEZE_LINES);
+        ck_assert_int_eq(of(0xc01), MEMBERSHIP_NONE);
+        ck_assert_uint_eq(count_frozen(), 2);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+}
+END_TEST
+
+/* Both of them, where the name decides: not where a more specific line does, or a line that is as specific says the same. */
+static const struct {
+        const char *lines;
+        bool first, second;
+} twin_policies[] = {
+        { "      twin: full\n", true, true },
+        { "      twin/mlx5_0: limited\n", true, true },
+        { "      t*: none\n", true, true },
+        { "      ALL: full\n", false, false },
+        { "      ALL: full\n      twin: none\n", true, true },
+        { "      twin: full\n      0x901: limited\n", false, true },
+        { "      twin: full\n      0x901: limited\n      \"@leaf02/5\": full\n", false, false },
+        { "      twin: full\n      \"@leaf02\": full\n", false, false },
+        { "      \"@leaf02\": full\n      twin: full\n", false, false },
+        { "      node0001: full\n", false, false },
+};
+
+START_TEST(names_in_force)
+{
+        for (int in_force = 0; in_force < 2; in_force++) {
+                if (in_force)
+                        resolve_in_force(with_members(twin_policies[_i].lines));
+                else
+                        resolve_members(twin_policies[_i].lines);
+                ck_assert_int_eq(frozen(0x901), twin_policies[_i].first ? FREEZE_NAME : FREEZE_NONE);
+                ck_assert_int_eq(frozen(0xa01), twin_policies[_i].second ? FREEZE_NAME : FREEZE_NONE);
+                ck_assert_uint_eq(count_frozen(), twin_policies[_i].first + twin_policies[_i].second);
+        }
+}
+END_TEST
+
+/* In a group, too, but not if another selector of the group brings the port for certain. */
+START_TEST(names_in_groups)
+{
+        static const struct {
+                const char *group;
+                bool first, second;
+        } groups[] = {
+                { "[twin]", true, true }, { "[twin, 0x900]", false, true }, { "[0x900, twin]", false, true },
+                { "[inner]", true, true }, { "[inner, \"@leaf02\"]", false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(groups); i++) {
+                resolve_in_force(arena_printf(arena, "version: 1\ngroups:\n  g: %s\n  inner: [\"tw*\"]\npartitions:\n  p:\n"
+                                              "    pkey: 0x0010\n    members: {g: full}\n", groups[i].group));
+                ck_assert_int_eq(frozen(0x901), groups[i].first ? FREEZE_NAME : FREEZE_NONE);
+                ck_assert_int_eq(frozen(0xa01), groups[i].second ? FREEZE_NAME : FREEZE_NONE);
+                ck_assert_int_eq(of(0x901), MEMBERSHIP_FULL);
+        }
+}
+END_TEST
+
+/* pkeyd knows its own host: whoever has the same name took it. */
+START_TEST(name_of_this_host)
+{
+        struct subnet *s = fixture_subnet();
+        int r;
+
+        s->self = fixture_port(s, 0x901);
+        subnet = s;
+        r = policy_resolve_in_force(arena, parse(with_members("      twin: full\n")), subnet, &findings, &memberships);
+        ck_assert_int_eq(r, 0);
+        ck_assert_int_eq(frozen(0x901), FREEZE_NONE);
+        ck_assert_int_eq(frozen(0xa01), FREEZE_NAME);
+}
+END_TEST
+
+START_TEST(switch_names_in_force)
+{
+        struct subnet *s = fixture_subnet();
+        int r;
+
+        s->nodes[subnet_find_node(s, (struct guid) { 0x5000 })].name = "leaf01";
+        for (uint32_t i = 0; i < s->n_by_name; i++) /* names stay in order: leaf03 comes behind leaf01 and leaf02 */
+                if (s->nodes[s->by_name[i]].guid.v == 0x5000) {
+                        memmove(&s->by_name[i], &s->by_name[i - 1], sizeof(*s->by_name));
+                        s->by_name[i - 1] = subnet_find_node(s, (struct guid) { 0x5000 });
+                }
+        subnet = s;
+        r = policy_resolve_in_force(arena, parse(with_members("      \"@leaf01/4,7\": full\n      0x101: full\n")), subnet,
+                                    &findings, &memberships);
+        ck_assert_int_eq(r, 0);
+        ck_assert_int_eq(only(FINDING_SELECTOR_SWITCH_AMBIGUOUS)->severity, FINDING_ERROR);
+        ck_assert_int_eq(frozen(0x301), FREEZE_SWITCH_NAME);
+        ck_assert_int_eq(frozen(0xc01), FREEZE_SWITCH_NAME);
+        ck_assert_uint_eq(count_frozen(), 2);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+}
+END_TEST
+
+/* Errors about ports that are not there freeze nothing. */
+START_TEST(not_there_in_force)
+{
+        resolve_in_force("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
+                         "      nobody: full\n      \"@leaf01/1-40\": full\n");
+        ck_assert_int_eq(only(FINDING_SELECTOR_NO_MATCH)->severity, FINDING_ERROR);
+        ck_assert_int_eq(only(FINDING_SELECTOR_SWITCH_PORT)->severity, FINDING_ERROR);
+        ck_assert_uint_eq(count_frozen(), 0);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+}
+END_TEST
+
+/* The port that pkeyd works through and the master SM's are full members of the default partition, whoever disagrees. */
+START_TEST(exempt_in_force)
+{
+        resolve_in_force("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n      sm1: limited\n"
+                         "      \"@leaf01\": full\n      head1: limited\n");
+        ck_assert_uint_eq(count_frozen(), 0);
+        ck_assert_int_eq(in_default(0x401), MEMBERSHIP_FULL);
+        ck_assert_int_eq(in_default(0x501), MEMBERSHIP_FULL);
+}
+END_TEST
+
+/* What is not listed is about everything: nobody is to go on by mistake. */
+START_TEST(scopes)
+{
+        static const enum finding_code of_ports[] = {
+                FINDING_POLICY_AMBIGUOUS, FINDING_SELECTOR_SWITCH_AMBIGUOUS, FINDING_SELECTOR_NO_MATCH,
+                FINDING_SELECTOR_SWITCH_PORT, FINDING_PLAN_CAPACITY, FINDING_PLAN_CAPACITY_TRANSITION,
+        };
+
+        for (enum finding_code code = 0; code < FINDING_CODE_MAX; code++) {
+                bool is_listed = false;
+
+                for (size_t i = 0; i < ELEMENTS(of_ports); i++)
+                        is_listed = is_listed || of_ports[i] == code;
+                ck_assert_int_eq(freeze_is_of_ports(code), is_listed);
+        }
+        for (enum freeze f = FREEZE_NAME; f < N_FREEZES; f++) {
+                ck_assert_uint_gt(strlen(freeze_to_string(f)), 10);
+                ck_assert_uint_gt(strlen(freeze_way_out(f)), 10);
+        }
+}
+END_TEST
+
 START_TEST(several_devices_are_no_duplicates)
 {
         resolve_members("      node0003: full\n");
@@ -710,6 +897,15 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, switches_of_one_name);
         tcase_add_test(c, switch_has_no_such_port);
         tcase_add_test(c, duplicate_names);
+        tcase_add_test(c, lines_disagree_in_force);
+        tcase_add_test(c, three_lines_disagree_in_force);
+        tcase_add_loop_test(c, names_in_force, 0, ELEMENTS(twin_policies));
+        tcase_add_test(c, names_in_groups);
+        tcase_add_test(c, name_of_this_host);
+        tcase_add_test(c, switch_names_in_force);
+        tcase_add_test(c, not_there_in_force);
+        tcase_add_test(c, exempt_in_force);
+        tcase_add_test(c, scopes);
         tcase_add_test(c, several_devices_are_no_duplicates);
         tcase_add_test(c, large);
 }

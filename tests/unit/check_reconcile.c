@@ -155,6 +155,114 @@ START_TEST(test_silent)
 }
 END_TEST
 
+/* --- a policy in force ----------------------------------------------------------------------------------------------- */
+
+static const char disputed_policy[] = "version: 1\n"
+                                      "partitions:\n"
+                                      "  default:\n"
+                                      "    pkey: 0x7fff\n"
+                                      "    members:\n"
+                                      "      ALL: limited\n"
+                                      "  tenant:\n"
+                                      "    pkey: 0x0101\n"
+                                      "    members:\n"
+                                      "      node2: full\n"
+                                      "      \"@leaf\": full\n"
+                                      "      node1: limited\n";
+
+static const struct finding *find_finding(const struct scene *s, enum finding_code code)
+{
+        for (size_t i = 0; i < s->findings.n; i++)
+                if (s->findings.items[i].code == code)
+                        return &s->findings.items[i];
+        return NULL;
+}
+
+static int decide_in_force(struct scene *s, const char *text)
+{
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = true };
+
+        s->a = arena_new();
+        fake_fabric_init(&s->f, s->a, 3, true);
+        for (unsigned h = 0; h < 3; h++)
+                fake_fabric_put(&s->f, s->f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
+        fake_fabric_put(&s->f, s->f.host[1], 0x0055, MEMBERSHIP_BOTH);
+        s->f.tables[s->f.host[1]][9] = (struct p_key) { 0x8055 }; /* twice */
+        s->f.subnet->sm = s->f.host[0];
+        s->f.subnet->sm_lid.v = 10;
+        findings_init(&s->findings, s->a);
+        ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &s->policy), 0);
+        return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+}
+
+static bool is_written(const struct scene *s, uint32_t port)
+{
+        for (unsigned phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < s->decision.plan->steps[phase].n_writes; i++)
+                        if (s->decision.plan->steps[phase].writes[i].port == port)
+                                return true;
+        return false;
+}
+
+/* The frozen port keeps what it has, its leaf port too, and the policy is carried out for all others. */
+START_TEST(test_frozen)
+{
+        struct scene s;
+        const struct desired_port *port;
+        const struct finding *f;
+
+        ck_assert_int_eq(decide_in_force(&s, disputed_policy), 0);
+        ck_assert_int_eq(find_finding(&s, FINDING_POLICY_AMBIGUOUS)->severity, FINDING_ERROR);
+        f = find_finding(&s, FINDING_PORT_FROZEN);
+        ck_assert_int_eq(f->severity, FINDING_ERROR);
+        ck_assert_ptr_nonnull(strstr(f->text, "node1 mlx5_0/1 is frozen: two equally specific lines"));
+        ck_assert_ptr_nonnull(strstr(f->text, "stays as it is (0x0055 0x8055 0xffff)"));
+        ck_assert_ptr_nonnull(strstr(f->hint, "take it out of one of the two lines"));
+        ck_assert_uint_eq(s.findings.n_errors, 2);
+        for (unsigned h = 0; h < 3; h++) {
+                ck_assert_int_eq(s.decision.plan->frozen[s.f.leaf[h]], h == 1 ? FREEZE_LINES : FREEZE_NONE);
+                ck_assert_int_eq(s.decision.desired->frozen[s.f.host[h]], h == 1 ? FREEZE_LINES : FREEZE_NONE);
+                ck_assert_int_eq(is_written(&s, s.f.host[h]), h != 1);
+                ck_assert_int_eq(is_written(&s, s.f.leaf[h]), h != 1);
+                ck_assert_int_eq(ends_with(&s, h, 0x8101), h != 1);
+        }
+        port = &s.decision.desired->ports[s.f.host[1]];
+        ck_assert_uint_eq(port->n_wanted, 3);
+        ck_assert_uint_eq(port->wanted[0].v, 0x0055);
+        ck_assert_uint_eq(port->wanted[2].v, 0xffff);
+        port = &s.decision.given->ports[s.f.host[1]];
+        ck_assert_uint_eq(port->n_wanted, 2);
+        ck_assert_uint_eq(port->wanted[0].v, 0x0101);
+        ck_assert_uint_eq(port->wanted[1].v, 0x7fff);
+        ck_assert_uint_eq(s.decision.given->ports[s.f.host[2]].n_wanted, 2);
+        done(&s);
+}
+END_TEST
+
+/* What is about everybody stops everything, in force or not. */
+START_TEST(test_fatal_in_force)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide_in_force(&s, disputed_policy), 0);
+        s.f.subnet->sm = SUBNET_NONE;
+        ck_assert_int_eq(reconcile(s.a, s.policy, fake_fabric_observe(&s.f, s.a), NULL,
+                                   &(struct plan_options) { .in_force = true }, &s.findings, &s.decision), -EBADMSG);
+        done(&s);
+}
+END_TEST
+
+/* The same as a new policy. */
+START_TEST(test_refused_when_new)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide_text(&s, disputed_policy, 1, 11), -EBADMSG);
+        ck_assert_ptr_null(find_finding(&s, FINDING_PORT_FROZEN));
+        done(&s);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("reconcile");
@@ -167,6 +275,9 @@ int main(void)
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
         tcase_add_test(t, test_silent);
+        tcase_add_test(t, test_frozen);
+        tcase_add_test(t, test_fatal_in_force);
+        tcase_add_test(t, test_refused_when_new);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_ENV);

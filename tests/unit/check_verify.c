@@ -125,6 +125,26 @@ static void assert_keys(const struct p_key *keys, uint32_t n, const uint16_t *ex
         } while (0)
 #define KEYS(...) { __VA_ARGS__ }
 
+/* Neither its entries nor its filter are compared; the others are. */
+START_TEST(frozen)
+{
+        enum freeze frozen[3] = { [HOST] = FREEZE_NAME, [EXTERNAL] = FREEZE_NAME };
+
+        want(HOST, NULL, 0);
+        want(EXTERNAL, NULL, 0);
+        observed->tables[EXTERNAL].enforcement_doubted = true;
+        verify();
+        ck_assert_uint_eq(result->n_differ, 2);
+        desired.frozen = frozen;
+        verify();
+        ck_assert_uint_eq(result->n_differ, 0);
+        ck_assert_ptr_eq(result->frozen, frozen);
+        want(SWITCH, NULL, 0);
+        verify();
+        ck_assert_uint_eq(result->n_differ, 1);
+}
+END_TEST
+
 START_TEST(all_equal)
 {
         assert_equal();
@@ -347,6 +367,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, all_equal);
+        tcase_add_test(t, frozen);
         tcase_add_test(t, index_does_not_matter);
         tcase_add_test(t, missing);
         tcase_add_test(t, unexpected);

@@ -172,6 +172,33 @@ START_TEST(drift_is_said_once_and_again_when_it_changes)
 }
 END_TEST
 
+/* Frozen, a table that had drifted is neither right again nor wrong; afterwards it is judged anew. */
+START_TEST(frozen_is_not_judged)
+{
+        enum freeze frozen[HOSTS] = {};
+        struct watch_report report;
+        struct fixture f;
+
+        fixture_init(&f);
+        take_picture(&f, 0xf);
+        (void) look(&f, true, false);
+        let_differ(&f, 1, 0x8010);
+        (void) look(&f, true, true);
+        frozen[1] = FREEZE_LINES;
+        f.verification.frozen = frozen;
+        f.verification.n_differ = 0;
+        report = look(&f, true, true);
+        ck_assert_uint_eq(report.n_events, 0);
+        ck_assert_uint_eq(report.n_right, HOSTS - 1);
+        ck_assert_uint_eq(report.n_differ, 0);
+        f.verification.frozen = NULL;
+        let_differ(&f, 1, 0x8010);
+        report = look(&f, true, true);
+        assert_one(&report, WATCH_DIFFERS, 1);
+        fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_new_policy_is_no_drift)
 {
         struct fixture f;
@@ -284,6 +311,7 @@ int main(void)
         tcase_add_test(tc, first_look_is_no_news);
         tcase_add_test(tc, new_and_gone);
         tcase_add_test(tc, drift_is_said_once_and_again_when_it_changes);
+        tcase_add_test(tc, frozen_is_not_judged);
         tcase_add_test(tc, a_new_policy_is_no_drift);
         tcase_add_test(tc, unreachable_and_back);
         tcase_add_test(tc, judgement_outlasts_silence);

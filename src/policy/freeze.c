@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/freeze.h"
+
+#include "util/cleanup.h"
+
+/* Every error that resolving, planning and judging a policy against a fabric can report. */
+static const struct {
+        enum finding_code code;
+        bool is_of_ports;
+} scopes[] = {
+        { FINDING_POLICY_AMBIGUOUS, true },          /* the ports that both lines match */
+        { FINDING_SELECTOR_SWITCH_AMBIGUOUS, true }, /* the ports plugged into any of these switches */
+        { FINDING_SELECTOR_NO_MATCH, true },         /* `strict`: ports that are not there, so nothing is written to them */
+        { FINDING_SELECTOR_SWITCH_PORT, true },      /* likewise: the switch was replaced by a smaller one */
+        { FINDING_PLAN_CAPACITY, true },             /* the port, and the other end of its cable */
+        { FINDING_PLAN_CAPACITY_TRANSITION, true },  /* likewise */
+        /* Without the port of the master SM, limited members lose the SA: the whole fabric is concerned. */
+        { FINDING_SUBNET_SM_UNKNOWN, false },
+        /* Without opensm.conf nobody knows what OpenSM makes of a partition file, for any port. */
+        { FINDING_FILE_UNREADABLE, false },
+        /* OpenSM reads another file than pkeyd writes: nothing would happen at all. */
+        { FINDING_OPENSM_CONF, false },
+        /* OpenSM would give every member that is `both` more than the policy does: its options are wrong, not a port. */
+        { FINDING_OPENSM_BOTH, false },
+};
+
+bool freeze_is_of_ports(enum finding_code code)
+{
+        for (size_t i = 0; i < ELEMENTS(scopes); i++)
+                if (scopes[i].code == code)
+                        return scopes[i].is_of_ports;
+        return false;
+}
+
+const char *freeze_to_string(enum freeze f)
+{
+        static const char *const texts[N_FREEZES] = {
+                [FREEZE_NONE] = "it is not frozen",
+                [FREEZE_NAME] = "another adapter has the same name, by which the policy means it",
+                [FREEZE_SWITCH_NAME] = "two switches have the name by which the policy means its switch",
+                [FREEZE_LINES] = "two equally specific lines of the policy disagree about it",
+                [FREEZE_CAPACITY] = "its P_Key table, or that of its switch port, is too small for what the policy gives it",
+                [FREEZE_TRANSITION] = "its P_Key table, or that of its switch port, is too full to be changed safely",
+        };
+
+        return WORD(texts, f, "?");
+}
+
+const char *freeze_way_out(enum freeze f)
+{
+        static const char *const texts[N_FREEZES] = {
+                [FREEZE_NONE] = "",
+                [FREEZE_NAME] = "give each host a name of its own; if one of them is an impostor, unplug it, or write GUIDs or "
+                                "@SWITCH/PORT into the policy",
+                [FREEZE_SWITCH_NAME] = "give each switch a name of its own, or write its GUID into the policy, as in "
+                                       "@0x0002c903000e0b72/1-18",
+                [FREEZE_LINES] = "check whether the host has the right name and is plugged in where it belongs; else take it out of "
+                                 "one of the two lines, or add a more specific one",
+                [FREEZE_CAPACITY] = "plug it in where it was, take it out of partitions, or allow 'enforcement_overflow: disable' if "
+                                    "it is the switch port's table",
+                [FREEZE_TRANSITION] = "take it out of a partition first, and add the new one afterwards",
+        };
+
+        return WORD(texts, f, "");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What an error that concerns single ports does to a policy that is in force.
+ *
+ * A new policy with any error is refused. A policy in force goes on: root on one host can take the name of another, a host can be
+ * down, a cable can be moved, and none of that may stop what concerns everybody else. The ports concerned are *frozen*, each with
+ * the port at the other end of its cable: their tables and filters stay as they are, and nothing is written to them.
+ *
+ * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. What the lines say now cannot be trusted alone,
+ * for somebody may have brought it about; so it is, in each base, the lower one of what they say and of what the last policy in
+ * force gave that port before it was frozen. Where that is not known, it is nothing. From this follows:
+ *
+ *     isolation   Nobody comes to talk with a frozen port whom the policy does not let talk with it. If the port holds a base that
+ *                 it is not given, what would let others talk with it there waits, and the base is held.
+ *     continuity  Who talks with a frozen port, and may, goes on: the port loses nothing, and others lose nothing that they need to
+ *                 talk with what it is given.
+ *     progress    Partitions that name the port go on for all others, as long as it holds no more than it was given.
+ *
+ * What a frozen port should lose it keeps until a person ends the contradiction. So a name is a claim (partitions.yaml(5)).
+ */
+
+#include "util/findings.h"
+
+/* Why a port is frozen. */
+enum freeze {
+        FREEZE_NONE,
+        FREEZE_NAME,        /* another adapter has its name, by which a line means it */
+        FREEZE_SWITCH_NAME, /* another switch has the name of its switch, by which a line means it */
+        FREEZE_LINES,       /* two equally specific lines disagree about it */
+        FREEZE_CAPACITY,    /* its table, or that of its leaf port, is too small */
+        FREEZE_TRANSITION,  /* ... or too full to get there */
+        N_FREEZES,
+};
+
+/* True: an error with this code is about single ports. False: about the policy, the fabric or this host as a whole, so that even a
+ * policy in force is not carried out. */
+bool freeze_is_of_ports(enum finding_code code);
+
+/* "another adapter has the same name", ...; and what a person can do about it. Static strings. */
+const char *freeze_to_string(enum freeze f);
+const char *freeze_way_out(enum freeze f);
