@@ -11,6 +11,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/events.def \
 	src/control/generation.c \
 	src/control/generation.h \
+	src/control/held_text.c \
+	src/control/held_text.h \
 	src/control/log.c \
 	src/control/log.h \
 	src/control/opensm_writer.c \

@@ -133,12 +133,14 @@ static uint64_t since_of(const struct knowledge_record *r, enum held_reason reas
 static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
 {
         const struct knowledge_record *r = &k->records[record];
+        uint32_t port = knowledge_port_of(k, record);
 
         if (!add_bit(item->stands, record) || item->held.n_by++ >= HELD_MAX)
                 return;
         item->held.by[item->held.n_by - 1] = (struct held_by) {
                 .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
                 .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
+                .policy = port == KNOWLEDGE_NONE ? LEVEL_NONE : knowledge_policy_level(&k->records[port], item->held.base),
         };
 }
 
@@ -254,7 +256,7 @@ static void add_waiting(struct item *item, const struct knowledge *k, const stru
         if (!add_bit(item->waits, record) || item->held.n_waiting++ >= HELD_MAX)
                 return;
         item->held.waiting[item->held.n_waiting - 1] = (struct held_waiting) {
-                .name = k->records[record].name, .record = record, .to = to, .rule = rule,
+                .name = k->records[record].name, .record = record, .to = to, .is_filter = !change->write, .rule = rule,
                 .from = knowledge_table_after(k, record, item->held.base, NULL).may,
         };
 }

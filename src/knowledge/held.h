@@ -34,6 +34,7 @@ struct held_waiting {
         struct knowledge_name name;
         uint32_t record;
         uint8_t from, to;        /* enum level: the highest it may have now, and after the write */
+        bool is_filter;          /* it is the filter bits that are to change; from and to are equal then */
         enum rule_verdict rule;  /* RULE_ADMITS: see HELD_EARLIER */
 };
 
@@ -43,6 +44,7 @@ struct held_by {
         struct knowledge_name name;
         uint32_t record;
         enum held_reason reason;
+        uint8_t policy;          /* enum level: what the policy gives the port */
         uint64_t since, read_at;
         uint64_t until;          /* of HELD_ABSENT; 0: for ever */
 };

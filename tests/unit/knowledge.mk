@@ -21,3 +21,7 @@ check_PROGRAMS += check_memory
 TESTS += check_memory
 check_memory_SOURCES = tests/unit/check_memory.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
 check_memory_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_held_text
+TESTS += check_held_text
+check_held_text_SOURCES = tests/unit/check_held_text.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_held_text_LDADD = $(TEST_LIBS)

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/held_text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_LABELS 3 /* of ports in one sentence */
+
+/* --- ports ------------------------------------------------------------------------------------------------------------- */
+
+static const struct known_port *find_known(const struct known *known, struct knowledge_name name)
+{
+        for (uint32_t i = 0; known && i < known->n; i++)
+                if (known->ports[i].node_guid.v == name.node.v && known->ports[i].number == name.number)
+                        return &known->ports[i];
+        return NULL;
+}
+
+/* The node as it is in the snapshot, or was when it was seen last. */
+static int find_node(const struct held_words *words, struct knowledge_name name, struct subnet_node *ret, struct guid *ret_port)
+{
+        uint32_t i = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE, port;
+        const struct known_port *known;
+
+        *ret = (struct subnet_node) { .guid = name.node, .description = "", .name = "", .device = "" };
+        if (i != SUBNET_NONE) {
+                *ret = words->subnet->nodes[i];
+                port = subnet_find_port(words->subnet, i, name.number);
+                if (port != SUBNET_NONE)
+                        *ret_port = words->subnet->ports[port].guid;
+                return 0;
+        }
+        known = name.kind == KNOWLEDGE_ENDPORT ? find_known(words->known, name) : NULL;
+        if (!known)
+                return 0;
+        *ret_port = known->port_guid;
+        return node_description_split(words->arena, known->description, strlen(known->description), &ret->description, &ret->name,
+                                      &ret->device);
+}
+
+/* What `pkeyctl forget` takes: the name of a host, the GUID of what has none, the place of what was never seen. */
+static const char *forget_of(struct arena *a, struct knowledge_name name, const struct subnet_node *node, struct guid port)
+{
+        if (name.kind == KNOWLEDGE_ENDPORT && node->name[0])
+                return node->name;
+        if (name.kind == KNOWLEDGE_ENDPORT)
+                return arena_printf(a, "0x%016" PRIx64, port.v ? port.v : node->guid.v);
+        return node->name[0] ? arena_printf(a, "@%s/%u", node->name, name.number)
+                             : arena_printf(a, "@0x%016" PRIx64 "/%u", node->guid.v, name.number);
+}
+
+int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret)
+{
+        struct subnet_node node;
+        const char *label;
+        int r;
+
+        *ret = (struct held_port) { .node_guid = name.node };
+        r = find_node(words, name, &node, &ret->port_guid);
+        label = r == 0 ? subnet_node_label(words->arena, &node) : NULL;
+        if (!label)
+                return -ENOMEM;
+        if (name.kind == KNOWLEDGE_PLACE)
+                ret->port_guid.v = 0;
+        ret->node = node.name[0] ? node.name : node.description;
+        ret->label = arena_printf(words->arena, name.kind == KNOWLEDGE_PLACE ? "the device at %s/%u" : "%s/%u", label, name.number);
+        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(words->arena, name, &node, ret->port_guid);
+        return ret->label && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
+}
+
+static const char *label_of(const struct held_words *words, struct knowledge_name name, struct text *t)
+{
+        struct held_port port;
+
+        if (held_port_find(words, name, &port) == 0)
+                return port.label;
+        t->failed = true;
+        return "?";
+}
+
+/* --- times ------------------------------------------------------------------------------------------------------------- */
+
+static void add_duration(struct text *t, uint64_t s)
+{
+        if (s >= 86400)
+                text_add(t, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s % 86400 / 3600);
+        else if (s >= 3600)
+                text_add(t, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s % 3600 / 60);
+        else if (s >= 60)
+                text_add(t, "%" PRIu64 " min", s / 60);
+        else
+                text_add(t, "%" PRIu64 " s", s);
+}
+
+static void add_time(const struct held_words *words, const char *word, uint64_t when, struct text *t)
+{
+        const char *time = words->time(words->arena, when);
+
+        t->failed |= !time;
+        text_add(t, " %s %s", word, time ?: "?");
+}
+
+/* " since ..." or " for ..."; nothing if it is not known. */
+static void add_since(const struct held_words *words, uint64_t since, struct text *t)
+{
+        if (since == 0)
+                return;
+        if (words->time) {
+                add_time(words, "since", since, t);
+                return;
+        }
+        text_add(t, " for ");
+        add_duration(t, words->now - MIN(words->now, since));
+}
+
+static void add_until(const struct held_words *words, uint64_t until, struct text *t)
+{
+        if (until == 0) {
+                text_add(t, " for ever (absent_hold: forever)");
+        } else if (words->time) {
+                add_time(words, "until", until, t);
+        } else {
+                text_add(t, " for ");
+                add_duration(t, MAX(words->now, until) - words->now);
+                text_add(t, " more");
+        }
+}
+
+/* --- what waits ---------------------------------------------------------------------------------------------------------- */
+
+static const char *change_of(const struct held_waiting *w, bool many)
+{
+        bool more = w->to > w->from || (w->to == w->from && w->to != LEVEL_NONE);
+
+        if (w->is_filter)
+                return many ? "change their filters" : "changes its filter";
+        if (w->name.kind == KNOWLEDGE_LEAF && w->to != LEVEL_LIMITED)
+                return more ? (many ? "let it through" : "lets it through") : many ? "stop it" : "stops it";
+        if (w->to == LEVEL_NONE)
+                return many ? "lose it" : "loses it";
+        if (w->from == LEVEL_NONE || w->from == w->to)
+                return many ? "get it" : "gets it";
+        if (w->to == LEVEL_FULL)
+                return many ? "become full members" : "becomes a full member";
+        return many ? "become limited members" : "becomes a limited member";
+}
+
+static void add_condition(const struct held_words *words, const struct held *h, enum rule_verdict rule, struct text *t)
+{
+        bool many = h->n_by > 1;
+
+        if (rule == RULE_ADMITS) {
+                text_add(t, " when an earlier change of the same table is confirmed");
+                return;
+        }
+        if (h->n_by == 1 && h->by[0].reason == HELD_NOBODY) {
+                text_add(t, " when it is known what is plugged into it");
+                return;
+        }
+        text_add(t, " when %s ", many ? "the ports named here" : label_of(words, h->by[0].name, t));
+        if (rule == RULE_LOSS)
+                text_add(t, "%s known to have it", many ? "are" : "is");
+        else if (!many && h->by[0].policy == LEVEL_NONE)
+                text_add(t, "is known not to hold it");
+        else
+                text_add(t, "%s known to hold no more than the policy gives %s", many ? "are" : "is", many ? "them" : "it");
+}
+
+static bool is_alike(const struct held_waiting *x, const struct held_waiting *y)
+{
+        return x->rule == y->rule && change_of(x, false) == change_of(y, false);
+}
+
+/* Ports of which the same is to become, by the same rule, are one sentence. */
+static void add_alike(const struct held_words *words, const struct held *h, uint32_t first, struct text *t)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = first; i < held_n_kept(h->n_waiting); i++) {
+                if (!is_alike(&h->waiting[i], &h->waiting[first]))
+                        continue;
+                if (n++ < MAX_LABELS)
+                        text_add(t, "%s%s", n > 1 ? ", " : "", label_of(words, h->waiting[i].name, t));
+        }
+        if (n > MAX_LABELS)
+                text_add(t, " and %u more", n - MAX_LABELS);
+        text_add(t, " %s", change_of(&h->waiting[first], n > 1));
+        add_condition(words, h, h->waiting[first].rule, t);
+}
+
+static bool is_first_of_its_kind(const struct held *h, uint32_t i)
+{
+        for (uint32_t before = 0; before < i; before++)
+                if (is_alike(&h->waiting[before], &h->waiting[i]))
+                        return false;
+        return true;
+}
+
+void held_add_headline(const struct held_words *words, const struct held *h, struct text *t)
+{
+        const char *name = held_partition(words, h->base);
+
+        text_add(t, "base 0x%04x", (unsigned) h->base);
+        if (name[0])
+                text_add(t, " (partition \"%s\")", name);
+        text_add(t, " is held: ");
+        for (uint32_t i = 0; i < held_n_kept(h->n_waiting); i++)
+                if (is_first_of_its_kind(h, i)) {
+                        text_add(t, "%s", i > 0 ? "; " : "");
+                        add_alike(words, h, i, t);
+                }
+        if (h->n_waiting > HELD_MAX)
+                text_add(t, "; and %u ports more wait", h->n_waiting - HELD_MAX);
+}
+
+/* --- what it waits for ----------------------------------------------------------------------------------------------------- */
+
+void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
+{
+        struct held_port port;
+
+        if (held_port_find(words, by->name, &port) < 0) {
+                t->failed = true;
+                return;
+        }
+        text_add(t, "%s", port.label);
+        if (port.port_guid.v)
+                text_add(t, " (0x%016" PRIx64 ")", port.port_guid.v);
+        switch (by->reason) {
+        case HELD_NEVER_READ:
+                text_add(t, " has never answered for its P_Key table (link up)");
+                break;
+        case HELD_UNANSWERED:
+                text_add(t, " has not answered for its P_Key table");
+                add_since(words, by->since, t);
+                text_add(t, " (link up)");
+                break;
+        case HELD_UNCONFIRMED:
+                text_add(t, " has not confirmed a write to its P_Key table");
+                add_since(words, by->since, t);
+                break;
+        case HELD_SILENT:
+                text_add(t, " has not answered at all");
+                add_since(words, by->since, t);
+                text_add(t, " (link up)%s", by->read_at ? "" : ", and its P_Key table was never read");
+                break;
+        case HELD_ABSENT:
+                text_add(t, " is not in the fabric");
+                add_since(words, by->since, t);
+                text_add(t, ", and counts%s", by->read_at ? " as holding what it held" : " as holding anything");
+                add_until(words, by->until, t);
+                break;
+        case HELD_EXCESS:
+                text_add(t, " still has more than the policy gives it: its own change failed or waits");
+                break;
+        case HELD_LACK:
+                text_add(t, " does not have yet what the policy gives it: its own change failed or waits");
+                break;
+        case HELD_EARLIER:
+                text_add(t, ": an earlier change of its P_Key table failed or waits");
+                break;
+        case HELD_NOBODY:
+                text_add(t, ": it is not known what is plugged into it");
+                break;
+        case HELD_N_REASONS:
+                break;
+        }
+}
+
+/* --- the way out ------------------------------------------------------------------------------------------------------------- */
+
+/* The ports with this reason that a vouch can end, as arguments. */
+static uint32_t add_forget(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
+{
+        struct held_port port;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++) {
+                if (h->by[i].reason != reason)
+                        continue;
+                if (held_port_find(words, h->by[i].name, &port) < 0)
+                        t->failed = true;
+                else if (port.forget && ++n)
+                        text_add(t, " %s", port.forget);
+        }
+        return n;
+}
+
+static void add_vouch(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
+{
+        _cleanup_text_ struct text names = {};
+        uint32_t n = add_forget(words, h, reason, &names);
+
+        t->failed |= names.failed;
+        if (n > 0)
+                text_add(t, "; or, if you are certain that %s nothing: pkeyctl forget%s", n > 1 ? "they hold" : "it holds",
+                         names.bytes);
+}
+
+static uint32_t count_reason(const struct held *h, enum held_reason reason)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++)
+                n += h->by[i].reason == reason;
+        return n;
+}
+
+void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
+{
+        const char *them = count_reason(h, reason) > 1 ? "them" : "it";
+
+        switch (reason) {
+        case HELD_NEVER_READ:
+        case HELD_UNANSWERED:
+        case HELD_UNCONFIRMED:
+        case HELD_SILENT:
+                text_add(t, "repair or unplug %s (what is unplugged counts for absent_hold)", them);
+                add_vouch(words, h, reason, t);
+                break;
+        case HELD_ABSENT:
+                text_add(t, "wait, or plug %s in again", them);
+                add_vouch(words, h, reason, t);
+                break;
+        case HELD_EXCESS:
+        case HELD_LACK:
+        case HELD_EARLIER:
+                text_add(t, "pkeyd tries again; the journal and pkeyctl plan name what that change failed at or waits for");
+                break;
+        case HELD_NOBODY:
+                text_add(t, "pkeyd goes on when discovery finds a port there");
+                break;
+        case HELD_N_REASONS:
+                break;
+        }
+}
+
+const char *held_partition(const struct held_words *words, uint16_t base)
+{
+        int i = words->policy ? policy_find_base(words->policy, base) : -1;
+
+        return i < 0 ? "" : words->policy->partitions[i].name;
+}
+
+const char *held_rule_to_string(enum rule_verdict rule)
+{
+        static const char *const strings[] = {
+                [RULE_ADMITS] = "order", [RULE_GAIN] = "isolation", [RULE_LOSS] = "continuity",
+        };
+
+        return WORD(strings, rule, "?");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Held bases (knowledge/held.h) in words, the same in the journal, on the terminal and on the bus: which base waits for which
+ * port, since when, why, and the way out.
+ */
+
+#include "knowledge/held.h"
+#include "policy/policy.h"
+#include "subnet/known.h"
+#include "util/text.h"
+
+/* What the words are made with. Borrowed. */
+struct held_words {
+        struct arena *arena;
+        const struct subnet *subnet; /* names of ports that are there; NULL: there is none */
+        const struct known *known;   /* names of endports that are gone; NULL: there is none */
+        const struct policy *policy; /* names of partitions; NULL: there is none */
+        uint64_t now;                /* seconds since 1970 */
+        /* "2026-11-20 23:14" in the arena. NULL: times are durations before and after `now` */
+        const char *(*time)(struct arena *a, uint64_t seconds);
+};
+
+/* A port as a person knows it. Strings are in the arena. */
+struct held_port {
+        const char *label;           /* "nodeA mlx5_0/1", "leaf07/12", "the device at leaf07/12" */
+        const char *node;            /* its name or description; "": not known */
+        struct guid node_guid, port_guid; /* port_guid 0: not known */
+        const char *forget;          /* what `pkeyctl forget` takes for it; NULL: a vouch for it ends nothing */
+};
+
+/* Returns 0 or -ENOMEM. */
+int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret);
+
+/* The name of the partition of this base; "": there is none. */
+const char *held_partition(const struct held_words *words, uint16_t base);
+
+/* `base 0x0010 (partition "storage") is held: node7/1 gets it when nodeA/1 is known not to hold it` */
+void held_add_headline(const struct held_words *words, const struct held *h, struct text *t);
+/* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
+void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t);
+/* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget nodeA". One for all ports of this base
+ * with the reason of by[i]. */
+void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t);
+/* The ports of this base are by[0] to by[n - 1]. */
+static inline uint32_t held_n_kept(uint32_t n)
+{
+        return MIN(n, (uint32_t) HELD_MAX);
+}
+/* By which promise a write waits: "isolation", "continuity", "order"; a static string, also in JSON. */
+const char *held_rule_to_string(enum rule_verdict rule);

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Each sentence about a held base, as a person reads it. */
+
+#include <check.h>
+#include <string.h>
+
+#include "control/held_text.h"
+#include "knowledge_fixture.h"
+
+#define NOW UINT64_C(1000000)
+
+static struct held_words words;
+static struct held held;
+
+static const char *time_of(struct arena *a, uint64_t seconds)
+{
+        return arena_printf(a, "T%" PRIu64, seconds);
+}
+
+/* Host 3 is gone, and was known as "gone mlx5_0"; host 2 is gone and not known. */
+static void setup(void)
+{
+        static struct known_port port = { .node_guid = { 0x400 }, .port_guid = { 0x401 }, .number = 1, .type = NODE_CA };
+        static struct known known = { .ports = &port, .n = 1 };
+        static struct policy_partition partition = { .name = "storage", .base = 0x10 };
+        static struct policy policy = { .partitions = &partition, .n_partitions = 1 };
+
+        knowledge_setup();
+        (void) snprintf(port.description, sizeof(port.description), "gone mlx5_0");
+        words = (struct held_words) {
+                .arena = arena, .subnet = make_subnet(&(struct scene) { .there = 3 }), .known = &known, .policy = &policy,
+                .now = NOW, .time = time_of,
+        };
+        held = (struct held) { .base = 0x10 };
+}
+
+static struct knowledge_name host(unsigned i)
+{
+        return (struct knowledge_name) { { host_guid(i) }, 1, KNOWLEDGE_ENDPORT };
+}
+
+static const struct knowledge_name leaf = { { SWITCH }, 1, KNOWLEDGE_LEAF }, place = { { SWITCH }, 9, KNOWLEDGE_PLACE };
+
+static void wait_for(struct knowledge_name name, uint8_t from, uint8_t to, enum rule_verdict rule)
+{
+        if (held.n_waiting < HELD_MAX)
+                held.waiting[held.n_waiting] = (struct held_waiting) { .name = name, .from = from, .to = to, .rule = rule };
+        held.n_waiting++;
+}
+
+static void block_by(struct knowledge_name name, enum held_reason reason, uint64_t since)
+{
+        if (held.n_by < HELD_MAX)
+                held.by[held.n_by] = (struct held_by) { .name = name, .reason = reason, .since = since, .read_at = since };
+        held.n_by++;
+}
+
+static void is(const struct text *t, const char *expected)
+{
+        ck_assert(!t->failed);
+        ck_assert_str_eq(t->bytes, expected);
+}
+
+static void check_headline(const char *expected)
+{
+        _cleanup_text_ struct text t = {};
+
+        held_add_headline(&words, &held, &t);
+        is(&t, expected);
+}
+
+static void check_reason(const struct held_by *by, const char *expected)
+{
+        _cleanup_text_ struct text t = {};
+
+        held_add_reason(&words, by, &t);
+        is(&t, expected);
+}
+
+static void check_way_out(enum held_reason reason, const char *expected)
+{
+        _cleanup_text_ struct text t = {};
+
+        held_add_way_out(&words, &held, reason, &t);
+        is(&t, expected);
+}
+
+START_TEST(ports_have_names)
+{
+        static const struct {
+                struct knowledge_name name;
+                const char *label, *node, *forget;
+                uint64_t port_guid;
+        } cases[] = {
+                { { { 0x100 }, 1, KNOWLEDGE_ENDPORT }, "host/1", "host", "host", 0x101 },
+                { { { 0x400 }, 1, KNOWLEDGE_ENDPORT }, "gone mlx5_0/1", "gone", "gone", 0x401 },
+                { { { 0x400 }, 2, KNOWLEDGE_ENDPORT }, "0x0000000000000400/2", "", "0x0000000000000400", 0 },
+                { { { SWITCH }, 1, KNOWLEDGE_LEAF }, "leaf/1", "leaf", NULL, SWITCH },
+                { { { SWITCH }, 9, KNOWLEDGE_PLACE }, "the device at leaf/9", "leaf", "@leaf/9", 0 },
+                { { { 0x99 }, 9, KNOWLEDGE_PLACE }, "the device at 0x0000000000000099/9", "", "@0x0000000000000099/9", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct held_port port;
+
+                ck_assert_int_eq(held_port_find(&words, cases[i].name, &port), 0);
+                ck_assert_str_eq(port.label, cases[i].label);
+                ck_assert_str_eq(port.node, cases[i].node);
+                ck_assert_uint_eq(port.port_guid.v, cases[i].port_guid);
+                ck_assert_uint_eq(port.node_guid.v, cases[i].name.node.v);
+                if (cases[i].forget)
+                        ck_assert_str_eq(port.forget, cases[i].forget);
+                else
+                        ck_assert_ptr_null(port.forget);
+        }
+        words.subnet = NULL;
+        words.known = NULL;
+        check_reason(&(struct held_by) { .name = host(0), .reason = HELD_EXCESS },
+                     "0x0000000000000100/1 still has more than the policy gives it: its own change failed or waits");
+}
+END_TEST
+
+START_TEST(headlines)
+{
+        wait_for(host(1), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
+        block_by(host(0), HELD_UNANSWERED, 7);
+        check_headline("base 0x0010 (partition \"storage\") is held: host/1 gets it when host/1 is known not to hold it");
+        held.by[0].policy = LEVEL_LIMITED;
+        held.base = 0x11;
+        check_headline("base 0x0011 is held: host/1 gets it when host/1 is known to hold no more than the policy gives it");
+        wait_for(host(3), LEVEL_NONE, LEVEL_LIMITED, RULE_GAIN);
+        wait_for(host(0), LEVEL_FULL, LEVEL_LIMITED, RULE_LOSS);
+        block_by(host(3), HELD_ABSENT, 7);
+        check_headline("base 0x0011 is held: host/1, gone mlx5_0/1 get it when the ports named here are known to hold no more than "
+                       "the policy gives them; host/1 becomes a limited member when the ports named here are known to have it");
+}
+END_TEST
+
+START_TEST(changes)
+{
+        static const struct {
+                struct held_waiting waiting;
+                const char *one, *many;
+        } cases[] = {
+                { { .from = LEVEL_NONE, .to = LEVEL_LIMITED }, "gets it", "get it" },
+                { { .from = LEVEL_FULL, .to = LEVEL_FULL }, "gets it", "get it" },
+                { { .from = LEVEL_NONE, .to = LEVEL_NONE }, "loses it", "lose it" },
+                { { .from = LEVEL_FULL, .to = LEVEL_NONE }, "loses it", "lose it" },
+                { { .from = LEVEL_LIMITED, .to = LEVEL_FULL }, "becomes a full member", "become full members" },
+                { { .from = LEVEL_FULL, .to = LEVEL_LIMITED }, "becomes a limited member", "become limited members" },
+                { { .name.kind = KNOWLEDGE_LEAF, .to = LEVEL_FULL }, "lets it through", "let it through" },
+                { { .name.kind = KNOWLEDGE_LEAF, .from = LEVEL_FULL }, "stops it", "stop it" },
+                { { .name.kind = KNOWLEDGE_LEAF, .from = LEVEL_FULL, .to = LEVEL_LIMITED }, "becomes a limited member",
+                  "become limited members" },
+                { { .name.kind = KNOWLEDGE_LEAF, .is_filter = true, .from = LEVEL_FULL, .to = LEVEL_FULL }, "changes its filter",
+                  "change their filters" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                held = (struct held) { .base = 1, .waiting = { cases[i].waiting }, .n_waiting = 1 };
+                held.waiting[0].name.node.v = SWITCH;
+                held.waiting[1] = held.waiting[0];
+                check_headline(arena_printf(arena, "base 0x0001 is held: leaf/0 %s when an earlier change of the same table is confirmed",
+                                            cases[i].one));
+                held.n_waiting = 2;
+                check_headline(arena_printf(arena, "base 0x0001 is held: leaf/0, leaf/0 %s when an earlier change of the same table is "
+                                            "confirmed", cases[i].many));
+        }
+}
+END_TEST
+
+START_TEST(many)
+{
+        for (unsigned i = 0; i < HELD_MAX + 2; i++)
+                wait_for(host(1), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
+        block_by(leaf, HELD_NOBODY, 0);
+        check_headline("base 0x0010 (partition \"storage\") is held: host/1, host/1, host/1 and 13 more get it when it is known what is "
+                       "plugged into it; and 2 ports more wait");
+}
+END_TEST
+
+START_TEST(reasons)
+{
+        static const struct {
+                enum held_reason reason;
+                const char *since, *lasting;
+        } cases[] = {
+                { HELD_NEVER_READ, " has never answered for its P_Key table (link up)",
+                  " has never answered for its P_Key table (link up)" },
+                { HELD_UNANSWERED, " has not answered for its P_Key table since T996339 (link up)",
+                  " has not answered for its P_Key table for 1 h 1 min (link up)" },
+                { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T996339",
+                  " has not confirmed a write to its P_Key table for 1 h 1 min" },
+                { HELD_SILENT, " has not answered at all since T996339 (link up)", " has not answered at all for 1 h 1 min (link up)" },
+                { HELD_ABSENT, " is not in the fabric since T996339, and counts as holding what it held until T1000065",
+                  " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
+                { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits",
+                  " does not have yet what the policy gives it: its own change failed or waits" },
+                { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
+                  ": an earlier change of its P_Key table failed or waits" },
+                { HELD_NOBODY, ": it is not known what is plugged into it", ": it is not known what is plugged into it" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct held_by by = {
+                        .name = host(0), .reason = cases[i].reason, .since = NOW - 3661, .read_at = 1, .until = NOW + 65,
+                };
+
+                words.time = time_of;
+                check_reason(&by, arena_printf(arena, "host/1 (0x0000000000000101)%s", cases[i].since));
+                words.time = NULL;
+                check_reason(&by, arena_printf(arena, "host/1 (0x0000000000000101)%s", cases[i].lasting));
+        }
+}
+END_TEST
+
+START_TEST(never_known)
+{
+        words.time = NULL;
+        check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT, .since = NOW - 2 * 86400 - 7200 },
+                     "the device at leaf/9 has not answered at all for 2 d 2 h (link up), and its P_Key table was never read");
+        check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT },
+                     "the device at leaf/9 has not answered at all (link up), and its P_Key table was never read");
+        check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
+                     "gone mlx5_0/1 (0x0000000000000401) is not in the fabric for 0 s, and counts as holding anything for ever "
+                     "(absent_hold: forever)");
+}
+END_TEST
+
+START_TEST(ways_out)
+{
+        static const char repair[] = "repair or unplug it (what is unplugged counts for absent_hold); or, if you are certain that it "
+                                     "holds nothing: pkeyctl forget host";
+        static const enum held_reason alike[] = { HELD_NEVER_READ, HELD_UNANSWERED, HELD_UNCONFIRMED, HELD_SILENT };
+
+        for (size_t i = 0; i < ELEMENTS(alike); i++) {
+                held.n_by = 0;
+                block_by(host(0), alike[i], 1);
+                block_by(host(1), HELD_ABSENT, 1);
+                check_way_out(alike[i], repair);
+        }
+        check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget host");
+        block_by(host(3), HELD_SILENT, 1);
+        block_by(leaf, HELD_SILENT, 1);
+        check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
+                                   "hold nothing: pkeyctl forget host gone");
+        block_by(leaf, HELD_LACK, 1);
+        check_way_out(HELD_LACK, "pkeyd tries again; the journal and pkeyctl plan name what that change failed at or waits for");
+        block_by(leaf, HELD_NOBODY, 1);
+        check_way_out(HELD_NOBODY, "pkeyd goes on when discovery finds a port there");
+        held.n_by = 0;
+        block_by(leaf, HELD_UNANSWERED, 1);
+        check_way_out(HELD_UNANSWERED, "repair or unplug it (what is unplugged counts for absent_hold)");
+}
+END_TEST
+
+START_TEST(rules_have_words)
+{
+        ck_assert_str_eq(held_rule_to_string(RULE_GAIN), "isolation");
+        ck_assert_str_eq(held_rule_to_string(RULE_LOSS), "continuity");
+        ck_assert_str_eq(held_rule_to_string(RULE_ADMITS), "order");
+}
+END_TEST
+
+int main(void)
+{
+        TCase *t = tcase_create("held text");
+        Suite *s = suite_create("held text");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, knowledge_teardown);
+        tcase_add_test(t, ports_have_names);
+        tcase_add_test(t, headlines);
+        tcase_add_test(t, changes);
+        tcase_add_test(t, many);
+        tcase_add_test(t, reasons);
+        tcase_add_test(t, never_known);
+        tcase_add_test(t, ways_out);
+        tcase_add_test(t, rules_have_words);
+        suite_add_tcase(s, t);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_NORMAL);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? 1 : 0;
+}
