@@ -131,7 +131,6 @@ struct control {
         struct knowledge *knowledge;
         struct gate *gate;
         struct arena *held_arena;        /* of status.held */
-        uint64_t n_refused_by_gate;      /* of which the log knows */
         struct discovery_links *links;
         struct watch *watch;
         uint64_t watched_generation;     /* by which tables were judged last; 0: not yet */

@@ -3,6 +3,7 @@
 
 #include "control/event_text.h"
 #include "control/sweep_steps.h"
+#include "util/text.h"
 
 /* --- compare ------------------------------------------------------------------------------------------------------- */
 
@@ -205,13 +206,17 @@ static void count_writes(struct control *c, const struct apply_summary *summary)
 
 static void report_gate(struct control *c)
 {
-        uint64_t n = gate_n_refused(c->gate) - c->n_refused_by_gate;
+        uint64_t n = gate_n_refused(c->gate) - c->status.numbers.n_refused_by_gate;
+        char text[512];
 
-        if (n > 0)
-                log_add(c->log, LOG_EVENT_GATE_REFUSED, &(struct log_about) { .generation = c->sweep.generation->number },
-                        "pkeyd was about to send %" PRIu64 " write%s that could break a promise (the last one: %s); nothing of that "
-                        "was sent; this is a bug of pkeyd, please report it", n, n == 1 ? "" : "s", gate_refusal(c->gate));
-        c->n_refused_by_gate += n;
+        if (n == 0)
+                return;
+        c->status.numbers.n_refused_by_gate += n;
+        (void) snprintf(text, sizeof(text), "pkeyd was about to send %" PRIu64 " write%s that could break a promise (the last one: "
+                        "%s); none of them was sent; this is a bug of pkeyd, please report it", n, text_plural(n), gate_refusal(c->gate));
+        log_add(c->log, LOG_EVENT_GATE_REFUSED, &(struct log_about) { .generation = c->sweep.generation->number }, "%s", text);
+        if (!control_serves(c))
+                (void) findings_add(c->config.findings, FINDING_ERROR, FINDING_BUG, NULL, "%s", text);
 }
 
 /* All phases are through, or it was cut short: r, and why. */

@@ -322,6 +322,8 @@ static void add_mads(struct text *t, const struct metrics *m)
 {
         one(t, "pkeyd_writes_total", COUNTER, "Writes to P_Key tables and switch ports that were confirmed.", m->n_writes);
         one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
+        one(t, "pkeyd_writes_refused_by_gate_total", COUNTER,
+            "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
         one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each; those of the discovery are not counted.", m->mads.sent);
         one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again for want of an answer.", m->mads.retried);
         one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);

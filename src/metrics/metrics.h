@@ -53,7 +53,7 @@ struct metrics {
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
         struct metrics_passes passes;
-        uint64_t n_writes, n_writes_failed;
+        uint64_t n_writes, n_writes_failed, n_refused_by_gate;
         struct mad_engine_counters mads;
 
         const struct notices_status *notices;        /* borrows; NULL: nobody subscribes */

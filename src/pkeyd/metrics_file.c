@@ -37,6 +37,7 @@ static void collect_numbers(const struct control_numbers *n, struct metrics *m)
         m->passes.failed = n->sweeps[SWEEP_FAILED];
         m->n_writes = n->n_writes;
         m->n_writes_failed = n->n_writes_failed;
+        m->n_refused_by_gate = n->n_refused_by_gate;
         m->n_drifts = n->n_drifts;
         m->looked = n->looked;
         m->applied = n->apply_duration > 0;

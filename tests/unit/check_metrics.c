@@ -125,7 +125,7 @@ static struct metrics full(void)
                 .looked = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_drifts = 9,
                 .planned = true, .applied = true, .swept = true,
                 .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
-                .passes = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4,
+                .passes = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
                 .mads = { .sent = 1000, .retried = 20, .timed_out = 21, .answered = 979, .busy = 5, .malformed = 6 },
                 .notices = &notices, .poll = &poll, .has_violations = true, .records = records,
                 .n_records = ELEMENTS(records), .violations = { 65538, 18, 255, 1, 1, 0, 542 },
