@@ -291,12 +291,12 @@ void sweep_apply(struct control *c)
         int r;
 
         s->apply_began = c->now;
-        gate_open(c->gate, c->knowledge, s->generation->policy);
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
                 sweep_fail(c, "the plan could not be carried out", r);
                 return;
         }
+        gate_open(c->gate, c->knowledge, s->generation->policy);
         stage = apply_stage(s->apply);
         if (control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM)
                 stage = guard(c, stage);
