@@ -336,12 +336,12 @@ void sweep_apply(struct control *c)
                 return;
         }
         s->apply_began = c->now;
-        gate_open(c->gate, c->knowledge, s->generation->policy);
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
                 sweep_fail(c, "the plan could not be carried out", r);
                 return;
         }
+        gate_open(c->gate, c->knowledge, s->generation->policy);
         prepare_guard(c);
         next_phase(c);
 }
