@@ -22,5 +22,9 @@ void as_json_reload(struct doc *d, const struct result *r);
 void as_json_violations(struct doc *d, const struct result *r);
 void as_json_watched(struct context *ctx, const struct watched *r);
 
+/* UTC; null for 0. CLOCK_REALTIME. */
+json_t *as_json_time(usec_t when);
+/* An array; NULL: an empty one. */
+json_t *as_json_held(struct doc *d, const struct held_list *held);
 json_t *as_json_member_count(struct doc *d, const struct member_count *count);
 json_t *as_json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);

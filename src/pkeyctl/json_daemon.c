@@ -3,7 +3,7 @@
 
 #include "pkeyctl/json.h"
 
-static json_t *time_value(usec_t when)
+json_t *as_json_time(usec_t when)
 {
         time_t seconds = (time_t) (when / USEC_PER_SEC);
         char text[32];
@@ -26,7 +26,7 @@ static json_t *number_value(enum bus_field_kind kind, uint64_t value)
         case FIELD_P_KEY:
                 return value ? json_sprintf("0x%04x", (unsigned) value) : json_null();
         case FIELD_TIME:
-                return time_value(value);
+                return as_json_time(value);
         case FIELD_TEXT:
                 break;
         }
@@ -88,8 +88,8 @@ void as_json_violations(struct doc *d, const struct result *result)
 
         for (uint32_t i = 0; i < r->n_items; i++)
                 doc_append(d, list, violation_object(d, &r->items[i]));
-        doc_add(d, d->root, "{s:o, s:o, s:I}", "since", time_value(MAX(r->since, r->counted_since)), "counted_since",
-                time_value(r->counted_since), "records", (json_int_t) r->n_all);
+        doc_add(d, d->root, "{s:o, s:o, s:I}", "since", as_json_time(MAX(r->since, r->counted_since)), "counted_since",
+                as_json_time(r->counted_since), "records", (json_int_t) r->n_all);
         if (r->once)
                 doc_add(d, d->root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
         doc_add(d, d->root, "{s:o}", "violations", list);
@@ -104,7 +104,7 @@ void as_json_watched(struct context *ctx, const struct watched *r)
         };
         _cleanup_doc_ struct doc d = { .ctx = ctx };
 
-        d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", time_value(r->when));
+        d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", as_json_time(r->when));
         if (r->kind == WATCHED_STATUS || r->kind == WATCHED_CHANGE)
                 doc_add(&d, d.root, "{s:o}", "status", status_object(&d, &r->status, r->changed));
         else if (r->kind == WATCHED_RELOAD)

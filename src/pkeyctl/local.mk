@@ -33,6 +33,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/json.h \
 	src/pkeyctl/json_daemon.c \
 	src/pkeyctl/json_explain.c \
+	src/pkeyctl/json_held.c \
 	src/pkeyctl/json_plan.c \
 	src/pkeyctl/json_show.c \
 	src/pkeyctl/main.c \
@@ -55,6 +56,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/text_apply.c \
 	src/pkeyctl/text_daemon.c \
 	src/pkeyctl/text_explain.c \
+	src/pkeyctl/text_held.c \
 	src/pkeyctl/text_plan.c \
 	src/pkeyctl/text_show.c
 pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/json_verify.c src/pkeyctl/kernel.c src/pkeyctl/kernel.h \

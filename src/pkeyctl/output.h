@@ -8,6 +8,7 @@
  */
 
 #include "apply/apply.h"
+#include "control/held_text.h"
 #include "doctor/doctor.h"
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
@@ -195,6 +196,8 @@ int output_write_file(struct context *ctx, const char *bytes, size_t n);
 const char *output_node(const struct context *ctx, uint32_t port);
 /* The partition of a base: its name, or "" if the policy has none or there is no policy. */
 const char *output_partition(const struct context *ctx, uint16_t base);
+/* What held bases are put into words with. */
+struct held_words output_held_words(struct context *ctx);
 /* Why a port's table was not read. */
 const char *output_failure(struct context *ctx, uint32_t port);
 /* One sentence about an outcome of apply on that port. */

@@ -33,5 +33,8 @@ void text_table(struct context *ctx, struct table *t);
 /* "0xffff 0x8010" of the used entries. */
 const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n);
 
+/* Held bases, each with what waits for what, why, and the way out. NULL: none. */
+void text_held(struct context *ctx, const struct held_list *held);
+
 /* The ports that were not read, each with why. */
 void text_unreachable(struct context *ctx, const uint32_t *ports, uint32_t n);
