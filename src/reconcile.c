@@ -142,10 +142,19 @@ static const char *list_entries(struct arena *a, const struct desired_port *port
         return port->n_wanted > 0 ? text_copy(a, &t) : "nothing that is known";
 }
 
+const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port)
+{
+        const char *label = subnet_port_label(a, r->plan->subnet, port), *entries = list_entries(a, &r->desired->ports[port]);
+
+        if (!label || !entries)
+                return NULL;
+        return arena_printf(a, "%s is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)", label,
+                            freeze_to_string(r->plan->frozen[port]), entries);
+}
+
 static void report_frozen(const struct reconciled *out, struct findings *findings)
 {
         const struct subnet *s = out->plan->subnet;
-        struct arena *a = findings->arena;
         struct finding *item;
         uint32_t n = 0;
 
@@ -154,10 +163,8 @@ static void report_frozen(const struct reconciled *out, struct findings *finding
 
                 if (why == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT || n++ >= MAX_FROZEN)
                         continue;
-                item = findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL,
-                                    "%s is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)",
-                                    subnet_port_label(a, s, i) ?: "?", freeze_to_string(why),
-                                    list_entries(a, &out->desired->ports[i]) ?: "?");
+                item = findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL, "%s",
+                                    reconcile_frozen_text(findings->arena, out, i) ?: "?");
                 finding_set_hint(findings, item, "%s", freeze_way_out(why));
         }
         if (n > MAX_FROZEN)

@@ -22,3 +22,6 @@ struct reconciled {
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret);
+
+/* One sentence about a frozen endport: why, and what it keeps. Allocated from a; NULL: out of memory. */
+const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port);

@@ -345,6 +345,7 @@ static void update_status(struct control *c)
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
+        s->frozen = freezer_ports(c->freezer, &s->n_frozen);
 }
 
 /* Only who has the lock may store: what another process stored meanwhile would be lost. */
@@ -478,9 +479,10 @@ struct control *control_new(const struct control_config *config)
         c->verbs = verbs_check_new();
         c->links = discovery_links_new();
         c->knowledge = knowledge_new();
+        c->freezer = freezer_new();
         c->gate = gate_new();
         c->writer = c->log ? opensm_writer_new(c->log) : NULL;
-        if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->gate || !c->writer)
+        if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->freezer || !c->gate || !c->writer)
                 return NULL;
         update_status(c);
         return STEAL(c);
@@ -498,6 +500,7 @@ struct control *control_free(struct control *c)
         discovery_links_free(c->links);
         (void) gate_free(c->gate);
         arena_free(c->held_arena);
+        (void) freezer_free(c->freezer);
         (void) knowledge_free(c->knowledge);
         snapshot_unref(c->snapshot);
         generation_unref(c->candidate);

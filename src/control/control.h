@@ -47,6 +47,7 @@
  */
 
 #include "control/action.h"
+#include "control/freezer.h"
 #include "control/records.h"
 #include "control/snapshot.h"
 #include "control/verbs_check.h"
@@ -214,7 +215,7 @@ enum sweep_result {
 
 /* As the tables were read last. */
 struct port_counts {
-        uint32_t managed, right, differ, unreachable;
+        uint32_t managed, right, differ, unreachable; /* frozen ports are neither right nor different */
 };
 
 /* Numbers since the start, for metrics. Times are CLOCK_REALTIME; 0: never. */
@@ -246,6 +247,9 @@ struct control_status {
         struct snapshot *snapshot;           /* NULL: none yet */
         const struct port_info *port_info;   /* of the local port, as it last answered; NULL: not yet */
         struct port_counts ports;
+        const struct frozen_port *frozen;    /* endports */
+        uint32_t n_frozen;
+        size_t n_errors;                     /* of the policy in force on this fabric: they stop nothing but the ports they are about */
         struct control_numbers numbers;
         const struct knowledge *knowledge;   /* what is known of each table */
         const struct held_list *held;        /* bases in which writes wait, as the last sweep that planned found; NULL: none planned */

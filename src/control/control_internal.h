@@ -10,6 +10,7 @@
  *     sweep_write.c       apply, or through OpenSM; compare and report; the end
  *     sweep_steps.c       what the steps share
  *     reload.c            candidates, and those who wait for the end of a reload
+ *     freezer.c           frozen ports from one sweep to the next
  *     schedule.c          when the next sweep is due
  *     control_internal.c  what all of these need
  *
@@ -18,6 +19,7 @@
 
 #include "apply/apply.h"
 #include "control/control.h"
+#include "control/freezer.h"
 #include "control/opensm_writer.h"
 #include "control/schedule.h"
 #include "control/sm_follow.h"
@@ -129,6 +131,7 @@ struct control {
 
         struct snapshot *snapshot;
         struct knowledge *knowledge;
+        struct freezer *freezer;
         struct gate *gate;
         struct arena *held_arena;        /* of status.held */
         struct discovery_links *links;

@@ -52,8 +52,8 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *f = &findings->items[i];
 
-                /* the watch says which ports do not answer, once for each time they stop */
-                if (f->code != FINDING_PLAN_UNREACHABLE && generation_reports(g, f))
+                /* the watch says which ports do not answer, and the freezer which are frozen, once for each time */
+                if (f->code != FINDING_PLAN_UNREACHABLE && f->code != FINDING_PORT_FROZEN && generation_reports(g, f))
                         log_add_finding(l, event_of_finding(f), g->number, f);
         }
 }

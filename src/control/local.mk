@@ -9,6 +9,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/event_text.c \
 	src/control/event_text.h \
 	src/control/events.def \
+	src/control/freezer.c \
+	src/control/freezer.h \
 	src/control/generation.c \
 	src/control/generation.h \
 	src/control/held_text.c \

@@ -869,7 +869,7 @@ int opensm_writer_judge(const struct generation *g, const struct opensm_conf *co
         if (!opensm_writer_path(g))
                 return 0;
         check_path(g, conf, findings);
-        check_both(decision->desired, conf, findings);
+        check_both(decision->given, conf, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
         return findings->n_errors > n_errors ? -EBADMSG : 0;

@@ -102,7 +102,7 @@ static enum reload_outcome outcome_of(const struct control *c, enum sweep_result
 {
         if (c->candidate || result == SWEEP_WAITS || result == SWEEP_FAILED)
                 return RELOAD_WAITS;
-        if (result == SWEEP_PARTIAL)
+        if (result == SWEEP_PARTIAL || c->status.n_frozen > 0)
                 return RELOAD_PARTIAL;
         return RELOAD_CARRIED_OUT;
 }

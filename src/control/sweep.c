@@ -8,7 +8,7 @@
 
 /* --- what was read ------------------------------------------------------------------------------------------------- */
 
-/* What the generation in force gives the ports of this subnet; left as it was if there is none, or it does not fit this fabric. */
+/* What the generation in force gives the ports of this subnet; left as it was if there is none. */
 static int desired_in_force(const struct control *c, const struct subnet *subnet, struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -19,10 +19,8 @@ static int desired_in_force(const struct control *c, const struct subnet *subnet
         findings_init(&ignored, a);
         if (!c->in_force)
                 return 0;
-        r = policy_resolve(a, c->in_force->policy, subnet, &ignored, &memberships);
-        if (r < 0)
-                return r == -EBADMSG ? 0 : r;
-        return desired_compute(a, memberships, ret);
+        r = policy_resolve_in_force(a, c->in_force->policy, subnet, &ignored, &memberships);
+        return r < 0 ? r : desired_compute(a, memberships, ret);
 }
 
 /* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. Memory

@@ -9,7 +9,7 @@
 
 #define LOCK_RETRY USEC_PER_SEC
 
-/* --- decide -------------------------------------------------------------------------------------------------------- */
+/* --- judge --------------------------------------------------------------------------------------------------------- */
 
 /* Nothing can be in force on this fabric; the next sweep may find another one. */
 static void refuse(struct control *c, const struct findings *findings)
@@ -43,29 +43,143 @@ static bool is_missed(const struct knowledge *k)
         return false;
 }
 
-/* The policy gives something to those that are not in the snapshot, too. Where it contradicts itself about one of them, they are
- * given nothing: then they hold up more than they must. */
-static int set_policy(struct control *c)
+/* What the policy gives to those that are not in the snapshot, too. NULL: nothing. */
+static int give_all(struct control *c, struct desired **ret)
 {
-        const struct desired *desired = c->sweep.decision.desired;
         _cleanup_findings_ struct findings ignored = {};
         struct arena *a = c->sweep.arena;
         struct memberships *memberships;
-        struct desired *of_all;
         struct subnet *larger;
-        int r = -EBADMSG;
+        int r;
 
+        *ret = NULL;
         findings_init(&ignored, a);
-        if (is_missed(c->knowledge)) {
-                r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
-                if (r == 0)
-                        r = policy_resolve(a, c->sweep.generation->policy, larger, &ignored, &memberships);
-                if (r == 0)
-                        r = desired_compute(a, memberships, &of_all);
-        }
-        if (r == -ENOMEM)
+        if (!is_missed(c->knowledge))
+                return 0;
+        r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
+        if (r == 0)
+                r = policy_resolve_in_force(a, c->sweep.generation->policy, larger, &ignored, &memberships);
+        if (r == 0)
+                r = desired_compute(a, memberships, ret);
+        if (r == 0)
+                (*ret)->frozen = memberships->frozen;
+        return r;
+}
+
+static int set_policy(struct control *c)
+{
+        const struct desired *limited;
+        struct desired *all;
+        int r;
+
+        r = give_all(c, &all);
+        if (r == 0)
+                r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, all, &limited);
+        return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
+}
+
+/* Does this generation have the policy that is in force? For one that serves that is the one in force, and no candidate. */
+static bool is_in_force(const struct control *c, const struct generation *g)
+{
+        if (control_serves(c))
+                return g == c->in_force;
+        return c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes);
+}
+
+static int judge_as(struct control *c, bool in_force, struct findings *findings)
+{
+        struct sweep *s = &c->sweep;
+        int r;
+
+        s->options.in_force = in_force;
+        for (size_t i = 0; i < s->conf_findings.n; i++)
+                findings_append(findings, &s->conf_findings.items[i]);
+        r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
+        if (r == 0 && control_serves(c) && s->generation->settings->mode == MODE_ENFORCE)
+                r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
+        if (r == -ENOMEM || findings->out_of_memory)
+                return -ENOMEM;
+        return s->conf_findings.n_errors > 0 ? -EBADMSG : r;
+}
+
+/* --- a new policy on a fabric where ports are frozen --------------------------------------------------------------- */
+
+static bool has_text(const struct findings *findings, const struct finding *f)
+{
+        for (size_t i = 0; i < findings->n; i++)
+                if (findings->items[i].code == f->code && strcmp(findings->items[i].text, f->text) == 0)
+                        return true;
+        return false;
+}
+
+/* Errors that freeze ports: these are compared by port. The others are about ports that are not there. */
+static bool is_error_of_frozen(const struct finding *f)
+{
+        return f->code == FINDING_POLICY_AMBIGUOUS || f->code == FINDING_PLAN_CAPACITY ||
+               f->code == FINDING_PLAN_CAPACITY_TRANSITION || f->code == FINDING_PORT_FROZEN;
+}
+
+/* A port of which another has the name is frozen without refusing a new policy. */
+static bool has_new_frozen(const struct plan *candidate, const struct plan *in_force)
+{
+        for (uint32_t i = 0; i < candidate->subnet->n_ports; i++)
+                if (candidate->frozen[i] > FREEZE_NAME && candidate->frozen[i] != in_force->frozen[i])
+                        return true;
+        return false;
+}
+
+static bool has_new_errors(const struct findings *candidate, const struct findings *in_force)
+{
+        for (size_t i = 0; i < candidate->n; i++)
+                if (candidate->items[i].severity == FINDING_ERROR && !is_error_of_frozen(&candidate->items[i]) &&
+                    !has_text(in_force, &candidate->items[i]))
+                        return true;
+        return false;
+}
+
+/* The candidate is refused, but is the policy in force any better? One hostile host must not keep every edit out: errors that the
+ * policy in force has too, for the same ports, are no reason to refuse. Returns 0: there are no others, and `findings` are those of
+ * the candidate with these ports frozen; -EBADMSG; -ENOMEM. */
+static int judge_beside_in_force(struct control *c, struct findings *findings)
+{
+        _cleanup_findings_ struct findings others = {};
+        struct sweep *s = &c->sweep;
+        const struct generation *g = c->in_force;
+        struct plan_options options = s->options;
+        struct reconciled decision;
+        int r;
+
+        r = judge_as(c, true, findings);
+        if (r < 0)
                 return r;
-        return knowledge_set_policy(c->knowledge, r == 0 ? of_all : desired);
+        findings_init(&others, s->arena);
+        if (control_serves(c)) /* else what is remembered of it is the policy alone */
+                plan_options_from_settings(g->settings, &options);
+        options.in_force = true;
+        r = reconcile(s->arena, g->policy, c->snapshot->observed, c->indexes, &options, &others, &decision);
+        if (r < 0)
+                return r;
+        return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;
+}
+
+/* Its errors refuse a new policy. */
+static int judge_new(struct control *c, struct findings *findings)
+{
+        _cleanup_findings_ struct findings strict = {}, frozen = {};
+        const struct findings *out = &strict;
+        int r;
+
+        findings_init(&strict, c->sweep.arena);
+        findings_init(&frozen, c->sweep.arena);
+        r = judge_as(c, false, &strict);
+        if (r == -EBADMSG && c->in_force && port_key_is_of(&c->sweep.port, c->in_force->settings)) {
+                r = judge_beside_in_force(c, &frozen);
+                if (r == 0)
+                        out = &frozen;
+        }
+        for (size_t i = 0; i < out->n; i++)
+                findings_append(findings, &out->items[i]);
+        return findings->out_of_memory ? -ENOMEM : r;
 }
 
 static int judge(struct control *c, struct findings *findings)
@@ -75,17 +189,11 @@ static int judge(struct control *c, struct findings *findings)
 
         plan_options_from_settings(s->generation->settings, &s->options);
         c->status.numbers.n_plans++;
-        for (size_t i = 0; i < s->conf_findings.n; i++)
-                findings_append(findings, &s->conf_findings.items[i]);
-        r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
-        if (r == 0 && control_serves(c) && s->generation->settings->mode == MODE_ENFORCE)
-                r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
-        if (r == 0)
-                r = set_policy(c);
-        if (r == -ENOMEM || findings->out_of_memory)
-                return -ENOMEM;
-        return findings->n_errors > 0 ? -EBADMSG : r;
+        r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
+        return r < 0 ? r : set_policy(c);
 }
+
+/* --- decide -------------------------------------------------------------------------------------------------------- */
 
 /* One try with one generation. Returns 0, -EAGAIN: it was a candidate and is refused, what is in force is next; -EBADMSG:
  * refused; -ENOMEM. */
@@ -109,9 +217,12 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
                 return -EAGAIN;
         }
         event_text_plan_findings(c->log, g, findings);
+        if (r == 0)
+                r = freezer_see(c->freezer, &s->decision, g->number, c->wall / USEC_PER_SEC, c->log);
         if (r < 0)
                 return r;
         g->n_refused = 0;
+        c->status.n_errors = findings->n_errors;
         reload_note_findings(c, findings);
         return 0;
 }

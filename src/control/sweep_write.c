@@ -61,17 +61,21 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
-        char differ[64] = "", unreachable[64] = "", role[192] = "";
+        char differ[64] = "", unreachable[64] = "", errors[96] = "", role[192] = "";
+        size_t n_errors = c->status.n_errors;
         bool may_write = control_may_write(c, g);
 
         if (report->n_differ > 0)
                 (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
+        if (n_errors > 0)
+                (void) snprintf(errors, sizeof(errors), "; the policy has %zu error%s on this fabric: pkeyctl plan lists %s", n_errors,
+                                n_errors == 1 ? "" : "s", n_errors == 1 ? "it" : "them");
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
-        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s", role, may_write ? "" : "; ", g->number,
-                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable);
+        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s", role, may_write ? "" : "; ", g->number,
+                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */

@@ -226,7 +226,7 @@ static void learn(struct monitor *m)
         findings_init(&ignored, m->arena);
         if (lid_map_new(m->arena, m->snapshot->subnet, &m->lids) < 0)
                 m->lids = NULL;
-        if (policy_resolve(m->arena, m->generation->policy, m->snapshot->subnet, &ignored, &m->memberships) < 0) {
+        if (policy_resolve_in_force(m->arena, m->generation->policy, m->snapshot->subnet, &ignored, &m->memberships) < 0) {
                 m->memberships = NULL;
                 return;
         }

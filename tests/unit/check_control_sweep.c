@@ -551,12 +551,12 @@ START_TEST(first_policy_refused)
 }
 END_TEST
 
-/* The port of the fabric that made it impossible is back: it is carried out, and refused again it is news again. */
+/* The port of the fabric that made it impossible is back: it is carried out. Gone again, it is an error, and stops nothing. */
 START_TEST(refused_and_accepted_later)
 {
         fabsim_disconnect(&f, hosts[1], 1);
         start("sweep_interval: 10s\n",
-              "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node2: full}\n");
+              "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members: {\"node[1-2]\": full, node2: full}\n");
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
         fabsim_connect(&f, hosts[1], 1, leaf, 3);
@@ -564,11 +564,223 @@ START_TEST(refused_and_accepted_later)
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         ck_assert(holds(hosts[1], 0x8010));
+        ck_assert_uint_eq(status()->n_errors, 0);
         fabsim_disconnect(&f, hosts[1], 1);
+        put_key(hosts[0], 1, 0);
+        forget_log();
         until(CONTROL_OPENING_PORT);
         sweep();
-        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 2);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 0);
+        ck_assert_uint_eq(status()->n_errors, 1);
+        ck_assert_uint_eq(status()->n_frozen, 0);
+        ck_assert_ptr_nonnull(strstr(status()->text, "; the policy has 1 error on this fabric: pkeyctl plan lists it"));
+}
+END_TEST
+
+/* --- a policy in force goes on --- */
+
+/* A line for all hosts of the switch, and one that says something else of a host that is not there. */
+#define BY_NAME(lines)                                                                                                  \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      \"@leaf1\": limited\n      important: full\n" lines
+
+static void rename_node(unsigned node, const char *description)
+{
+        (void) snprintf(f.nodes[node].description, sizeof(f.nodes[node].description), "%s", description);
+}
+
+static void next_sweep(void)
+{
+        until(CONTROL_OPENING_PORT);
+        until(CONTROL_DISCOVERING);
+        sweep();
+}
+
+/* node3 takes a name that the policy means: the line of its switch says something else. It keeps what it has, and so does its
+ * switch port; the drift of others is repaired, and nobody is refused. */
+START_TEST(second_line_claims_a_host)
+{
+        start("sweep_interval: 10s\n", BY_NAME(""));
+        sweep();
+        ck_assert(holds(hosts[2], 0x0010));
+        rename_node(hosts[2], "important mlx5_0");
+        put_key(hosts[2], 5, 0x8055);
+        put_key(hosts[0], 1, 0);
+        forget_log();
+        next_sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x0010));
+        ck_assert(holds(hosts[2], 0x0010) && holds(hosts[2], 0x8055) && !holds(hosts[2], 0x8010));
+        ck_assert_uint_eq(status()->n_frozen, 1);
+        ck_assert_int_eq(status()->frozen[0].why, FREEZE_LINES);
+        ck_assert_str_eq(status()->frozen[0].label, "important mlx5_0/1");
+        ck_assert_uint_eq(status()->frozen[0].since, UINT64_C(1700000000) + now / S);
+        ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed - 2);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_FROZEN), 1);
+        expect_logged(LOG_EVENT_PORT_FROZEN, "important mlx5_0/1 is frozen: two equally specific lines");
+        expect_logged(LOG_EVENT_PORT_FROZEN, "(0x0010 0x8055 0x7fff)");
+        expect_logged(LOG_EVENT_PORT_FROZEN, "; check whether the host has the right name");
+        next_sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_FROZEN), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNFROZEN), 0);
+        rename_node(hosts[2], "node3 mlx5_0");
+        next_sweep();
+        ck_assert_uint_eq(status()->n_frozen, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNFROZEN), 1);
+        expect_logged(LOG_EVENT_PORT_UNFROZEN, "important mlx5_0/1 (0x"); /* as it was when it was frozen */
+        ck_assert(!holds(hosts[2], 0x8055));
+}
+END_TEST
+
+/* Both that claim the name keep what they have: the one that was there first its partition, the other one nothing more. */
+START_TEST(second_host_claims_a_name)
+{
+        start("sweep_interval: 10s\n", POLICY_2);
+        sweep();
+        rename_node(hosts[2], "node1 mlx5_0");
+        next_sweep();
+        ck_assert_uint_eq(status()->n_frozen, 2);
+        ck_assert_int_eq(status()->frozen[0].why, FREEZE_NAME);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010));
+        /* node2 lost its entry: it gets it back beside node1, which was given it before it was frozen */
+        put_key(hosts[1], 1, 0);
+        next_sweep();
+        ck_assert(holds(hosts[1], 0x8010));
+        ck_assert(!holds(hosts[2], 0x8010));
+        /* and after an edit that takes it from node2, which is a new policy with the same two claimants */
+        give_candidate("sweep_interval: 10s\n", POLICY_1, 7);
+        wait_until_due();
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        ck_assert(!holds(hosts[1], 0x8010));
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* After a restart nobody knows what a frozen port was given: what it holds is not opened to others. */
+START_TEST(frozen_at_the_start)
+{
+        struct generation *in_force;
+
+        put_key(hosts[0], 1, 0x8010);
+        rename_node(hosts[2], "node1 mlx5_0");
+        in_force = make_generation(ENFORCE, POLICY_2);
+        in_force->number = 5;
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_2, in_force);
+        sweep();
+        ck_assert_uint_eq(status()->n_frozen, 2);
+        ck_assert_uint_eq(status()->in_force->number, 5);
+        ck_assert(!holds(hosts[1], 0x8010)); /* would talk with node1, whoever that is */
+        rename_node(hosts[2], "node3 mlx5_0");
+        now += 60 * S;
+        next_sweep();
+        ck_assert(holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* A policy that is new is refused for what would only freeze a port of one in force. */
+START_TEST(new_policy_with_a_contested_port)
+{
+        rename_node(hosts[2], "important mlx5_0");
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate(ENFORCE, BY_NAME(""), 3);
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert_uint_eq(status()->n_frozen, 0);
+}
+END_TEST
+
+/* What the policy in force is wrong about, too, for the same port, keeps no edit out; what is wrong about another does. */
+START_TEST(edits_beside_a_frozen_port)
+{
+        start("sweep_interval: 10s\n", BY_NAME(""));
+        sweep();
+        rename_node(hosts[2], "important mlx5_0");
+        next_sweep();
+        ck_assert_uint_eq(status()->n_frozen, 1);
+        give_candidate("sweep_interval: 10s\n", BY_NAME("      node1: full\n"), 4); /* @leaf1 says limited */
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert_uint_eq(status()->n_frozen, 1);
+        give_candidate("sweep_interval: 10s\n", BY_NAME("      \"@leaf1/2\": none\n"), 5);
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert(!holds(hosts[0], 0x0010)); /* the revoke of a third host is carried out */
+        ck_assert(holds(hosts[2], 0x0010));
+        ck_assert_uint_eq(status()->n_frozen, 1);
+}
+END_TEST
+
+/* The same for ports that are not there. */
+START_TEST(edits_beside_an_absent_host)
+{
+#define STRICT(members) "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members: {" members "}\n"
+        start("sweep_interval: 10s\n", STRICT("node1: full, node2: full"));
+        sweep();
+        fabsim_disconnect(&f, hosts[1], 1);
+        next_sweep();
+        ck_assert_uint_eq(status()->n_errors, 1);
+        give_candidate("sweep_interval: 10s\n", STRICT("node1: full, node2: full, nobody: full"), 4);
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        give_candidate("sweep_interval: 10s\n", STRICT("node2: full, node3: full"), 5);
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[2], 0x8010));
+}
+END_TEST
+
+/* pkeyctl, where the first policy was in force (NULL: none was). */
+static int plan_beside(const char *in_force, const char *policy)
+{
+        const struct control_config config = { .goal = CONTROL_PLAN, .program = "pkeyctl 1", .findings = &findings };
+
+        rename_node(hosts[2], "important mlx5_0");
+        c = control_new(&config);
+        start_with(CONTROL_PLAN, ENFORCE, policy, in_force ? make_generation(ENFORCE, in_force) : NULL);
+        sweep();
+        return control_get_results(c)->r;
+}
+
+START_TEST(plan_of_what_is_in_force)
+{
+        ck_assert_int_eq(plan_beside(BY_NAME(""), BY_NAME("")), 0);
+        ck_assert_uint_eq(findings.n_errors, 2);
+        ck_assert_int_eq(findings.items[0].code, FINDING_POLICY_AMBIGUOUS);
+        ck_assert_int_eq(findings.items[1].code, FINDING_PORT_FROZEN);
+        ck_assert(!plan_is_empty(control_get_results(c)->decision->plan));
+}
+END_TEST
+
+START_TEST(plan_of_an_edit)
+{
+        ck_assert_int_eq(plan_beside(BY_NAME(""), BY_NAME("      \"@leaf1/2\": none\n")), 0);
+        ck_assert_uint_eq(findings.n_errors, 2);
+}
+END_TEST
+
+START_TEST(plan_of_a_new_policy)
+{
+        ck_assert_int_eq(plan_beside(NULL, BY_NAME("")), -EBADMSG);
+        ck_assert_uint_eq(findings.n_errors, 1);
+}
+END_TEST
+
+START_TEST(plan_of_another_policy)
+{
+        ck_assert_int_eq(plan_beside(POLICY_1, BY_NAME("")), -EBADMSG);
+        ck_assert_uint_eq(findings.n_errors, 1);
 }
 END_TEST
 
@@ -1129,6 +1341,16 @@ int main(void)
                         discovery_without_the_sm,
                         first_policy_refused,
                         refused_and_accepted_later,
+                        second_line_claims_a_host,
+                        second_host_claims_a_name,
+                        frozen_at_the_start,
+                        new_policy_with_a_contested_port,
+                        edits_beside_a_frozen_port,
+                        edits_beside_an_absent_host,
+                        plan_of_what_is_in_force,
+                        plan_of_an_edit,
+                        plan_of_a_new_policy,
+                        plan_of_another_policy,
                         candidate_refused,
                         audit_writes_nothing,
                         drift_is_repaired_and_reported,

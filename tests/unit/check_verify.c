@@ -126,7 +126,7 @@ static void assert_keys(const struct p_key *keys, uint32_t n, const uint16_t *ex
 #define KEYS(...) { __VA_ARGS__ }
 
 /* Neither its entries nor its filter are compared; the others are. */
-START_TEST(frozen)
+START_TEST(frozen_is_not_compared)
 {
         enum freeze frozen[3] = { [HOST] = FREEZE_NAME, [EXTERNAL] = FREEZE_NAME };
 
@@ -367,7 +367,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, all_equal);
-        tcase_add_test(t, frozen);
+        tcase_add_test(t, frozen_is_not_compared);
         tcase_add_test(t, index_does_not_matter);
         tcase_add_test(t, missing);
         tcase_add_test(t, unexpected);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/freezer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/event_text.h"
+
+#define MAX_GIVEN 200000 /* ports that are gone are remembered up to here */
+
+/* What an endport was given, by the last policy in force under which it was not frozen. */
+struct given {
+        struct guid node_guid;
+        uint8_t number;
+        struct desired_port keys;
+};
+
+/* All of one sweep; the next one makes another. */
+struct freezer {
+        struct arena *arena;   /* of what follows; NULL: nothing was seen yet */
+        struct given *given;   /* ascending (node GUID, number) */
+        uint32_t n_given;
+        struct frozen_port *ports;
+        uint32_t n_ports;
+};
+
+struct freezer *freezer_new(void)
+{
+        return calloc(1, sizeof(struct freezer));
+}
+
+struct freezer *freezer_free(struct freezer *f)
+{
+        if (f)
+                arena_free(f->arena);
+        free(f);
+        return NULL;
+}
+
+const struct frozen_port *freezer_ports(const struct freezer *f, uint32_t *ret_n)
+{
+        *ret_n = f->n_ports;
+        return f->ports;
+}
+
+static int compare(struct guid node_a, uint8_t number_a, struct guid node_b, uint8_t number_b)
+{
+        return ORDER(node_a.v, node_b.v) ?: ORDER(number_a, number_b);
+}
+
+static struct guid node_guid_of(const struct subnet *s, uint32_t port)
+{
+        return s->nodes[s->ports[port].node].guid;
+}
+
+/* NULL: it is not known. */
+static const struct given *find_given(const struct freezer *f, struct guid node, uint8_t number)
+{
+        uint32_t i = LOWER_BOUND(g, f->given, f->n_given, compare(g->node_guid, g->number, node, number) < 0);
+
+        return i < f->n_given && compare(f->given[i].node_guid, f->given[i].number, node, number) == 0 ? &f->given[i] : NULL;
+}
+
+/* --- what the rule takes for the policy ------------------------------------------------------------------------------- */
+
+/* The entry of the highest level of the base at *at, which is moved behind it. */
+static struct p_key take_highest(const struct desired_port *p, uint32_t *at)
+{
+        struct p_key key = p->wanted[(*at)++];
+
+        while (*at < p->n_wanted && p_key_same_partition(p->wanted[*at], key))
+                key = p->wanted[(*at)++];
+        return key;
+}
+
+/* In each base the lower level of both. */
+static int lower_of(struct arena *a, const struct desired_port *x, const struct desired_port *y, struct desired_port *ret)
+{
+        struct p_key *keys = arena_new_array(a, struct p_key, x->n_wanted), kx, ky;
+        uint32_t i = 0, k = 0, n = 0;
+
+        if (!keys)
+                return -ENOMEM;
+        while (i < x->n_wanted && k < y->n_wanted) {
+                if (p_key_base(x->wanted[i]) < p_key_base(y->wanted[k])) {
+                        i++;
+                } else if (p_key_base(x->wanted[i]) > p_key_base(y->wanted[k])) {
+                        k++;
+                } else {
+                        kx = take_highest(x, &i);
+                        ky = take_highest(y, &k);
+                        keys[n++] = p_key_is_full(kx) ? ky : kx;
+                }
+        }
+        *ret = (struct desired_port) { keys, n };
+        return 0;
+}
+
+/* Of the port of the decision, in `all`. */
+static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32_t port)
+{
+        uint32_t node = all == s ? SUBNET_NONE : subnet_find_node(all, node_guid_of(s, port));
+
+        if (all == s)
+                return port;
+        return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(all, node, s->ports[port].number);
+}
+
+static int limit_frozen(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *to)
+{
+        const struct subnet *s = decision->desired->subnet;
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
+                const struct given *before;
+                uint32_t at;
+
+                if (decision->plan->frozen[i] == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT)
+                        continue;
+                at = find_in(to->subnet, s, i);
+                if (at == SUBNET_NONE)
+                        continue;
+                before = find_given(f, node_guid_of(s, i), s->ports[i].number);
+                to->ports[at] = (struct desired_port) {};
+                if (before)
+                        r = lower_of(a, &before->keys, &decision->given->ports[i], &to->ports[at]);
+        }
+        return r;
+}
+
+static void limit_absent(const struct subnet *s, struct desired *all, const enum freeze *contested)
+{
+        for (uint32_t i = 0; i < all->subnet->n_ports; i++)
+                if ((contested[i] == FREEZE_LINES || contested[i] == FREEZE_SWITCH_NAME) &&
+                    subnet_find_node(s, node_guid_of(all->subnet, i)) == SUBNET_NONE)
+                        all->ports[i] = (struct desired_port) {};
+}
+
+static bool has_frozen(const struct plan *plan)
+{
+        for (uint32_t i = 0; i < plan->subnet->n_ports; i++)
+                if (plan->frozen[i] != FREEZE_NONE)
+                        return true;
+        return false;
+}
+
+int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *all,
+                  const struct desired **ret)
+{
+        struct desired *to = all;
+
+        *ret = all ?: decision->given;
+        if (all)
+                limit_absent(decision->desired->subnet, all, all->frozen);
+        if (!has_frozen(decision->plan))
+                return 0;
+        if (!to) {
+                uint32_t n = decision->given->subnet->n_ports;
+
+                to = arena_new_object(a, struct desired);
+                if (!to)
+                        return -ENOMEM;
+                *to = *decision->given;
+                to->ports = arena_new_array(a, struct desired_port, n);
+                if (!to->ports)
+                        return -ENOMEM;
+                memcpy(to->ports, decision->given->ports, n * sizeof(*to->ports));
+        }
+        *ret = to;
+        return limit_frozen(f, a, decision, to);
+}
+
+/* --- what is remembered ------------------------------------------------------------------------------------------------ */
+
+static int copy_given(struct freezer *to, struct guid node, uint8_t number, const struct desired_port *keys)
+{
+        struct p_key *copy = arena_new_array(to->arena, struct p_key, keys->n_wanted);
+
+        if (!copy)
+                return -ENOMEM;
+        if (keys->n_wanted > 0)
+                memcpy(copy, keys->wanted, keys->n_wanted * sizeof(*copy));
+        to->given[to->n_given++] = (struct given) { node, number, { copy, keys->n_wanted } };
+        return 0;
+}
+
+/* A port that one discovery misses may be frozen in the next. */
+static int keep_absent(const struct freezer *old, uint32_t *at, struct guid node, uint8_t number, struct freezer *to)
+{
+        int r = 0;
+
+        for (; r == 0 && *at < old->n_given; (*at)++) {
+                const struct given *g = &old->given[*at];
+
+                if (compare(g->node_guid, g->number, node, number) >= 0)
+                        break;
+                if (to->n_given < MAX_GIVEN)
+                        r = copy_given(to, g->node_guid, g->number, &g->keys);
+        }
+        return r;
+}
+
+static int remember_given(const struct freezer *old, const struct reconciled *decision, struct freezer *to)
+{
+        const struct guid last = { UINT64_MAX };
+        const struct subnet *s = decision->desired->subnet;
+        uint32_t at = 0;
+        int r = 0;
+
+        to->given = arena_new_array(to->arena, struct given, (size_t) s->n_ports + old->n_given);
+        if (!to->given)
+                return -ENOMEM;
+        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
+                struct guid node = node_guid_of(s, i);
+                uint8_t number = s->ports[i].number;
+                const struct given *before;
+
+                if (s->ports[i].role != PORT_ENDPORT)
+                        continue;
+                r = keep_absent(old, &at, node, number, to);
+                before = at < old->n_given && compare(old->given[at].node_guid, old->given[at].number, node, number) == 0 ?
+                         &old->given[at++] : NULL;
+                if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE)
+                        r = copy_given(to, node, number, &decision->given->ports[i]);
+                else if (r == 0 && before)
+                        r = copy_given(to, node, number, &before->keys);
+        }
+        return r < 0 ? r : keep_absent(old, &at, last, UINT8_MAX, to);
+}
+
+/* --- which are frozen --------------------------------------------------------------------------------------------------- */
+
+static const struct frozen_port *find_frozen(const struct freezer *f, const struct frozen_port *port)
+{
+        uint32_t i = LOWER_BOUND(p, f->ports, f->n_ports, compare(p->node_guid, p->number, port->node_guid, port->number) < 0);
+
+        return i < f->n_ports && compare(f->ports[i].node_guid, f->ports[i].number, port->node_guid, port->number) == 0 ?
+               &f->ports[i] : NULL;
+}
+
+static int list_frozen(const struct freezer *old, const struct reconciled *decision, uint64_t wall, struct freezer *to)
+{
+        const struct subnet *s = decision->desired->subnet;
+
+        to->ports = arena_new_array(to->arena, struct frozen_port, s->n_ports);
+        if (!to->ports)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                struct frozen_port *port = &to->ports[to->n_ports];
+                const struct frozen_port *before;
+
+                if (decision->plan->frozen[i] == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT)
+                        continue;
+                *port = (struct frozen_port) {
+                        .node_guid = node_guid_of(s, i), .port_guid = s->ports[i].guid, .number = s->ports[i].number,
+                        .lid = s->ports[i].lid, .why = decision->plan->frozen[i], .since = wall,
+                        .label = subnet_port_label(to->arena, s, i), .text = reconcile_frozen_text(to->arena, decision, i),
+                };
+                if (!port->label || !port->text)
+                        return -ENOMEM;
+                before = find_frozen(old, port);
+                if (before)
+                        port->since = before->since;
+                to->n_ports++;
+        }
+        return 0;
+}
+
+/* --- the log ------------------------------------------------------------------------------------------------------------ */
+
+static void log_port(struct log *log, uint64_t generation, const struct frozen_port *p, bool is_frozen)
+{
+        const struct log_about about = {
+                .generation = generation, .node = p->label, .port_guid = p->port_guid, .lid = p->lid, .port = p->number,
+        };
+
+        if (is_frozen)
+                log_add(log, LOG_EVENT_PORT_FROZEN, &about, "%s; %s", p->text, freeze_way_out(p->why));
+        else
+                log_add(log, LOG_EVENT_PORT_UNFROZEN, &about,
+                        "%s (0x%016" PRIx64 ") is not frozen any more", p->label, p->port_guid.v);
+}
+
+/* Ports of `now` that `before` has not, or for another reason. */
+static void log_news(struct log *log, uint64_t generation, const struct freezer *now, const struct freezer *before, bool is_frozen)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < now->n_ports; i++) {
+                const struct frozen_port *other = find_frozen(before, &now->ports[i]);
+
+                if ((!other || (is_frozen && other->why != now->ports[i].why)) && n++ < EVENT_TEXT_MAX)
+                        log_port(log, generation, &now->ports[i], is_frozen);
+        }
+        if (n > EVENT_TEXT_MAX)
+                log_add(log, is_frozen ? LOG_EVENT_PORT_FROZEN : LOG_EVENT_PORT_UNFROZEN,
+                        &(struct log_about) { .generation = generation }, "the same on %u more ports%s", n - EVENT_TEXT_MAX,
+                        is_frozen ? "; pkeyctl plan lists them" : "");
+}
+
+int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t generation, uint64_t wall, struct log *log)
+{
+        struct freezer now = { .arena = arena_new() };
+        int r;
+
+        if (!now.arena)
+                return -ENOMEM;
+        r = remember_given(f, decision, &now);
+        if (r == 0)
+                r = list_frozen(f, decision, wall, &now);
+        if (r < 0) {
+                arena_free(now.arena);
+                return r;
+        }
+        log_news(log, generation, &now, f, true);
+        log_news(log, generation, f, &now, false);
+        arena_free(f->arena);
+        *f = now;
+        return 0;
+}
