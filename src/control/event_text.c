@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "control/held_text.h"
 #include "util/hash.h"
 #include "util/text.h"
 #include "watch/rewrites.h"
@@ -454,4 +455,86 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
                 line_add(&line, " (%u are named above)", EVENT_TEXT_MAX);
         add_held(&line, apply);
         log_add(l, LOG_EVENT_APPLY_PARTIAL, &about, "%s", line.text);
+}
+
+/* --- held bases -------------------------------------------------------------------------------------------------- */
+
+/* Who waits for whom and why, not since when; 0: no base is held. */
+static uint64_t digest_held(const struct held *const *items, size_t n)
+{
+        uint64_t h = n;
+
+        for (size_t i = 0; i < n; i++) {
+                h = hash_mix(hash_mix(h, items[i]->base), (uint64_t) items[i]->n_waiting << 32 | items[i]->n_by);
+                for (uint32_t w = 0; w < held_n_kept(items[i]->n_waiting); w++)
+                        h = hash_mix(hash_mix(h, items[i]->waiting[w].name.node.v), items[i]->waiting[w].name.number);
+                for (uint32_t b = 0; b < held_n_kept(items[i]->n_by); b++)
+                        h = hash_mix(hash_mix(h, items[i]->by[b].name.node.v),
+                                     (uint64_t) items[i]->by[b].reason << 8 | items[i]->by[b].name.number);
+        }
+        return h;
+}
+
+/* One line: the journal has an entry for each base. */
+static void add_held_base(const struct held_words *words, const struct held *h, struct text *t)
+{
+        unsigned done = 0;
+
+        held_add_headline(words, h, t);
+        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) EXAMPLES); i++) {
+                text_add(t, "; ");
+                held_add_reason(words, &h->by[i], t);
+        }
+        if (h->n_by > EXAMPLES)
+                text_add(t, "; and %u ports more", h->n_by - EXAMPLES);
+        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) EXAMPLES); i++) {
+                if (done & 1u << h->by[i].reason)
+                        continue;
+                done |= 1u << h->by[i].reason;
+                text_add(t, "; way out: ");
+                held_add_way_out(words, h, h->by[i].reason, t);
+        }
+}
+
+/* Its fields are about the first port that holds it. */
+static void log_held_base(struct log *l, const struct generation *g, const struct held_words *words, const struct held *h)
+{
+        const struct p_key key = p_key_make(h->base, false);
+        _cleanup_text_ struct text t = {};
+        struct held_port port = {};
+        struct log_about about = {
+                .generation = g->number, .p_keys = &key, .n_p_keys = 1, .partition = held_partition(words, h->base),
+        };
+
+        if (h->n_by > 0 && held_port_find(words, h->by[0].name, &port) == 0) {
+                about.node = port.label;
+                about.port_guid = port.port_guid;
+                about.port = h->by[0].name.number;
+        }
+        add_held_base(words, h, &t);
+        if (!t.failed)
+                log_add(l, LOG_EVENT_BASE_HELD, &about, "%s", t.bytes);
+}
+
+void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,
+                     const struct held_list *held, uint64_t now, uint64_t *reported)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct held_words words = { .arena = a, .subnet = subnet, .known = known, .policy = g->policy, .now = now };
+        const struct log_about about = { .generation = g->number };
+        const struct held *const *items;
+        uint64_t digest;
+        size_t n;
+
+        items = held_list_items(held, &n);
+        digest = digest_held(items, n);
+        if (digest == *reported || !a)
+                return;
+        *reported = digest;
+        if (n == 0)
+                log_add(l, LOG_EVENT_HELD_ENDED, &about, "no base is held any more");
+        for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
+                log_held_base(l, g, &words, items[i]);
+        if (n > EVENT_TEXT_MAX)
+                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu bases more are held; pkeyctl show held lists them", n - EVENT_TEXT_MAX);
 }

@@ -4,6 +4,8 @@
 #include "apply/apply.h"
 #include "control/generation.h"
 #include "control/log.h"
+#include "knowledge/held.h"
+#include "subnet/known.h"
 #include "watch/watch.h"
 
 /* Results of the stages as log entries. More than EVENT_TEXT_MAX ports of a kind become one summary with examples. */
@@ -24,6 +26,11 @@ void event_text_watch(struct log *l, const struct generation *g, const struct wa
  * last (0: nothing): the same again is not logged again, and the end of it once. */
 void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet, const struct verification *v,
                  uint64_t *reported);
+
+/* Which bases are held, each with what waits for what, why, and the way out; once when that changes, and when it ends. `now` is
+ * seconds since 1970, `reported` the digest of what was logged last (0: nothing). Names of ports come from subnet and known. */
+void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,
+                     const struct held_list *held, uint64_t now, uint64_t *reported);
 
 /* What an apply did. `failures` is the digest of what the last one could not do: the same again is not logged again. */
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,

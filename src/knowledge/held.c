@@ -53,6 +53,20 @@ const struct held *const *held_list_items(const struct held_list *l, size_t *ret
         return (const struct held *const *) l->items;
 }
 
+uint32_t held_list_n_ports(const struct held_list *l)
+{
+        uint32_t n = 0, n_words = l->n > 0 ? ((const struct item *) l->items[0])->n_records / 64 + 1 : 0;
+
+        for (uint32_t w = 0; w < n_words; w++) {
+                uint64_t any = 0;
+
+                for (size_t i = 0; i < l->n; i++)
+                        any |= ((const struct item *) l->items[i])->stands[w];
+                n += (uint32_t) __builtin_popcountll(any);
+        }
+        return n;
+}
+
 static struct item *item_new(struct arena *a, const struct knowledge *k, uint16_t base)
 {
         struct item *item = arena_new_object(a, struct item);

@@ -68,5 +68,7 @@ int held_collect(struct held_list *l, const struct knowledge *k, uint32_t record
 int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t record, bool inbound, bool outbound, uint16_t base);
 /* Ascending bases. Valid until the next collect. */
 const struct held *const *held_list_items(const struct held_list *l, size_t *ret_n);
+/* Ports (tables) that stand in the way, each once. */
+uint32_t held_list_n_ports(const struct held_list *l);
 /* "never-read", "silent", ...: a static string, also in JSON. */
 const char *held_reason_to_string(enum held_reason reason);

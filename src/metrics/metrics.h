@@ -50,6 +50,9 @@ struct metrics {
         uint32_t n_managed, n_verified, n_drifted, n_unreachable;
         uint64_t n_drifts;           /* tables that were right and then were not, since the start */
 
+        bool knows_held;             /* the following two are known */
+        uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that it waits for */
+
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
         struct metrics_passes passes;

@@ -278,6 +278,7 @@ START_TEST(bounded)
                         collect(records[i], 0x8001);
         ck_assert_uint_eq(only_item()->n_waiting, MANY);
         ck_assert_uint_eq(only_item()->n_by, MANY);
+        ck_assert_uint_eq(held_list_n_ports(list), MANY);
         for (unsigned i = 0; i < HELD_MAX; i++) {
                 ck_assert_uint_eq(only_item()->waiting[i].record, records[2 * i + 1]);
                 ck_assert_uint_eq(only_item()->by[i].record, records[2 * i]);
@@ -335,6 +336,8 @@ START_TEST(sorted_by_base)
         ck_assert_uint_eq(items[1]->base, 3);
         ck_assert_uint_eq(items[2]->base, 7);
         ck_assert_uint_eq(items[3]->base, 0x7ffe);
+        ck_assert_uint_eq(held_list_n_ports(list), 1);
+        ck_assert_uint_eq(held_list_n_ports(held_list_new(arena)), 0);
 }
 END_TEST
 

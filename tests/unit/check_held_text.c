@@ -4,6 +4,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "control/event_text.h"
 #include "control/held_text.h"
 #include "knowledge_fixture.h"
 
@@ -262,6 +263,105 @@ START_TEST(rules_have_words)
 }
 END_TEST
 
+/* --- the journal ---------------------------------------------------------------------------------------------------------- */
+
+static struct log *l;
+static struct generation generation = { .number = 42 };
+static uint64_t reported;
+
+/* Host 2 waits for base 1, which the policy gives to hosts 1 and 2, and host 0 may hold. */
+static struct held_list *hold(struct subnet *s)
+{
+        struct held_list *list = held_list_new(arena);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        want(s, 6);
+        block_of(0x8001, block);
+        ck_assert_int_eq(held_collect(list, k, host_record(2), 0, block, 1), 0);
+        return list;
+}
+
+static struct subnet *read_all_but_the_first(usec_t now)
+{
+        struct subnet *s = discover(ALL, 0, 0, now);
+
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        return s;
+}
+
+static void report(struct subnet *s, const struct held_list *list)
+{
+        event_text_held(l, &generation, s, NULL, list, 4600, &reported);
+}
+
+static const struct log_entry *next(enum log_event event, const char *text)
+{
+        const struct log_entry *e = log_next(l);
+
+        ck_assert_ptr_nonnull(e);
+        ck_assert_int_eq(e->event, event);
+        ck_assert_str_eq(e->text, text);
+        ck_assert_uint_eq(e->about.generation, 42);
+        return e;
+}
+
+START_TEST(logged_when_it_changes)
+{
+        static const char unanswered[] =
+                "base 0x0001 is held: host/1 gets it when host/1 is known not to hold it; host/1 (0x0000000000000101) has not answered "
+                "for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (what is unplugged counts for absent_hold); "
+                "or, if you are certain that it holds nothing: pkeyctl forget host";
+        struct subnet *s = read_all_but_the_first(0);
+        const struct log_entry *e;
+
+        generation.policy = &(struct policy) {};
+        reported = 0;
+        l = log_new();
+        report(s, held_list_new(arena));
+        ck_assert_ptr_null(log_next(l));
+        read_host(s, 0, 0x8001);
+        s = read_all_but_the_first(MINUTE);
+        report(s, hold(s));
+        e = next(LOG_EVENT_BASE_HELD, unanswered);
+        ck_assert_str_eq(e->about.node, "host/1");
+        ck_assert_uint_eq(e->about.port_guid.v, 0x101);
+        ck_assert_uint_eq(e->about.port, 1);
+        ck_assert_uint_eq(e->about.p_keys[0].v, 1);
+        report(s, hold(s));
+        ck_assert_ptr_null(log_next(l));
+        report(s, held_list_new(arena));
+        (void) next(LOG_EVENT_HELD_ENDED, "no base is held any more");
+        report(s, hold(s));
+        (void) next(LOG_EVENT_BASE_HELD, unanswered);
+        ck_assert_ptr_null(log_next(l));
+        (void) log_free(l);
+}
+END_TEST
+
+START_TEST(logged_in_part)
+{
+        struct subnet *s = read_all_but_the_first(0);
+        struct held_list *list = hold(s);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        generation.policy = &(struct policy) {};
+        reported = 0;
+        for (uint16_t base = 2; base <= EVENT_TEXT_MAX + 3; base++) {
+                block_of(0x8000 | base, block);
+                ck_assert_int_eq(held_collect(list, k, host_record(2), 0, block, base), 0);
+        }
+        l = log_new();
+        report(s, list);
+        for (unsigned i = 0; i < EVENT_TEXT_MAX; i++)
+                ck_assert_int_eq(log_next(l)->event, LOG_EVENT_BASE_HELD);
+        (void) next(LOG_EVENT_BASE_HELD, "3 bases more are held; pkeyctl show held lists them");
+        ck_assert_ptr_null(log_next(l));
+        (void) log_free(l);
+}
+END_TEST
+
 int main(void)
 {
         TCase *t = tcase_create("held text");
@@ -278,6 +378,8 @@ int main(void)
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);
         tcase_add_test(t, rules_have_words);
+        tcase_add_test(t, logged_when_it_changes);
+        tcase_add_test(t, logged_in_part);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_NORMAL);
