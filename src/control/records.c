@@ -12,8 +12,6 @@
 #define PART_DIGITS    2
 #define GENERATION_KEY RECORDS_GENERATION "%020" PRIu64
 #define PART_KEY       GENERATION_KEY "/policy/%02u"
-#define INDEX_KEY      RECORDS_INDEX "0x%016" PRIx64 "/%u"
-#define KNOWN_KEY      RECORDS_KNOWN "0x%016" PRIx64
 
 /* Takes the object; NULL: memory is out. */
 static void put_object(struct store_transaction *t, const char *key, json_t *object)
@@ -27,7 +25,7 @@ static void put_object(struct store_transaction *t, const char *key, json_t *obj
                 t->error = t->error ?: -ENOMEM;
 }
 
-/* --- freed indexes ------------------------------------------------------------------------------------------------------ */
+/* --- freed indexes ------------------------------------------------------------------------------------------------ */
 
 static json_t *freed_to_json(const struct freed_index *f)
 {
@@ -60,7 +58,7 @@ void records_put_indexes(struct store_transaction *t, const struct index_memory 
         ports = index_memory_unstored(m, &n_ports);
         for (size_t i = 0; i < n_ports; i++) {
                 freed = index_memory_get(m, ports[i].node_guid, ports[i].number, &n);
-                (void) snprintf(key, sizeof(key), INDEX_KEY, ports[i].node_guid.v, ports[i].number);
+                (void) snprintf(key, sizeof(key), RECORDS_INDEX_KEY, ports[i].node_guid.v, ports[i].number);
                 if (n > 0)
                         put_object(t, key, indexes_to_json(&ports[i], freed, n));
                 else
@@ -110,11 +108,11 @@ static int restore_indexes(struct index_memory *m, const char *key, const json_t
         if (!json_member_hex(o, "node", UINT64_MAX, &guid) || !json_member_number(o, "port", 0, UINT8_MAX, &number) ||
             !json_is_array(list))
                 return -EBADMSG;
-        (void) snprintf(expected, sizeof(expected), INDEX_KEY, guid, (unsigned) number);
+        (void) snprintf(expected, sizeof(expected), RECORDS_INDEX_KEY, guid, (unsigned) number);
         return strcmp(key, expected) == 0 ? restore_freed(m, (struct guid) { guid }, (uint8_t) number, list) : -EBADMSG;
 }
 
-/* --- known endports ------------------------------------------------------------------------------------------------------ */
+/* --- known endports ----------------------------------------------------------------------------------------------- */
 
 static json_t *known_to_json(const struct known_port *p)
 {
@@ -134,13 +132,13 @@ void records_put_known(struct store_transaction *t, const struct known *k)
 
         /* first: who is gone may be back */
         for (uint32_t i = 0; i < k->n_gone; i++) {
-                (void) snprintf(key, sizeof(key), KNOWN_KEY, k->gone[i].v);
+                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->gone[i].v);
                 store_delete(t, key);
         }
         for (uint32_t i = 0; i < k->n; i++) {
                 if (k->ports[i].is_stored)
                         continue;
-                (void) snprintf(key, sizeof(key), KNOWN_KEY, k->ports[i].port_guid.v);
+                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->ports[i].port_guid.v);
                 put_object(t, key, known_to_json(&k->ports[i]));
         }
 }
@@ -174,11 +172,11 @@ static int restore_known(struct known *k, const char *key, const json_t *o)
 
         if (!read_known(o, &port))
                 return -EBADMSG;
-        (void) snprintf(expected, sizeof(expected), KNOWN_KEY, port.port_guid.v);
+        (void) snprintf(expected, sizeof(expected), RECORDS_KNOWN_KEY, port.port_guid.v);
         return strcmp(key, expected) == 0 ? known_add(k, &port) : -EBADMSG;
 }
 
-/* --- generations to the store --------------------------------------------------------------------------------------------- */
+/* --- generations to the store ------------------------------------------------------------------------------------- */
 
 void generation_history_done(struct generation_history *h)
 {
@@ -251,7 +249,7 @@ void generation_history_stored(struct generation_history *h, const struct genera
                 item->n_parts = n_parts_of(g);
 }
 
-/* --- generations from the store ------------------------------------------------------------------------------------------- */
+/* --- generations from the store ----------------------------------------------------------------------------------- */
 
 /* Exactly n digits. */
 static bool read_digits(const char *text, size_t n, uint64_t *ret)
@@ -365,7 +363,7 @@ void remembered_end(struct remembered *r)
         r->n_policy = r->filling.bytes.n;
 }
 
-/* --- all records ---------------------------------------------------------------------------------------------------------- */
+/* --- all records -------------------------------------------------------------------------------------------------- */
 
 struct remembered *remembered_new(const char *boot)
 {

@@ -4,12 +4,13 @@
 /*
  * What pkeyd remembers from one run to the next, as records of a store:
  *
- *     table/KIND/0xNODE/NUMBER          what is known of a P_Key table (knowledge/memory.h)
- *     index/0xNODE/NUMBER               the freed indexes of a port, {"node", "port", "freed": [{"index", "base", "sequence", "lost"}]}
- *     known/0xPORTGUID                  an endport that was seen, {"node", "port", "port_guid", "type", "description", "switch",
- *                                       "switch_port", "seen"}
- *     generation/NUMBER                 a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
- *     generation/NUMBER/policy/PART     its bytes, in parts of STORE_VALUE_MAX; PART has two digits
+ *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/memory.h)
+ *     index/0xNODE/NUMBER            the freed indexes of a port, {"node", "port", "freed": [{"index", "base", "sequence",
+ *                                    "lost"}]}
+ *     known/0xPORTGUID               an endport that was seen, {"node", "port", "port_guid", "type", "description",
+ *                                    "switch", "switch_port", "seen"}
+ *     generation/NUMBER              a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
+ *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
  *
  * Times are seconds since 1970. The highest generation is in force.
  *
@@ -33,13 +34,17 @@
 #define RECORDS_KNOWN      "known/"
 #define RECORDS_GENERATION "generation/"
 
+/* With a node GUID and a port number; with a port GUID. */
+#define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
+#define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
+
 /* More generations than these are deleted, the oldest first. */
 #define RECORDS_MAX_GENERATIONS 100
 
 /* Of one port only those are stored that were freed last, so that a node with a huge table cannot make a value too large. */
 #define RECORDS_MAX_FREED 8192
 
-/* --- generations in the store ----------------------------------------------------------------------------------------- */
+/* --- generations in the store ------------------------------------------------------------------------------------- */
 
 struct generation_history {
         struct stored_generation {
@@ -49,7 +54,7 @@ struct generation_history {
         size_t n, allocated;
 };
 
-/* --- what was remembered -------------------------------------------------------------------------------------------------- */
+/* --- what was remembered ------------------------------------------------------------------------------------------ */
 
 /* A reader takes what it needs (STEAL), remembered_free() frees the rest. */
 struct remembered {
@@ -87,7 +92,7 @@ int remembered_restore(struct remembered *r, const char *key, const void *value,
 /* All records were given. Before this no policy is in force. */
 void remembered_end(struct remembered *r);
 
-/* --- to the store --------------------------------------------------------------------------------------------------------- */
+/* --- to the store ------------------------------------------------------------------------------------------------- */
 
 /* The ports whose freed indexes changed, the endports that are new, changed or gone. Errors stay in the transaction. */
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m);
