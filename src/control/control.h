@@ -120,7 +120,8 @@ struct control_port {
 };
 
 struct control_lock {
-        int r;                         /* 0, -EWOULDBLOCK: another process has it; or why there is no lock */
+        int r;                         /* 0, -EWOULDBLOCK: another process has it; -EUCLEAN: it was not taken, and an empty store is
+                                        * in place of one that was lost; or why there is no lock */
         int pid;                       /* whose it is; 0: not known */
         struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
 };
@@ -155,7 +156,7 @@ struct control_event {
                 struct control_lock lock;
                 struct control_file files[CONTROL_MAX_FILES]; /* FILES_READ: as asked for, with r, bytes and n */
                 bool yes;                          /* CONFIRMED */
-                int r;                             /* STAGE_ENDED, FILE_WRITTEN, STORED */
+                int r;                             /* STAGE_ENDED, FILE_WRITTEN, STORED (-EUCLEAN: the store was lost) */
                 struct { int r; const char *why; } opensm; /* OPENSM_SIGNALLED */
         };
 };

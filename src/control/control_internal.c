@@ -28,6 +28,16 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) remembered_free(m);
 }
 
+void control_unstore(struct control *c)
+{
+        knowledge_unstore(c->knowledge);
+        (void) index_memory_unstore(c->indexes); /* out of memory loses a hint */
+        known_unstore(&c->known);
+        generation_history_done(&c->history);
+        if (c->in_force && c->in_force->number > 0 && !c->unstored)
+                c->unstored = generation_ref(c->in_force);
+}
+
 void control_will_store(struct control *c, struct generation *g)
 {
         generation_unref(c->unstored);

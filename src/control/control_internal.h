@@ -79,7 +79,7 @@ struct sweep {
         uint32_t n_chosen;
         bool surveyed;                /* tables were read in this sweep */
         usec_t lock_at;               /* when the lock is tried again; USEC_INFINITY: it is being tried */
-        bool locked, waited_for_lock;
+        bool locked, waited_for_lock, store_was_lost;
         const struct plan *confirmed; /* by a person; NULL: none was */
 
         struct generation *generation; /* referenced: what it decided by */
@@ -141,6 +141,7 @@ struct control {
         struct sm_follow sm;
         char sm_name[96];
         uint64_t standby_reported;       /* digest of the difference that was logged on standby */
+        uint64_t held_reported;          /* digest of the held bases that were logged */
         struct verbs_check *verbs;
         bool reading_local;              /* local tables were asked for */
         struct opensm_writer *writer;
@@ -156,6 +157,8 @@ void control_do(struct control *c, const struct control_action *action);
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What was remembered takes the place of what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
+/* The store was lost: all of it is to be stored anew. */
+void control_unstore(struct control *c);
 /* The store is to have it as the generation in force. */
 void control_will_store(struct control *c, struct generation *g);
 /* The candidate, else what is in force. */

@@ -488,6 +488,12 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 wait_for_lock(c, event->lock.pid);
                 return;
         }
+        if (event->lock.r == -EUCLEAN && !s->store_was_lost) {
+                s->store_was_lost = true;
+                control_unstore(c);
+                sweep_lock(c);
+                return;
+        }
         s->locked = event->lock.r == 0;
         if (!s->locked && !control_serves(c)) {
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);

@@ -66,6 +66,8 @@ int sweep_store(struct control *c, enum control_state state)
 int sweep_take_stored(struct control *c, const struct control_event *event)
 {
         c->sweep.storing = arena_free(c->sweep.storing);
+        if (event->r == -EUCLEAN)
+                control_unstore(c);
         if (event->r < 0)
                 return event->r;
         knowledge_stored(c->knowledge);

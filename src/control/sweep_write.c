@@ -61,7 +61,8 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
-        char differ[64] = "", unreachable[64] = "", errors[96] = "", role[192] = "";
+        char differ[64] = "", unreachable[64] = "", held[64] = "", errors[96] = "", role[192] = "";
+        size_t n_held = 0;
         size_t n_errors = c->status.n_errors;
         bool may_write = control_may_write(c, g);
 
@@ -69,13 +70,17 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                 (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
+        if (c->status.held)
+                (void) held_list_items(c->status.held, &n_held);
+        if (n_held > 0)
+                (void) snprintf(held, sizeof(held), ", %zu base%s held", n_held, text_plural(n_held));
         if (n_errors > 0)
                 (void) snprintf(errors, sizeof(errors), "; the policy has %zu error%s on this fabric: pkeyctl plan lists %s", n_errors,
                                 n_errors == 1 ? "" : "s", n_errors == 1 ? "it" : "them");
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
-        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s", role, may_write ? "" : "; ", g->number,
-                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, errors);
+        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s", role, may_write ? "" : "; ", g->number,
+                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */
@@ -117,6 +122,8 @@ static bool compare(struct control *c)
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return false;
         }
+        if (control_serves(c) && c->status.held && g->settings->mode == MODE_ENFORCE && control_may_write(c, g))
+                event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC, &c->held_reported);
         describe_outcome(c, &report);
         g->carried_out = true;
         verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot, c->host_guids, c->n_host_guids);

@@ -119,6 +119,15 @@ void knowledge_stored(struct knowledge *k)
         }
 }
 
+void knowledge_unstore(struct knowledge *k)
+{
+        for (size_t i = 0; i < k->n; i++) {
+                k->records[i].is_stored = false;
+                for (size_t w = 0; w < k->records[i].n_writes; w++)
+                        k->records[i].writes[w].is_stored = false;
+        }
+}
+
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
 /* "0xGUID/NUMBER", and nothing behind it. */

@@ -17,6 +17,9 @@ void knowledge_store(const struct knowledge *k, const char *boot, struct store_t
 /* The transaction was committed. */
 void knowledge_stored(struct knowledge *k);
 
+/* The store was lost. */
+void knowledge_unstore(struct knowledge *k);
+
 /* A record as it was stored; what was announced counts as sent. Of another boot, `seen` is the beginning of this one. Returns 0,
  * -EBADMSG (it is not one of this version), -ENOMEM. */
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n);

@@ -245,16 +245,6 @@ static void confirm(struct session *s, struct control_event *ret)
         ret->yes = s->hook_r == 0;
 }
 
-static void store(struct context *ctx, const struct control_record *record, struct control_event *ret)
-{
-        ret->kind = CONTROL_EVENT_STORED;
-        ret->stored.r = state_write(&ctx->state, record, &ret->stored.what);
-        report_state(ctx, false);
-        if (ret->stored.r < 0)
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s", ctx->state.path,
-                                    ret->stored.what, strerror(-ret->stored.r));
-}
-
 /* True: *ret is the answer. */
 static bool carry_out(struct session *s, const struct control_action *action, struct control_event *ret)
 {
@@ -269,11 +259,13 @@ static bool carry_out(struct session *s, const struct control_action *action, st
                 return true;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                state_lock_indexes(&ctx->state, &ret->lock);
+                ret->lock.r = state_lock(&ctx->state, &ret->lock.pid, &ret->lock.changed);
                 report_state(ctx, false);
                 return true;
         case CONTROL_STORE:
-                store(ctx, &action->record, ret);
+                ret->kind = CONTROL_EVENT_STORED;
+                ret->r = state_commit(&ctx->state, action->transaction);
+                report_state(ctx, false);
                 return true;
         case CONTROL_CHOOSE_TABLES:
                 choose(s, ret);
@@ -356,7 +348,7 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
                 return r;
         report_state(ctx, goal == CONTROL_APPLY);
         ret->in_force = remembered_generation(ctx, m);
-        state_start(&ctx->state, m, ret);
+        ret->remembered = m;
         return 0;
 }
 

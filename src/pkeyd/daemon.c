@@ -134,12 +134,12 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
                 return false;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                state_lock_indexes(&d->state, &ret->lock);
+                ret->lock.r = state_lock(&d->state, &ret->lock.pid, &ret->lock.changed);
                 report_state(d);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
-                ret->stored.r = state_write(&d->state, &action->record, &ret->stored.what);
+                ret->r = state_commit(&d->state, action->transaction);
                 report_state(d);
                 return true;
         case CONTROL_READ_LOCAL_TABLES:
@@ -397,8 +397,9 @@ static int start(struct daemon *d)
         if (m->policy)
                 (void) load_remembered(d->options, m->policy, m->n_policy, m->generation, &ignored, &in_force);
         findings.out_of_memory |= load_generation(d->options, &findings, &candidate) == -ENOMEM;
-        event.start = (struct control_start) { .in_force = in_force, .candidate = candidate, .findings = &findings };
-        state_start(&d->state, m, &event.start);
+        event.start = (struct control_start) {
+                .remembered = m, .in_force = in_force, .candidate = candidate, .findings = &findings,
+        };
         feed(d, &event);
         return 0;
 }

@@ -232,7 +232,6 @@ void state_close(struct state *s)
         (void) sqlite_store_close(s->store);
         while (s->n_reports > 0)
                 drop_first_report(s);
-        generation_history_done(&s->history);
         free(s->path);
         *s = (struct state) {};
 }
@@ -396,78 +395,5 @@ int state_commit(struct state *s, const struct store_transaction *t)
         r = sqlite_store_commit(s->store, t);
         if (r == -EUCLEAN)
                 reopen(s);
-        return r;
-}
-
-/* --- control as it is --------------------------------------------------------------------------------------------- */
-
-void state_start(struct state *s, struct remembered *remembered, struct control_start *ret)
-{
-        ret->indexes = STEAL(remembered->indexes);
-        ret->known = remembered->known;
-        ret->last_number = remembered->generation;
-        s->history = remembered->history;
-        remembered->known = (struct known) {};
-        remembered->history = (struct generation_history) {};
-        (void) remembered_free(remembered);
-}
-
-void state_lock_indexes(struct state *s, struct control_lock *ret)
-{
-        _cleanup_remembered_ struct remembered *changed = NULL;
-
-        *ret = (struct control_lock) {};
-        ret->r = state_lock(s, &ret->pid, &changed);
-        if (ret->r == -EUCLEAN)
-                ret->r = state_lock(s, &ret->pid, &changed);
-        if (!changed)
-                return;
-        ret->indexes = STEAL(changed->indexes);
-        generation_history_done(&s->history);
-        s->history = changed->history;
-        changed->history = (struct generation_history) {};
-}
-
-/* The objects are control's, which does not keep them constant. */
-static void mark_stored(struct state *s, const struct control_record *record)
-{
-        if (record->indexes)
-                index_memory_stored((struct index_memory *) record->indexes);
-        if (record->known)
-                known_stored((struct known *) record->known);
-        if (record->generation)
-                generation_history_stored(&s->history, record->generation);
-}
-
-static void mark_lost(struct state *s, const struct control_record *record)
-{
-        if (record->indexes)
-                (void) index_memory_unstore((struct index_memory *) record->indexes);
-        if (record->known)
-                known_unstore((struct known *) record->known);
-        generation_history_done(&s->history);
-}
-
-int state_write(struct state *s, const struct control_record *record, const char **ret_what)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        struct store_transaction t;
-        int r;
-
-        *ret_what = SQLITE_FILES_NAME;
-        if (!a)
-                return -ENOMEM;
-        store_transaction_init(&t, a);
-        if (record->indexes)
-                records_put_indexes(&t, record->indexes);
-        if (record->known)
-                records_put_known(&t, record->known);
-        if (record->generation)
-                records_put_generation(&t, &s->history, record->generation, clock_wall() / USEC_PER_SEC);
-        r = state_commit(s, &t);
-        if (r == 0)
-                mark_stored(s, record);
-        else if (r == -EUCLEAN)
-                mark_lost(s, record);
         return r;
 }

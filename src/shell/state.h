@@ -47,7 +47,6 @@ struct state {
         struct state_report reports[STATE_MAX_REPORTS];
         unsigned n_reports;
         bool shown;                 /* the first of them */
-        struct generation_history history; /* of state_write() */
 };
 
 /* make: the directory (mode 0700) and the store, if they are absent, and files of version 0.1.0 are taken over; else -ENOENT,
@@ -81,11 +80,3 @@ void state_unlock(struct state *s);
  * After -EUCLEAN the store was lost, and was opened again. The caller marks everything in memory as not stored, and commits
  * all of it under the lock, which it takes anew: if another database was put in its place, state_lock() brings its records. */
 int state_commit(struct state *s, const struct store_transaction *t);
-
-/* --- control as it is --------------------------------------------------------------------------------------------- */
-
-/* What control takes of all that; the rest of what is remembered is freed. in_force is not set. */
-void state_start(struct state *s, struct remembered *remembered, struct control_start *ret);
-void state_lock_indexes(struct state *s, struct control_lock *ret);
-/* As CONTROL_STORE has it: commits what changed. *ret_what is what could not be written. */
-int state_write(struct state *s, const struct control_record *record, const char **ret_what);

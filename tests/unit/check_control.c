@@ -678,6 +678,35 @@ START_TEST(reload_while_storing)
 }
 END_TEST
 
+/* The store was lost: everything is stored anew, before the next write and also when nothing is to be written. */
+START_TEST(store_that_was_lost)
+{
+        unsigned n;
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        next_sweep();
+        n = noted.n_stored;
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&(struct control_event){.kind = CONTROL_EVENT_LOCK, .lock = {.r = -EUCLEAN}});
+        ck_assert_int_eq(state(), CONTROL_LOCKING);
+        sweep();
+        ck_assert_uint_eq(noted.n_stored, n + 1);
+        ck_assert_uint_eq(noted.n_generations, 2);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        store_r = -EUCLEAN; /* and once more, while it is written */
+        put_key(hosts[0], 1, 0x8055);
+        next_sweep();
+        ck_assert(holds(hosts[0], 0x8055));
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        store_r = 0;
+        next_sweep();
+        ck_assert(!holds(hosts[0], 0x8055));
+        ck_assert_uint_gt(noted.n_generations, 2);
+}
+END_TEST
+
 /* A sweep in which nothing changed stores nothing. */
 START_TEST(calm_sweep_stores_nothing)
 {
@@ -987,6 +1016,7 @@ int main(void)
                         stopped_while_storing,
                         reload_while_storing,
                         calm_sweep_stores_nothing,
+                        store_that_was_lost,
                         verbs_events,
                         verbs_events_in_a_row,
                         p_key_event_without_a_change,

@@ -700,41 +700,6 @@ START_TEST(import_of_some)
 }
 END_TEST
 
-/* --- records of control ------------------------------------------------------------------------------------------- */
-
-START_TEST(records_of_control)
-{
-        const struct generation g = { .number = 7, .policy_bytes = "version: 1\n", .n_policy_bytes = 11 };
-        const struct known_port port = { { 1 }, { 2 }, NODE_CA, 3, "node", { 4 }, 5, 6, false };
-        const struct p_key used = { 0x8010 }, unused = { 0 };
-        _cleanup_remembered_ struct remembered *m = NULL;
-        struct control_record record = { .generation = &g };
-        struct control_start start = {};
-        const char *what = NULL;
-
-        state_start(&state, load(), &start);
-        ck_assert_int_eq(index_memory_note(start.indexes, (struct guid) { 1 }, 1, 5, used, unused), 0);
-        ck_assert_int_eq(known_add(&start.known, &port), 0);
-        record.indexes = start.indexes;
-        record.known = &start.known;
-        ck_assert_int_eq(state_write(&state, &record, &what), 0);
-        ck_assert_str_eq(what, "state.db");
-        ck_assert(start.known.ports[0].is_stored);
-        remove_database();
-        ck_assert_int_eq(index_memory_note(start.indexes, (struct guid) { 2 }, 1, 5, used, unused), 0);
-        ck_assert_int_eq(state_write(&state, &record, &what), -EUCLEAN);
-        ck_assert_int_eq(state_write(&state, &record, &what), 0);
-        index_memory_free(start.indexes);
-        known_done(&start.known);
-        open_again(0);
-        m = load();
-        ck_assert_uint_eq(n_freed(m), 2);
-        ck_assert_uint_eq(m->known.n, 1);
-        ck_assert_uint_eq(m->generation, 7);
-        ck_assert_mem_eq(m->policy, "version: 1\n", 11);
-}
-END_TEST
-
 int main(void)
 {
         Suite *suite = suite_create("state");
@@ -768,7 +733,6 @@ int main(void)
         tcase_add_loop_test(t, damaged_known, 0, 7);
         tcase_add_loop_test(t, damaged_generation, 0, 6);
         tcase_add_test(t, import_of_some);
-        tcase_add_test(t, records_of_control);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
