@@ -191,6 +191,54 @@ START_TEST(silent_and_never_seen)
 }
 END_TEST
 
+/* Nothing but host 0 was found; whether the link of its port is up. */
+static void discover_host_only(bool link_is_up, usec_t now)
+{
+        struct subnet_node node = { .guid = G(host_guid(0)), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_port port = { .number = 1, .guid = G(host_guid(0) + 1) };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        node.silent_ports[0] = link_is_up ? 1u << 1 : 0;
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, node.guid, 1, G(0), 0, &s), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
+}
+
+START_TEST(behind_a_silent_switch)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 1, 0x8001);
+        discover_host_only(true, 100 * HOLD);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
+        /* the link is down: all behind it is absent, for how long counts from now */
+        discover_host_only(false, 101 * HOLD - 1);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_ABSENT);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
+        discover_host_only(false, 101 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* What is behind it was never seen: it may hold anything. */
+START_TEST(unknown_behind_a_silent_switch)
+{
+        uint32_t place;
+
+        discover_host_only(true, 0);
+        place = knowledge_find(k, (struct knowledge_name) { G(host_guid(0)), 1, KNOWLEDGE_PLACE });
+        ck_assert_uint_ne(place, KNOWLEDGE_NONE);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL, 0, 0, 1);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 START_TEST(absent_for_some_time)
 {
         struct subnet *s = discover(ALL, 0, 0, 5);
@@ -654,6 +702,8 @@ int main(void)
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
+        tcase_add_test(presence, behind_a_silent_switch);
+        tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, absent_for_some_time);
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, recalled_is_assumed);
