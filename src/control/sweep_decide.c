@@ -35,15 +35,18 @@ static struct generation *to_decide(const struct control *c)
         return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
 
-static bool is_missed(const struct knowledge *k)
+static bool is_missed(const struct knowledge *k, const struct subnet *s)
 {
         for (uint32_t i = 0; i < knowledge_n_records(k); i++)
                 if (knowledge_get(k, i)->presence != KNOWLEDGE_THERE && !knowledge_get(k, i)->expired)
                         return true;
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                if (s->nodes[i].incomplete)
+                        return true;
         return false;
 }
 
-/* The policy gives something to those that are not in the snapshot, too. Where it contradicts itself about one of them, they are
+/* The policy gives something to those that are not in the snapshot, or not completely, too. Where it contradicts itself about one of them, they are
  * given nothing: then they hold up more than they must. */
 static int set_policy(struct control *c)
 {
@@ -56,7 +59,7 @@ static int set_policy(struct control *c)
         int r = -EBADMSG;
 
         findings_init(&ignored, a);
-        if (is_missed(c->knowledge)) {
+        if (is_missed(c->knowledge, c->snapshot->subnet)) {
                 r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
                 if (r == 0)
                         r = policy_resolve(a, c->sweep.generation->policy, larger, &ignored, &memberships);
