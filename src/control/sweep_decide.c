@@ -35,15 +35,18 @@ static struct generation *to_decide(const struct control *c)
         return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
 
-static bool is_missed(const struct knowledge *k)
+static bool is_missed(const struct knowledge *k, const struct subnet *s)
 {
         for (uint32_t i = 0; i < knowledge_n_records(k); i++)
                 if (knowledge_get(k, i)->presence != KNOWLEDGE_THERE && !knowledge_get(k, i)->expired)
                         return true;
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                if (s->nodes[i].incomplete)
+                        return true;
         return false;
 }
 
-/* What the policy gives to those that are not in the snapshot, too. NULL: nothing. */
+/* What the policy gives to those that are not in the snapshot, or not completely, too. NULL: nothing. */
 static int give_all(struct control *c, struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -54,7 +57,7 @@ static int give_all(struct control *c, struct desired **ret)
 
         *ret = NULL;
         findings_init(&ignored, a);
-        if (!is_missed(c->knowledge))
+        if (!is_missed(c->knowledge, c->snapshot->subnet))
                 return 0;
         r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
         if (r == 0)

@@ -208,6 +208,19 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
         return after > before && (port == KNOWLEDGE_NONE || after > knowledge_policy_level(&k->records[port], base));
 }
 
+/* A host that was never read may use entries that are not in the policy: a filter would cut it off. */
+static bool cuts_off_unread(const struct knowledge *k, const struct knowledge_change *change)
+{
+        const struct knowledge_record *leaf = &k->records[change->record];
+
+        if (leaf->other_end == KNOWLEDGE_NONE || !is_wild_table(&k->records[leaf->other_end]))
+                return false;
+        for (enum direction d = 0; d < N_DIRECTIONS; d++)
+                if (change->filters[d] && (leaf->filters_unsure || !leaf->filters[d]))
+                        return true;
+        return false;
+}
+
 /* Bases where nobody is counted are all alike: one of them is judged, because a port that may hold anything has them, too. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base)
@@ -218,6 +231,9 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
 
         while (nobodys < P_KEY_BASE_MASK && find_counts(&k->counts, nobodys))
                 nobodys++;
+        *ret_base = nobodys;
+        if (cuts_off_unread(k, &change))
+                return RULE_LOSS;
         for (size_t i = 0; verdict == RULE_ADMITS && i <= k->counts.n; i++) {
                 *ret_base = i < k->counts.n ? k->counts.bases[i].base : nobodys;
                 verdict = judge(k, *ret_base, &change);

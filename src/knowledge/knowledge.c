@@ -251,29 +251,52 @@ static int see_place(struct knowledge *k, struct guid node, uint8_t number, usec
         return r;
 }
 
-/* What is silent and was never seen there is a record of its own. The other end of a host's port is a switch, whose hosts have
- * records of their own. */
+/* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. */
 static int see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         int r = 0;
 
         for (uint32_t n = 0; n < s->n_nodes; n++)
-                for (unsigned number = 1; r == 0 && s->nodes[n].type == NODE_SWITCH && number <= UINT8_MAX; number++)
+                for (unsigned number = 1; r == 0 && number <= UINT8_MAX; number++)
                         if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
                             !(claims->ports[n][number / 64] >> number % 64 & 1))
                                 r = see_place(k, s->nodes[n].guid, (uint8_t) number, now, wall);
         return r;
 }
 
+/* Something is silent that is no host known from before: it may be a switch. */
+static bool is_switch_silent(const struct subnet *s, const struct claims *claims)
+{
+        for (uint32_t n = 0; n < s->n_nodes; n++)
+                for (unsigned i = 0; i < ELEMENTS(s->nodes[n].silent_ports); i++)
+                        if (s->nodes[n].silent_ports[i] & ~claims->ports[n][i])
+                                return true;
+        return false;
+}
+
+/* A port of a switch, or behind a switch, that is not there is silent if the switch may be. */
+static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_t now, uint64_t wall)
+{
+        struct guid node = r->name.kind == KNOWLEDGE_ENDPORT ? r->place.node : r->name.node;
+
+        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT &&
+            (node.v == 0 || subnet_find_node(s, node) == SUBNET_NONE))
+                find_again(r, KNOWLEDGE_SILENT, now, wall);
+}
+
 static int see_all_silent(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall)
 {
         _cleanup_free_ uint64_t (*ports)[4] = calloc(MAX(s->n_nodes, 1u), sizeof(*ports));
         struct claims claims = { .ports = ports };
+        bool switch_is_silent;
 
         if (!ports)
                 return -ENOMEM;
         for (size_t i = 0; i < k->n; i++)
                 see_silent(&k->records[i], s, &claims, now, wall);
+        switch_is_silent = is_switch_silent(s, &claims);
+        for (size_t i = 0; switch_is_silent && i < k->n; i++)
+                see_behind(&k->records[i], s, now, wall);
         return see_places(k, s, &claims, now, wall);
 }
 

@@ -95,7 +95,8 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                 struct known_port port;
                 int r;
 
-                if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0)
+                if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0 ||
+                    subnet_port_is_incomplete(subnet, &subnet->ports[i]))
                         continue;
                 describe(subnet, &subnet->ports[i], now, &port);
                 if (!is_news(k, &port))
@@ -123,13 +124,26 @@ void known_unstore(struct known *k)
 
 /* ---- the larger snapshot ---------------------------------------------------------------------------------------- */
 
-static int copy_snapshot(struct subnet_builder *b, const struct subnet *s)
+/* A node that did not answer everything is what it was when it did. */
+static int copy_node(struct subnet_builder *b, const struct known *k, const struct subnet_node *from)
+{
+        const char *description = from->description;
+        struct subnet_node node = *from;
+
+        for (uint32_t i = 0; node.incomplete && i < k->n; i++)
+                if (k->ports[i].node_guid.v == node.guid.v) {
+                        description = k->ports[i].description;
+                        node.incomplete = false;
+                }
+        return subnet_builder_add_node(b, &node, description, MIN(strlen(description), (size_t) NODE_DESCRIPTION_SIZE));
+}
+
+static int copy_snapshot(struct subnet_builder *b, const struct known *k, const struct subnet *s)
 {
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < s->n_nodes; i++)
-                r = subnet_builder_add_node(b, &s->nodes[i], s->nodes[i].description,
-                                            MIN(strlen(s->nodes[i].description), (size_t) NODE_DESCRIPTION_SIZE));
+                r = copy_node(b, k, &s->nodes[i]);
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
                 r = subnet_builder_add_port(b, subnet_port_node(s, &s->ports[i])->guid, &s->ports[i]);
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
@@ -143,20 +157,22 @@ static int copy_snapshot(struct subnet_builder *b, const struct subnet *s)
         return r;
 }
 
-/* The switch port it was plugged into, if nobody else is there now. */
+/* The switch port it was plugged into, if nobody else is there now. The switch may be absent, too. */
 static int plug_in(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
 {
         uint32_t node = k->switch_guid.v ? subnet_find_node(s, k->switch_guid) : SUBNET_NONE;
         struct subnet_port port = { .number = k->switch_port };
         int r;
 
-        if (node == SUBNET_NONE || s->nodes[node].type != NODE_SWITCH || k->switch_port == 0 ||
-            subnet_find_port(s, node, k->switch_port) != SUBNET_NONE)
+        if (subnet_find_endport(s, k->port_guid) != SUBNET_NONE || k->switch_guid.v == 0 || k->switch_port == 0)
+                return 0;
+        if (node != SUBNET_NONE &&
+            (s->nodes[node].type != NODE_SWITCH || subnet_find_port(s, node, k->switch_port) != SUBNET_NONE))
                 return 0;
         r = subnet_builder_add_port(b, k->switch_guid, &port);
-        if (r < 0)
-                return r == -EEXIST ? 0 : r;
-        return subnet_builder_add_link(b, k->node_guid, k->number, k->switch_guid, k->switch_port);
+        if (r == 0)
+                r = subnet_builder_add_link(b, k->node_guid, k->number, k->switch_guid, k->switch_port);
+        return r == -ENOMEM ? r : 0;
 }
 
 static int add_absent(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
@@ -170,8 +186,6 @@ static int add_absent(struct subnet_builder *b, const struct subnet *s, const st
         r = subnet_builder_add_node(b, &node, k->description, MIN(strlen(k->description), (size_t) NODE_DESCRIPTION_SIZE));
         if (r == 0 || r == -EEXIST)
                 r = subnet_builder_add_port(b, k->node_guid, &port);
-        if (r == 0)
-                r = plug_in(b, s, k);
         /* what contradicts the snapshot was true once */
         return r == -ENOMEM ? r : 0;
 }
@@ -185,9 +199,11 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
 
         r = subnet_builder_new(a, &b);
         if (r == 0)
-                r = copy_snapshot(b, s);
+                r = copy_snapshot(b, k, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
+        for (uint32_t i = 0; r == 0 && i < k->n; i++)
+                r = plug_in(b, s, &k->ports[i]);
         if (r < 0)
                 return -ENOMEM;
         if (s->self != SUBNET_NONE)

@@ -36,12 +36,12 @@ void known_done(struct known *k);
 /* One port, of the store: ports come in any order, of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
 int known_add(struct known *k, const struct known_port *port);
 
-/* All endports of a snapshot were seen at `now`; who was not for too long is forgotten. Returns 1 if that is worth writing down
- * (somebody is new, moved or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
+/* All endports of a snapshot, but for incomplete ones, were seen at `now`; who was not for too long is forgotten. Returns 1 if
+ * that is worth writing down (somebody is new, moved or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
 int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
 
-/* The snapshot with those that are not in it, where they were last seen. Only good for asking who is a member of what. Returns
- * 0 or -ENOMEM; *ret in the arena. */
+/* The snapshot with those that are not in it, where they were last seen, and with what is known of incomplete nodes. Only good for
+ * asking who is a member of what. Returns 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
 
 /* All ports were stored, and what is gone was deleted. */

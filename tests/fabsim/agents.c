@@ -219,9 +219,11 @@ static bool check_m_key(struct question *q, uint64_t given, bool *ret_given)
 
 static bool answer_smp(struct question *q, uint64_t m_key, uint32_t attribute, unsigned *ret_status)
 {
+        enum fabsim_mute mute = q->node->ports[q->node->type == NODE_SWITCH ? 0 : q->at.port].mute;
         bool m_key_given;
 
-        if (!check_m_key(q, m_key, &m_key_given))
+        if (mute == FABSIM_MUTE || (mute == FABSIM_MUTE_P_KEYS && attribute == SMP_ATTR_P_KEY_TABLE) ||
+            !check_m_key(q, m_key, &m_key_given))
                 return false;
         if (q->method == METHOD_SET && attribute != SMP_ATTR_P_KEY_TABLE && attribute != SMP_ATTR_PORT_INFO)
                 *ret_status = STATUS_BAD_ATTRIBUTE;
@@ -237,7 +239,7 @@ static bool answer_smp(struct question *q, uint64_t m_key, uint32_t attribute, u
                 *ret_status = p_key_table(q);
         else
                 *ret_status = STATUS_BAD_ATTRIBUTE;
-        return true;
+        return mute != FABSIM_MUTE_ANSWERS || attribute != SMP_ATTR_P_KEY_TABLE;
 }
 
 /* --- PMA ------------------------------------------------------------------------------------------------------------- */

@@ -65,6 +65,13 @@ void fabsim_disconnect(struct fabsim *f, unsigned node, uint8_t port)
         p->is_cabled = false;
 }
 
+bool fabsim_is_mute(const struct fabsim *f, struct fabsim_place p)
+{
+        const struct fabsim_node *n = &f->nodes[p.node];
+
+        return n->ports[n->type == NODE_SWITCH ? 0 : p.port].mute != FABSIM_ANSWERS;
+}
+
 bool fabsim_neighbour(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret)
 {
         const struct fabsim_port *port = &f->nodes[p.node].ports[p.port];

@@ -26,6 +26,14 @@
 #define FABSIM_MAX_SUBSCRIPTIONS 8
 #define FABSIM_MAX_REPORTS 64
 
+/* What an SMA does not answer. */
+enum fabsim_mute {
+        FABSIM_ANSWERS,
+        FABSIM_MUTE_P_KEYS,     /* P_KeyTable MADs are dropped */
+        FABSIM_MUTE_ANSWERS,    /* ... are carried out, and not answered */
+        FABSIM_MUTE,            /* everything is dropped */
+};
+
 struct fabsim_port {
         struct guid guid;               /* endports */
         struct lid lid;
@@ -39,6 +47,7 @@ struct fabsim_port {
         struct p_key swallows;          /* an entry that this table does not take, though it answers as if it did */
         bool lies;                      /* ... and the answer to the Set shows what was sent, not what is there */
         bool enforce_inbound, enforce_outbound;
+        enum fabsim_mute mute;          /* of the SMA there: of a switch, that of port 0 */
         uint64_t m_key;                 /* 0: none */
         uint8_t m_key_protection;       /* 0-3 */
         uint16_t m_key_lease;           /* seconds; 0: for ever */
@@ -130,6 +139,8 @@ static inline bool fabsim_is_endport(const struct fabsim *f, struct fabsim_place
         return f->nodes[p.node].type == NODE_SWITCH ? p.port == 0 : p.port > 0;
 }
 
+/* The SMA of this port does not answer everything. */
+bool fabsim_is_mute(const struct fabsim *f, struct fabsim_place p);
 /* The cable's other end; false: no cable, or what is there is not up. */
 bool fabsim_neighbour(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret);
 /* Hops from the port pkeyd works through to this place; -1: no way. */

@@ -14,6 +14,7 @@ void head_make(struct sim *s, struct head *h, struct fabsim_place place)
 
         h->place = place;
         h->store.indexes = index_memory_new();
+        observer_init(&h->store.observer);
         /* OpenSM has its defaults, or a file that was given to pkeyd */
         if (prng_permille(&s->rng, 300)) {
                 head_write_file(s, h, SIM_CONF, copy, strlen(copy), NULL);
@@ -56,9 +57,9 @@ void head_write_file(struct sim *s, struct head *h, const char *path, const char
         memcpy(f->bytes, bytes, n);
         f->bytes[n] = '\0';
         f->n = n;
-        /* a table that could not be read after the file before counts as that file has it */
-        f->basis = by ? promises_basis(s, by, s->quiet ? by->sweep_began : MAX(by->sweep_began, f->written_at)) :
-                        (struct basis) {};
+        f->basis = (struct basis) {};
+        if (by)
+                observer_basis(s, by, &f->basis);
         f->written_at = s->now;
         f->version++;
         memcpy(f->path, path, strlen(path) + 1);
@@ -142,7 +143,7 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
                 ret->in_force = STEAL(g);
 }
 
-int head_store(struct sim *s, struct process *p, const struct control_record *record)
+int head_store(struct process *p, const struct control_record *record)
 {
         struct store *store = &p->head->store;
 
@@ -152,10 +153,11 @@ int head_store(struct sim *s, struct process *p, const struct control_record *re
                 (void) index_memory_free(store->indexes);
                 store->indexes = copy_indexes(record->indexes);
                 p->store_version = ++store->version;
-                promises_stored(s, p);
         }
-        if (record->known)
+        if (record->known) {
                 copy_known(record->known, &store->known);
+                observer_store_ports(&p->observer, &store->observer);
+        }
         if (record->generation) {
                 free(store->policy);
                 store->policy = strndup(record->generation->policy_bytes, record->generation->n_policy_bytes);
@@ -166,7 +168,7 @@ int head_store(struct sim *s, struct process *p, const struct control_record *re
 
 /* --- the lock -------------------------------------------------------------------------------------------------------- */
 
-void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
+void head_lock(struct process *p, struct control_lock *ret)
 {
         struct head *h = p->head;
 
@@ -179,7 +181,6 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         h->lock = p->life;
         if (h->store.version == p->store_version)
                 return;
-        promises_lost(s, p); /* what could not be stored */
         p->store_version = h->store.version;
         ret->indexes = copy_indexes(h->store.indexes);
 }

@@ -83,6 +83,7 @@ static struct rule random_rule(struct sim *s, bool is_default)
         case RULE_GUID:
                 r.x = node;
                 r.y = prng_between(&s->rng, 1, s->f.nodes[node].num_ports);
+                r.guid = s->f.nodes[r.x].ports[r.y].guid;
                 break;
         }
         return r;
@@ -173,7 +174,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char
         }
 }
 
-static void put_rule(const struct sim *s, struct text *t, const struct rule *r)
+static void put_rule(struct text *t, const struct rule *r)
 {
         put(t, "      ");
         switch (r->kind) {
@@ -202,7 +203,7 @@ static void put_rule(const struct sim *s, struct text *t, const struct rule *r)
                 put(t, "\"@leaf%02u/%u\"", r->x, r->y);
                 break;
         case RULE_GUID:
-                put(t, "0x%016" PRIx64, s->f.nodes[r->x].ports[r->y].guid.v);
+                put(t, "0x%016" PRIx64, r->guid.v);
                 break;
         case RULE_SELF:
                 put(t, "SELF");
@@ -250,7 +251,7 @@ void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t
                         put(&t, "    index0: true\n");
                 put(&t, "    members:%s\n", p->n_rules ? "" : " {}");
                 for (unsigned k = 0; k < p->n_rules; k++)
-                        put_rule(s, &t, &p->rules[k]);
+                        put_rule(&t, &p->rules[k]);
         }
         if (it->is_broken)
                 put(&t, "  p1:\n    pkey: 0xffff\n   members\n");
@@ -282,10 +283,8 @@ unsigned intent_of_text(const char *text)
 
 /* --- meaning --------------------------------------------------------------------------------------------------------- */
 
-static bool matches(const struct sim *s, const struct rule *r, const struct census_entry *e, unsigned endport)
+static bool matches(const struct rule *r, const struct census_entry *e)
 {
-        struct fabsim_place p = s->endports[endport];
-
         switch (r->kind) {
         case RULE_ALL:
                 return true;
@@ -304,7 +303,7 @@ static bool matches(const struct sim *s, const struct rule *r, const struct cens
         case RULE_SWITCH_PORT:
                 return e->is_plugged && e->plugged_into.node == r->x && e->plugged_into.port == r->y;
         case RULE_GUID:
-                return p.node == r->x && p.port == r->y;
+                return e->guid.v == r->guid.v;
         case RULE_SELF:
                 return e->is_self;
         }
@@ -321,15 +320,14 @@ static unsigned specificity(enum rule_kind k)
         return of[k];
 }
 
-enum membership intent_membership(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
-                                  unsigned partition)
+enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
 {
         const struct census_entry *e = &c->entries[endport];
         const struct intent_partition *p = &it->partitions[partition];
         const struct rule *best = NULL;
 
         for (unsigned i = 0; i < p->n_rules; i++)
-                if (matches(s, &p->rules[i], e, endport) &&
+                if (matches(&p->rules[i], e) &&
                     (!best || specificity(p->rules[i].kind) > specificity(best->kind)))
                         best = &p->rules[i];
         if (partition == 0 && (e->is_self || e->is_sm))
@@ -351,13 +349,13 @@ bool intent_may_touch(const struct intent *it, uint16_t base)
         return false;
 }
 
-unsigned intent_wants(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
-                      bool enforcing, struct p_key ret[2 * SIM_MAX_PARTITIONS])
+unsigned intent_wants(const struct intent *it, const struct census *c, unsigned endport, bool enforcing,
+                      struct p_key ret[2 * SIM_MAX_PARTITIONS])
 {
         unsigned n = 0;
 
         for (unsigned i = 0; i < it->n_partitions; i++) {
-                enum membership m = intent_membership(s, it, c, endport, i);
+                enum membership m = intent_membership(it, c, endport, i);
                 uint16_t base = it->partitions[i].base;
 
                 if (m == MEMBERSHIP_LIMITED || (m == MEMBERSHIP_BOTH && !enforcing))

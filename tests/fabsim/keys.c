@@ -173,16 +173,18 @@ bool keys_hide(const struct sim *s, unsigned endport)
 static bool is_in_file(const struct sim *s, uint64_t key)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (m_keys_get(s->m_keys, s->f.nodes[s->endports[i].node].ports[s->endports[i].port].guid) == key)
+                if (s->keys[i].in_file == key ||
+                    m_keys_get(s->m_keys, s->f.nodes[s->endports[i].node].ports[s->endports[i].port].guid) == key)
                         return true;
         return key == 0;
 }
 
 /* A key goes to no port but its own. Who is behind a cable is not known before NodeInfo was answered: until then it is one of
  * the keys in the file. */
-void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
+void keys_check_frame(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at)
 {
         struct fabsim_place sma = sma_of(s, at);
+        unsigned endport = world_endport_at(s, sma);
         uint64_t key = mad_get_field64((void *) frame->mad, 0, IB_MAD_MKEY_F);
 
         if (mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_NODE_INFO) {
@@ -190,6 +192,9 @@ void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsi
                         sim_fail(s, "a MAD with an M_Key that m_key_file does not have");
                 return;
         }
+        /* the LID was that of another port when it was discovered */
+        if (!frame->directed && endport != UINT32_MAX && s->lid_moved_at[endport] >= p->adopted.began)
+                return;
         if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
                 sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
 }

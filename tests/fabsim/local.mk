@@ -46,7 +46,8 @@ tests_fabsim_bench_window_LDADD = libpkeyd-core.la
 check_PROGRAMS += tests/fabsim/simulate
 tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
 	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/keys.c tests/fabsim/head.c \
-	tests/fabsim/opensm.c tests/fabsim/process.c tests/fabsim/wire.c tests/fabsim/promises.c $(FABSIM_FABRIC)
+	tests/fabsim/opensm.c tests/fabsim/process.c tests/fabsim/wire.c tests/fabsim/observer.c \
+	tests/fabsim/promises.c $(FABSIM_FABRIC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh
 EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds

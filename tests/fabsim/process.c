@@ -30,6 +30,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->head = h;
         p->goal = goal;
         p->life = ++s->last_life;
+        p->observer = h->store.observer;
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();
                 findings_init(&p->findings, p->arena);
@@ -69,8 +70,6 @@ void process_kill(struct sim *s, struct process *p)
                 head_unlock(p);
         findings_done(&p->findings);
         p->arena = arena_free(p->arena);
-        if (p->head)
-                promises_lost(s, p);
         *p = fresh;
 }
 
@@ -98,7 +97,7 @@ static void take_judgement(struct sim *s, struct process *p)
         if (status->snapshot && status->snapshot->subnet != p->subnet) {
                 p->subnet = status->snapshot->subnet;
                 p->adopted = p->census;
-                promises_snapshot(s, p, p->subnet);
+                observer_discovered(s, p, p->subnet);
                 p->judged = NULL;
         }
         if (!g || (g == p->judged && g->number == p->judged_generation))
@@ -114,6 +113,7 @@ static void take_judgement(struct sim *s, struct process *p)
         sim_trace(s, "process %u: generation %" PRIu64 " is policy %u with settings %u", p->number, g->number,
                   intent_of_text(g->policy_bytes), intent_of_text(g->settings_bytes));
         p->judgement = j;
+        observer_judged(s, p);
 }
 
 /* --- actions --------------------------------------------------------------------------------------------------------- */
@@ -194,11 +194,11 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 break;
         case CONTROL_LOCK:
                 e->kind = CONTROL_EVENT_LOCK;
-                head_lock(s, p, &e->lock);
+                head_lock(p, &e->lock);
                 break;
         case CONTROL_STORE:
                 e->kind = CONTROL_EVENT_STORED;
-                e->stored.r = head_store(s, p, &a->action.record);
+                e->stored.r = head_store(p, &a->action.record);
                 e->stored.what = "the store";
                 break;
         case CONTROL_READ_LOCAL_TABLES:
@@ -304,7 +304,6 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 }
                 p->stage = control_get_status(p->control)->state;
                 p->stage_began = s->now;
-                p->basis = promises_basis(s, p, 0); /* what is read later is heard of by the next plan */
                 mad_dispatcher_start(p->port, action->stage);
                 return;
         case CONTROL_CLOSE_PORT:
@@ -408,10 +407,10 @@ static bool take_stage_end(struct sim *s, struct process *p, struct control_even
         if (ret->r < 0)
                 sim_fail(s, "a stage waits for nothing");
         ret->kind = CONTROL_EVENT_STAGE_ENDED;
+        observer_stage_ended(s, p);
         if (p->stage == CONTROL_DISCOVERING) {
                 p->full = true;
-                world_take_census(s, p->head->place, &p->census);
-                p->census.began = p->stage_began;
+                world_take_census(s, p->head, p->stage_began, &p->census);
         }
         return true;
 }

@@ -11,6 +11,7 @@
  *     opensm.c    the OpenSM of a head node: a process that reads a file when it likes, and writes tables
  *     process.c   the third shell of control: a pkeyd or a pkeyctl, whose actions take time and may be its last
  *     wire.c      frames on their way: latency, loss, and every other fault
+ *     observer.c  what a pkeyd can know at best: what it read, and what it discovered
  *     promises.c  what must be true, checked after each event that changed a table
  *
  * One 64-bit seed makes one history, byte for byte. Nothing here reads a clock or an address.
@@ -27,6 +28,8 @@
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_ENDPORTS   40
 #define SIM_BASES          14 /* that any table or policy of a simulation ever holds */
+#define SIM_MAX_TABLES     80 /* of endports, and of switch ports that can enforce */
+#define SIM_BLOCKS         (FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES)
 
 /* --- intent ---------------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +49,7 @@ enum rule_kind {
 struct rule {
         enum rule_kind kind;
         unsigned x, y;
+        struct guid guid; /* RULE_GUID: of the port that was there when the policy was written */
         enum membership membership;
 };
 
@@ -61,6 +65,7 @@ struct intent {
         struct intent_partition partitions[SIM_MAX_PARTITIONS]; /* [0]: the default partition */
         unsigned n_partitions;
         bool has_owns;          /* only 0x7fff and 0x0001-0x00ff */
+        bool is_strict;         /* a line that matches nothing is an error */
         bool is_broken;         /* its text is no policy */
         struct settings settings;
 };
@@ -68,13 +73,19 @@ struct intent {
 /* Who is where and how it is called, as it was when a process discovered the fabric. */
 struct census_entry {
         bool is_there;          /* it can be reached */
-        bool is_seen;           /* ... and is in the snapshot */
+        bool was_gone;          /* it could not, at a moment of the discovery */
+        bool is_seen;           /* it is in the snapshot */
+        bool is_unknown;        /* it was never in one */
+        bool is_ambiguous;      /* its name, its cable or the SM changed during the discovery */
         bool is_self, is_sm;
+        struct guid guid;
+        struct lid lid;
         enum node_type type;
         unsigned host, device;  /* what it calls itself */
         bool is_plugged;
         struct fabsim_place plugged_into; /* a switch's port */
-        bool can_enforce;       /* that switch */
+        bool is_cabled;
+        struct fabsim_place cable; /* where its cable leads to, whether that is up or not */
 };
 
 struct census {
@@ -91,13 +102,12 @@ void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size
 /* The number that a text begins with. */
 unsigned intent_of_text(const char *text);
 /* What the policy makes of an endport: the oracle. */
-enum membership intent_membership(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
-                                  unsigned partition);
+enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* May pkeyd touch entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
-unsigned intent_wants(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport,
-                      bool enforcing, struct p_key ret[2 * SIM_MAX_PARTITIONS]);
+unsigned intent_wants(const struct intent *it, const struct census *c, unsigned endport, bool enforcing,
+                      struct p_key ret[2 * SIM_MAX_PARTITIONS]);
 
 /* --- head nodes ------------------------------------------------------------------------------------------------------ */
 
@@ -108,14 +118,42 @@ struct judgement {
         struct census census;
 };
 
-/* By what a write is judged: what was in force and what was known when a plan began to be carried out, or a
- * file was written. */
+/* By what a write is judged: the policy that was in force when it was sent, and what pkeyd could not know then. */
 struct basis {
         const struct judgement *by; /* NULL: pkeyd did not write this */
         unsigned process;
         uint64_t life;              /* of the process */
-        usec_t since;               /* nothing else may have changed a table since then */
-        uint64_t armed;             /* a bit for each endport, see promises.c */
+        usec_t since;               /* when it was sent */
+        struct lid lid;             /* where to; 0: by a directed route */
+        usec_t asked_at;            /* when who is there was answered last; 0: it was not asked */
+        uint16_t surprises[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
+        uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
+        uint64_t missing, expired;  /* ... it was absent at the last discovery; for longer than absent_hold */
+        uint64_t unknown;           /* ... it was never discovered completely */
+};
+
+/* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
+
+#define SIM_NO_INDEX UINT8_MAX
+
+struct seen_table {
+        usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never */
+        usec_t filter_at;             /* ... of PortInfo of a switch port */
+        struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read or written last */
+        uint16_t used[FABSIM_MAX_ENTRIES]; /* the base that each index had last; 0: none was ever seen there */
+        uint8_t home[SIM_BASES];      /* the index of a base with one entry; SIM_NO_INDEX: none, or pkeyd revoked it */
+};
+
+struct seen_port {
+        usec_t at;                    /* when it was discovered last; 0: never */
+        usec_t missing_for;           /* at the last discovery: how long ago that was; 0: it was there */
+        struct census_entry entry;    /* as it was then */
+};
+
+/* What a process knows at best. */
+struct observer {
+        struct seen_table tables[SIM_MAX_TABLES];
+        struct seen_port ports[SIM_MAX_ENDPORTS];
 };
 
 #define SIM_FILES        4
@@ -139,6 +177,7 @@ struct store {
         char *policy;               /* NULL: none was in force yet */
         uint64_t number;
         bool fails;
+        struct observer observer;   /* what the records say of what was seen */
 };
 
 /* What an OpenSM gives an endport. */
@@ -169,6 +208,8 @@ struct head {
 #define SIM_MAX_HEADS     2
 #define SIM_MAX_PROCESSES 3 /* a pkeyd on each head node, and a pkeyctl on the first */
 #define SIM_MAX_REQUESTS  32
+#define SIM_MAX_LIDS      256
+#define SIM_ELSE          SIM_MAX_PROCESSES /* a writer that is none of our processes */
 
 /* An action that was carried out, or will be when its answer is due. */
 struct sim_answer {
@@ -182,9 +223,10 @@ struct sim_answer {
         struct local_table table;
 };
 
-/* When a table was read last, by block: when the agent answered. 0: not yet. */
-struct table_reads {
-        usec_t block_at[FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES];
+/* What a stage has read so far. */
+struct pending_reads {
+        usec_t block_at[SIM_BLOCKS], filter_at;
+        struct p_key entries[FABSIM_MAX_ENTRIES];
 };
 
 struct process {
@@ -199,14 +241,15 @@ struct process {
         bool killed;
         usec_t stage_began;
         enum control_state stage;      /* the state whose stage runs */
-        struct basis basis;            /* as it was when the stage began */
+        usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was answered from there, or by any directed route */
 
         struct census census, adopted; /* of the last discovery; of the snapshot */
         const struct subnet *subnet;   /* of the snapshot; not dereferenced later */
         const struct judgement *judgement; /* NULL: none yet */
         uint64_t judged_generation;
         const struct generation *judged;
-        struct table_reads reads[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
+        struct observer observer;
+        struct pending_reads pending[SIM_MAX_TABLES];
 
         uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads that were not answered yet */
         unsigned n_requests;
@@ -231,15 +274,15 @@ struct faults {
         unsigned slow;          /* an action takes seconds */
 };
 
-/* What is remembered of each table, from the fabric's side. */
+/* A table from the fabric's side. */
 struct table_record {
-        usec_t changed_at;       /* when something else than pkeyd last changed it */
-        usec_t set_at[SIM_MAX_PROCESSES]; /* when a process last did */
-        usec_t moved_at;         /* when its cable, its node or its name changed */
-        uint16_t freed[FABSIM_MAX_ENTRIES];    /* the base that pkeyd freed an index from; 0: none, or forgotten */
-        uint64_t freed_by[FABSIM_MAX_ENTRIES]; /* the process that knows it; 0: it is stored */
+        struct fabsim_place at;
+        struct p_key is[FABSIM_MAX_ENTRIES];   /* as it was judged last */
+        bool filters[2];
+        usec_t changed_at[SIM_MAX_PROCESSES + 1][SIM_BLOCKS][SIM_BASES]; /* by each writer; 0: never */
+        usec_t filter_changed_at[SIM_MAX_PROCESSES + 1];
+        bool was_used[FABSIM_MAX_ENTRIES];     /* an index: by anybody */
         bool passed_on;          /* an index passed from one base to another since the last check */
-        bool was_disturbed;      /* by something else than pkeyd, ever */
 };
 
 /* Levels as sender and receiver in a base, in both models of a switch (lenient, strict), and by the endport's own table. */
@@ -248,7 +291,7 @@ struct reach {
 };
 
 struct sim_counters {
-        uint64_t events, frames, sets, opensm_writes, pairs_checked, sweeps, verified, passed_on_checked, converged, refused,
+        uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps, verified, passed_on_checked, converged, refused,
                  kills, reloads, hand_overs, unconverged;
 };
 
@@ -299,7 +342,15 @@ struct sim {
 
         struct { bool is_out; unsigned process; uint32_t tid; usec_t until; } outstanding[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
         struct { unsigned process; uint32_t tid; bool is_there; } last_set[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
-        struct table_record tables[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
+        struct table_record tables[SIM_MAX_TABLES];
+        unsigned n_tables;
+        uint8_t table_at[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1]; /* + 1; 0: none is there */
+        usec_t moved_at[SIM_MAX_ENDPORTS];     /* when its cable, its name or what it is told of the SM changed */
+        usec_t lid_moved_at[SIM_MAX_ENDPORTS];
+        usec_t cables_moved_at;
+        bool is_lost[FABSIM_MAX_NODES];        /* it does not come back */
+        bool is_gone[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* it cannot be reached from this head node */
+        usec_t gone_at[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* ... and could not until then */
         struct reach reach[SIM_MAX_ENDPORTS][SIM_BASES]; /* as the hardware is now */
         struct sim_counters counters;
         bool failed;
@@ -315,6 +366,16 @@ static const uint16_t sim_bases[SIM_BASES] = {
         0x7fff, 0x0010, 0x0011, 0x0012, 0x0013, 0x0014, 0x0015, 0x0016, 0x0017, 0x0018, 0x0f01, 0x0f02, 0x0f03, 0x0f04,
 };
 
+/* The number of a base among them; SIM_BASES: it is none. */
+static inline unsigned sim_base_number(uint16_t base)
+{
+        if (base == 0x7fff)
+                return 0;
+        if (base >= 0x0010 && base <= 0x0018)
+                return base - 0x0010u + 1;
+        return base >= 0x0f01 && base <= 0x0f04 ? base - 0x0f01u + 10 : SIM_BASES;
+}
+
 /* world.c */
 void world_make(struct sim *s);
 void world_external(struct sim *s, const struct event *e);
@@ -322,8 +383,8 @@ void world_external(struct sim *s, const struct event *e);
 void world_schedule(struct sim *s, usec_t at);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 void world_restart(struct sim *s, unsigned head, usec_t at);
-/* Who is where now; self: the port of who looks. */
-void world_take_census(struct sim *s, struct fabsim_place self, struct census *ret);
+/* Who is where now, seen from this head node, by a discovery that began then. */
+void world_take_census(struct sim *s, const struct head *h, usec_t began, struct census *ret);
 /* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to repair. */
 void world_be_quiet(struct sim *s);
 /* p is about to write: may its head node? */
@@ -337,7 +398,7 @@ void keys_restore(struct sim *s);
 bool keys_are_wrong(const struct sim *s, struct fabsim_place at);
 /* Can it not be discovered? */
 bool keys_hide(const struct sim *s, unsigned endport);
-void keys_check_frame(struct sim *s, const struct mad_frame *frame, struct fabsim_place at);
+void keys_check_frame(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
 
 /* head.c */
 void head_make(struct sim *s, struct head *h, struct fabsim_place place);
@@ -349,8 +410,8 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 /* What p's store remembers; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 /* -ENOSPC: it fails. */
-int head_store(struct sim *s, struct process *p, const struct control_record *record);
-void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
+int head_store(struct process *p, const struct control_record *record);
+void head_lock(struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 
 /* opensm.c */
@@ -383,24 +444,47 @@ void wire_deliver(struct sim *s, struct event *e);
 void wire_answered(struct sim *s, struct process *p, const struct event *e);
 void wire_forget(struct sim *s, const struct process *p);
 
+/* observer.c */
+/* The table at a place; NULL: none, or nobody has to do with it. */
+struct table_record *observer_table(struct sim *s, struct fabsim_place at);
+/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. */
+bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
+unsigned observer_endport(const struct sim *s, struct fabsim_place at);
+/* Which ports there are was stored. */
+void observer_store_ports(const struct observer *from, struct observer *to);
+/* Nothing was seen yet. */
+void observer_init(struct observer *o);
+/* The engine of p took this answer. */
+void observer_answered(struct sim *s, struct process *p, const struct event *e);
+/* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. */
+void observer_stage_ended(struct sim *s, struct process *p);
+/* p works with another snapshot of the fabric: its census is completed by what it saw before. */
+void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet);
+/* A Set of p changed an entry. */
+void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index);
+/* At this endport is another device now. */
+void observer_forget(struct sim *s, unsigned endport);
+/* Another policy is in force: where it does not want a base, there is no index that the base must come back to. */
+void observer_judged(struct sim *s, struct process *p);
+/* What p cannot know now. */
+void observer_basis(const struct sim *s, const struct process *p, struct basis *ret);
+
 /* promises.c */
-/* A frame of pkeyd's changed what is at a place; before: that port as it was. */
-void promises_changed(struct sim *s, const struct basis *basis, struct fabsim_place at, const struct fabsim_port *before);
+/* Everything is as it was before pkeyd came. */
+void promises_begin(struct sim *s);
+/* What the policy gives an endport in a base: 0 nothing, 1 limited, 2 full. */
+uint8_t promises_level(const struct judgement *by, unsigned endport, uint16_t base);
+/* The Set of this event, by this basis, changed what is at a place. */
+void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */
 void promises_rewritten(struct sim *s, const struct basis *basis, unsigned endport);
-/* Something else changed the table at a place / its cable, its node or its name. */
+/* Something else changed the table at a place. */
 void promises_disturbed(struct sim *s, struct fabsim_place at);
+/* Its cable was pulled or put; its name, or where the SM is, is another. */
 void promises_moved(struct sim *s, struct fabsim_place at);
-/* p works with another snapshot of the fabric. */
-void promises_snapshot(struct sim *s, struct process *p, const struct subnet *subnet);
-/* What p knows now by tables that it read after `since`. */
-struct basis promises_basis(const struct sim *s, const struct process *p, usec_t since);
 /* p is about to send a SubnSet. */
 void promises_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
 /* A sweep of p ended. */
 void promises_swept(struct sim *s, const struct process *p);
-void promises_stored(struct sim *s, const struct process *p);
-/* p is gone, with all that it had not stored. */
-void promises_lost(struct sim *s, const struct process *p);
 /* Faults have been over for a while. */
 void promises_converged(struct sim *s, const struct process *p);

@@ -16,7 +16,8 @@
 #include "util/cleanup.h"
 
 #define STATUS_BUSY    1
-#define STATUS_REFUSED 0x1c
+#define STATUS_REFUSED 0x1c /* invalid attribute or modifier */
+#define STATUS_UNSUPPORTED 0x0c
 
 static void digest_frame(struct sim *s, const struct mad_frame *frame)
 {
@@ -49,6 +50,8 @@ static void check_outstanding(struct sim *s, const struct process *p, const stru
 
         if (at.node == p->head->place.node && at.port == p->head->place.port)
                 return;
+        if (!frame->directed && s->lid_moved_at[world_endport_at(s, at)] >= p->adopted.began)
+                return; /* it is for another port, that had this LID */
         if (s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].process == p->number &&
             s->outstanding[at.node][at.port].tid != tid && s->outstanding[at.node][at.port].until > s->now)
                 sim_fail(s, "two MADs outstanding to node %u port %u", at.node, at.port);
@@ -79,14 +82,17 @@ void wire_forget(struct sim *s, const struct process *p)
 }
 
 /* pkeyd reads tables only of ports that have to do with partitions, and discovers nothing but nodes, switches and ports. */
-static void check_target(struct sim *s, const struct mad_frame *frame, struct fabsim_place at)
+static void check_target(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at)
 {
         uint32_t attribute = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F);
         uint32_t modifier = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRMOD_F);
         struct fabsim_node *n = &s->f.nodes[at.node];
         uint32_t port = modifier >> 16;
+        unsigned sma = world_endport_at(s, at);
         struct fabsim_place peer;
 
+        if (!frame->directed && s->lid_moved_at[sma] >= p->adopted.began)
+                return; /* it is for another port, that had this LID */
         switch (attribute) {
         case SMP_ATTR_NODE_INFO:
         case SMP_ATTR_NODE_DESCRIPTION:
@@ -120,9 +126,20 @@ static void check_set(struct sim *s, struct process *p, const struct mad_frame *
         s->last_set[at.node][at.port].is_there = true;
         s->last_set[at.node][at.port].process = p->number;
         s->last_set[at.node][at.port].tid = tid;
-        promises_check_set(s, p, frame, at);
+        if (frame->directed || s->lid_moved_at[world_endport_at(s, at)] < p->lid_asked_at[frame->lid.v % SIM_MAX_LIDS])
+                promises_check_set(s, p, frame, at);
         if (!s->quiet && prng_permille(&s->rng, s->faults.trigger))
                 world_schedule(s, s->now + prng_below(&s->rng, 400));
+}
+
+static struct basis make_basis(const struct sim *s, const struct process *p, const struct mad_frame *frame)
+{
+        struct basis basis;
+
+        observer_basis(s, p, &basis);
+        basis.lid = frame->directed ? (struct lid) {} : frame->lid;
+        basis.asked_at = frame->directed ? p->route_asked_at : p->lid_asked_at[frame->lid.v % SIM_MAX_LIDS];
+        return basis;
 }
 
 void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
@@ -140,8 +157,8 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
         }
         trace_frame(s, "send", frame, at);
         check_outstanding(s, p, frame, at);
-        check_target(s, frame, at);
-        keys_check_frame(s, frame, at);
+        check_target(s, p, frame, at);
+        keys_check_frame(s, p, frame, at);
         if (frame->mad[3] == MAD_SET)
                 check_set(s, p, frame, at);
         if (!s->quiet && prng_permille(&s->rng, s->faults.kill))
@@ -158,7 +175,7 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
         e->life = p->life;
         if (frame->mad[3] == MAD_SET) {
                 basis = malloc(sizeof(*basis));
-                *basis = p->basis;
+                *basis = make_basis(s, p, frame);
                 e->data = basis;
         }
 }
@@ -193,6 +210,15 @@ static void set_status(struct mad_frame *frame, unsigned status)
                 mad_set_field(frame->mad, 0, IB_MAD_STATUS_F, status);
 }
 
+/* A switch that says of one of its ports that there is no such port is believed: then nothing is behind it. So it does not say
+ * that of one that there is. */
+static unsigned refusal(const struct mad_frame *frame)
+{
+        bool is_port_info = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_PORT_INFO;
+
+        return is_port_info ? STATUS_UNSUPPORTED : STATUS_REFUSED;
+}
+
 /* The answer without the deed. */
 static bool answer_only(struct sim *s, struct event *e, unsigned status)
 {
@@ -212,7 +238,7 @@ static void spoil(struct sim *s, struct event *e, struct mad_frame *answer)
         struct mad_frame other = *answer;
 
         if (prng_permille(&s->rng, s->faults.status_done))
-                set_status(answer, STATUS_REFUSED);
+                set_status(answer, refusal(answer));
         if (prng_permille(&s->rng, s->faults.cut_short))
                 answer->length = prng_below(&s->rng, MAD_SIZE);
         if (prng_permille(&s->rng, s->faults.stranger)) {
@@ -242,22 +268,21 @@ static bool find_target(const struct sim *s, const struct event *e, struct fabsi
 
 void wire_arrive(struct sim *s, struct event *e)
 {
-        struct fabsim_port before;
         struct fabsim_place target;
         struct mad_frame answer;
-        bool is_set = find_target(s, e, &target);
+        bool is_set = find_target(s, e, &target), answered;
 
         trace_frame(s, "arrive", &e->frame, e->place);
         if (prng_permille(&s->rng, s->faults.busy) && answer_only(s, e, STATUS_BUSY))
                 return;
-        if (prng_permille(&s->rng, s->faults.status_undone) && answer_only(s, e, STATUS_REFUSED))
+        if (prng_permille(&s->rng, s->faults.status_undone) && answer_only(s, e, refusal(&e->frame)))
                 return;
-        before = *fabsim_port_at(&s->f, target);
         s->f.self = s->heads[e->process == 1].place; /* pkeyctl is on the first one */
-        if (!fabsim_answer(&s->f, s->now, e->place, &e->frame, &answer))
-                return;
+        answered = fabsim_answer(&s->f, s->now, e->place, &e->frame, &answer);
         if (is_set)
-                promises_changed(s, e->data, target, &before);
+                promises_changed(s, e->data, e, target);
+        if (!answered)
+                return;
         if (prng_permille(&s->rng, s->faults.lose_answer)) {
                 sim_trace(s, "answer lost");
                 return;
@@ -269,15 +294,9 @@ void wire_arrive(struct sim *s, struct event *e)
 /* The engine took this answer. */
 void wire_answered(struct sim *s, struct process *p, const struct event *e)
 {
-        uint32_t modifier = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F), block = modifier & 0xffff;
-        bool is_switch = s->f.nodes[e->place.node].type == NODE_SWITCH;
-        uint8_t port = is_switch ? (uint8_t) (modifier >> 16) : e->place.port;
-
         forget_outstanding(s, p, mad_frame_tid(&e->frame));
-        if (mad_get_field((void *) e->frame.mad, 0, IB_MAD_STATUS_F) & 0x7fff)
-                return;
-        if (mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_P_KEY_TABLE)
-                p->reads[e->place.node][port].block_at[block] = e->answered_at;
+        if ((mad_get_field((void *) e->frame.mad, 0, IB_MAD_STATUS_F) & 0x7fff) == 0)
+                observer_answered(s, p, e);
 }
 
 void wire_deliver(struct sim *s, struct event *e)

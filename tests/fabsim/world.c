@@ -195,6 +195,21 @@ static void make_heads(struct sim *s, unsigned first_host)
                 s->f.sm = (struct fabsim_place) { first_host + 1, 1 };
 }
 
+/* Who cannot be reached, now that a node or a cable went or came. */
+static void note_gone(struct sim *s)
+{
+        for (unsigned h = 0; h < s->n_heads; h++) {
+                s->f.self = s->heads[h].place;
+                for (unsigned i = 0; i < s->n_endports; i++) {
+                        bool was_gone = s->is_gone[h][i];
+
+                        s->is_gone[h][i] = fabsim_distance(&s->f, s->endports[i]) < 0;
+                        if (was_gone || s->is_gone[h][i])
+                                s->gone_at[h][i] = s->now;
+                }
+        }
+}
+
 void world_make(struct sim *s)
 {
         unsigned n_switches = prng_between(&s->rng, 1, 3), n_events;
@@ -213,8 +228,8 @@ void world_make(struct sim *s)
         s->end_at = s->quiet_at + 900 * USEC_PER_SEC;
         intent_make(s, &s->intents[0]);
         s->n_intents = 1;
-        for (unsigned i = 0; i < s->n_endports; i++)
-                promises_moved(s, s->endports[i]);
+        note_gone(s);
+        promises_begin(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
@@ -241,6 +256,7 @@ static bool is_sm(const struct sim *s, struct fabsim_place self, struct fabsim_p
 static void take_entry(const struct sim *s, struct fabsim_place self, struct fabsim_place p, struct census_entry *ret)
 {
         const struct fabsim_node *n = &s->f.nodes[p.node];
+        const struct fabsim_port *port = &n->ports[p.port];
         struct fabsim_place peer;
         bool linked = fabsim_neighbour(&s->f, p, &peer);
 
@@ -252,16 +268,26 @@ static void take_entry(const struct sim *s, struct fabsim_place self, struct fab
                 .host = s->host_of[p.node],
                 .device = s->device_of[p.node],
                 .is_plugged = p.port > 0 && linked && s->f.nodes[peer.node].type == NODE_SWITCH,
+                .guid = port->guid,
+                .lid = port->lid,
+                .is_cabled = port->is_cabled,
+                .cable = { port->peer_node, port->peer_port },
         };
         if (ret->is_plugged)
                 ret->plugged_into = peer;
 }
 
-void world_take_census(struct sim *s, struct fabsim_place self, struct census *ret)
+void world_take_census(struct sim *s, const struct head *h, usec_t began, struct census *ret)
 {
-        s->f.self = self;
-        for (unsigned i = 0; i < s->n_endports; i++)
-                take_entry(s, self, s->endports[i], &ret->entries[i]);
+        unsigned head = (unsigned) (h - s->heads);
+
+        s->f.self = h->place;
+        ret->began = began;
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                take_entry(s, h->place, s->endports[i], &ret->entries[i]);
+                ret->entries[i].is_ambiguous = s->moved_at[i] >= began;
+                ret->entries[i].was_gone = s->is_gone[head][i] || s->gone_at[head][i] >= began;
+        }
 }
 
 /* --- what happens ---------------------------------------------------------------------------------------------------- */
@@ -285,10 +311,16 @@ enum external {
         EXTERNAL_M_KEY,
         EXTERNAL_SWALLOW,
         EXTERNAL_CABLE,        /* pulled, and put elsewhere after a while */
+        EXTERNAL_MUTE,         /* an SMA does not answer, for a moment, for a while, or for ever */
+        EXTERNAL_LIDS,         /* two ports get the LIDs of each other */
+        EXTERNAL_UNPLUG,       /* a host, which comes back as it was, wiped, as another device, or never */
+        EXTERNAL_CLAIM,        /* a host takes the name of another one */
         /* what follows from these */
         EXTERNAL_SM_REWRITES,  /* after a reboot on a leaf: OpenSM writes what it remembers */
         EXTERNAL_REVIVE,
         EXTERNAL_PLUG,
+        EXTERNAL_SPEAK,
+        EXTERNAL_RETURN,
         EXTERNAL_STORE_WORKS,
         EXTERNAL_SM_TOLD,      /* a port is told where the master SM is */
         EXTERNAL_START,        /* a pkeyd */
@@ -431,12 +463,104 @@ static void rename_host(struct sim *s, unsigned x)
         node_moved(s, node);
 }
 
-/* Never one that another port has or had: pkeyd could not tell them apart until the next sweep, nor could anybody. */
+/* Another node has the name of this one, which answers to it still. */
+static void claim_name(struct sim *s, const struct event *e)
+{
+        unsigned node = e->x % s->f.n_nodes, other = e->y % s->f.n_nodes;
+
+        if (node == other || s->f.nodes[node].type != NODE_CA || s->f.nodes[other].type != NODE_CA)
+                return;
+        s->host_of[node] = s->host_of[other];
+        s->device_of[node] = s->device_of[other];
+        describe_host(s, node);
+        node_moved(s, node);
+}
+
+static void set_lid(struct sim *s, unsigned endport, struct lid lid)
+{
+        fabsim_port_at(&s->f, s->endports[endport])->lid = lid;
+        s->lid_moved_at[endport] = s->now;
+}
+
 static void new_lid(struct sim *s, unsigned x)
 {
-        struct fabsim_place at = s->endports[x % s->n_endports];
+        if (s->next_lid < SIM_MAX_LIDS)
+                set_lid(s, x % s->n_endports, (struct lid) { s->next_lid++ });
+}
 
-        fabsim_port_at(&s->f, at)->lid.v = s->next_lid++;
+/* As after OpenSM started with another guid2lid. */
+static void swap_lids(struct sim *s, const struct event *e)
+{
+        unsigned x = e->x % s->n_endports, y = e->y % s->n_endports;
+        struct lid lid = fabsim_port_at(&s->f, s->endports[x])->lid;
+
+        set_lid(s, x, fabsim_port_at(&s->f, s->endports[y])->lid);
+        set_lid(s, y, lid);
+}
+
+/* Of a switch that is the SMA of all its ports. The port of the master SM answers, or nobody could be the SM. */
+static void mute(struct sim *s, const struct event *e)
+{
+        static const enum fabsim_mute kinds[] = { FABSIM_MUTE_P_KEYS, FABSIM_MUTE_ANSWERS, FABSIM_MUTE, FABSIM_MUTE };
+        unsigned endport = e->x % s->n_endports, how_long = e->y / 4 % 10;
+        struct fabsim_place at = s->endports[endport];
+
+        if (is_head(s, at.node) || at.node == s->f.sm.node)
+                return;
+        fabsim_port_at(&s->f, at)->mute = kinds[e->y % 4];
+        if (how_long > 0)
+                (void) again(s, s->now + prng_below(&s->rng, how_long < 5 ? 5000000 : 100000000), EXTERNAL_SPEAK, endport);
+}
+
+enum fate {
+        FATE_SAME,
+        FATE_WIPED,
+        FATE_REPLACED,
+        FATE_LOST,
+};
+
+static void unplug(struct sim *s, const struct event *e)
+{
+        unsigned node = e->x % s->f.n_nodes;
+
+        if (is_head(s, node) || node == s->f.sm.node || s->f.nodes[node].type != NODE_CA || !s->f.nodes[node].is_up)
+                return;
+        s->f.nodes[node].is_up = false;
+        node_moved(s, node);
+        s->is_lost[node] = e->y % (FATE_LOST + 1) == FATE_LOST;
+        again(s, s->now + prng_below(&s->rng, 100000000), EXTERNAL_RETURN, node)->y = e->y % (FATE_LOST + 1);
+}
+
+/* In its place is a device that nobody has seen, without an M_Key, but with the name of the old one. */
+static void replace(struct sim *s, unsigned node)
+{
+        struct fabsim_node *n = &s->f.nodes[node];
+
+        n->guid.v += UINT64_C(0x1000000);
+        for (uint8_t p = 1; p <= n->num_ports; p++) {
+                unsigned endport = world_endport_at(s, (struct fabsim_place) { node, p });
+
+                n->ports[p].guid.v += UINT64_C(0x1000000);
+                n->ports[p].m_key = 0;
+                n->ports[p].mute = FABSIM_ANSWERS;
+                s->keys[endport] = (struct sim_key) { .in_file = s->keys[endport].in_file };
+                s->lid_moved_at[endport] = s->now;
+                observer_forget(s, endport);
+        }
+}
+
+static void come_back(struct sim *s, const struct event *e)
+{
+        unsigned node = e->x;
+
+        if (s->is_lost[node] || s->f.nodes[node].is_up)
+                return;
+        if (e->y != FATE_SAME)
+                reboot(s, node);
+        if (e->y == FATE_REPLACED)
+                replace(s, node);
+        s->f.nodes[node].is_up = true;
+        node_moved(s, node);
 }
 
 static void protect(struct sim *s, const struct event *e)
@@ -455,8 +579,9 @@ static void pull_cable(struct sim *s, const struct event *e)
 
         if (!s->moves_cables || at.port == 0 || is_head(s, at.node) || !fabsim_neighbour(&s->f, at, &peer))
                 return;
-        fabsim_disconnect(&s->f, at.node, at.port);
         promises_moved(s, at);
+        s->cables_moved_at = s->now;
+        fabsim_disconnect(&s->f, at.node, at.port);
         promises_moved(s, peer);
         (void) again(s, s->now + prng_below(&s->rng, 30000000), EXTERNAL_PLUG, e->x);
 }
@@ -472,6 +597,7 @@ static void put_cable(struct sim *s, const struct event *e)
                 return;
         fabsim_connect(&s->f, at.node, at.port, peer.node, peer.port);
         s->has_moved_cables = true;
+        s->cables_moved_at = s->now;
         promises_moved(s, at);
         promises_moved(s, peer);
 }
@@ -567,7 +693,7 @@ static void happens_to_ports(struct sim *s, const struct event *e)
                 sm_rewrites(s, e->x);
                 break;
         case EXTERNAL_REVIVE:
-                s->f.nodes[e->x].is_up = true;
+                s->f.nodes[e->x].is_up = s->f.nodes[e->x].is_up || !s->is_lost[e->x];
                 node_moved(s, e->x);
                 break;
         case EXTERNAL_RENAME:
@@ -589,9 +715,28 @@ static void happens_to_ports(struct sim *s, const struct event *e)
         case EXTERNAL_PLUG:
                 put_cable(s, e);
                 break;
+        case EXTERNAL_MUTE:
+                mute(s, e);
+                break;
+        case EXTERNAL_SPEAK:
+                p->mute = FABSIM_ANSWERS;
+                break;
+        case EXTERNAL_LIDS:
+                swap_lids(s, e);
+                break;
+        case EXTERNAL_UNPLUG:
+                unplug(s, e);
+                break;
+        case EXTERNAL_RETURN:
+                come_back(s, e);
+                break;
+        case EXTERNAL_CLAIM:
+                claim_name(s, e);
+                break;
         default:
                 break;
         }
+        note_gone(s);
 }
 
 void world_external(struct sim *s, const struct event *e)
@@ -651,11 +796,12 @@ void world_be_quiet(struct sim *s)
                         s->f.nodes[n].ports[p].swallows.v = 0;
         keys_restore(s);
         for (unsigned n = 0; n < s->f.n_nodes; n++) {
-                if (s->f.nodes[n].is_up)
+                if (s->f.nodes[n].is_up || s->is_lost[n])
                         continue;
                 s->f.nodes[n].is_up = true;
                 node_moved(s, n);
         }
+        note_gone(s);
         for (unsigned i = 0; i < s->n_heads; i++) {
                 s->heads[i].store.fails = false;
                 opensm_start(s, &s->heads[i]);

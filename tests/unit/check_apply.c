@@ -1076,7 +1076,7 @@ START_TEST(test_bits_wait_for_what_is_held)
                 uint16_t host, leaf; /* that the plan does not know of */
                 bool assumed, waits;
         } cases[] = {
-                { 0, 0, false, false },           { 0, 0, true, false },
+                { 0, 0, false, false },           { 0, 0, true, true },
                 { 0x0012, 0, false, true },       { 0x8012, 0, false, true },
                 { 0x8012, 0x0012, false, true },  { 0x0012, 0x0012, false, false },
                 { 0x0012, 0x8012, false, false }, { 0x8012, 0x8012, false, false },

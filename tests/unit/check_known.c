@@ -89,6 +89,41 @@ START_TEST(test_a_place_that_was_taken)
 }
 END_TEST
 
+static const char host_only[] = "vendid=0x0\ndevid=0x0\nsysimgguid=0x20\ncaguid=0x20\n"
+                                "Ca 1 \"H-0000000000000020\" # \"node1 mlx5_0\"\n";
+
+START_TEST(test_an_absent_switch_has_its_ports)
+{
+        struct subnet *s;
+        uint32_t port;
+
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(known_extend(arena, &k, picture(host_only), &s), 0);
+        port = subnet_find_endport(s, (struct guid) { 0x31 });
+        ck_assert_uint_ne(port, SUBNET_NONE);
+        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
+        ck_assert_str_eq(subnet_port_node(s, &s->ports[s->ports[port].neighbour])->name, "leaf01");
+        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+}
+END_TEST
+
+/* Its description was not answered: it has the one that it had. */
+START_TEST(test_an_incomplete_node_is_what_it_was)
+{
+        struct subnet *s, *now = picture(both);
+        uint32_t node = subnet_find_node(now, (struct guid) { 0x30 });
+
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY), 1);
+        now->nodes[node].incomplete = true;
+        now->nodes[node].description = now->nodes[node].name = now->nodes[node].device = "";
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY), 0);
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        node = subnet_find_node(s, (struct guid) { 0x30 });
+        ck_assert_str_eq(s->nodes[node].name, "node2");
+        ck_assert(!s->nodes[node].incomplete);
+}
+END_TEST
+
 START_TEST(test_forgetting)
 {
         struct subnet *now = picture(one);
@@ -149,6 +184,8 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_absent_ports_stand_where_they_were);
         tcase_add_test(c, test_a_place_that_was_taken);
+        tcase_add_test(c, test_an_absent_switch_has_its_ports);
+        tcase_add_test(c, test_an_incomplete_node_is_what_it_was);
         tcase_add_test(c, test_forgetting);
         tcase_add_test(c, test_what_is_to_be_stored);
         suite_add_tcase(suite, c);

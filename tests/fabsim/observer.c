@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a pkeyd can know at best: each table as it was answered, each port as it was discovered. Nobody asks here what pkeyd
+ * believes. The promises excuse it only by what is missing here:
+ *
+ *     surprise   somebody else changed the table after it was read. A table that was never read is none: it may hold anything.
+ *     elsewhere  the port was plugged in elsewhere, or became another device, after it was discovered
+ *     missing    the port was gone at the last discovery; how long before it was seen last decides whether it counts
+ *
+ * A survey is known when it ends, and of each table only if all of it was answered. While something is applied, each answer is
+ * known at once.
+ */
+
+#include <infiniband/mad.h>
+#include <string.h>
+
+#include "sim.h"
+#include "util/cleanup.h"
+
+struct table_record *observer_table(struct sim *s, struct fabsim_place at)
+{
+        unsigned n = s->table_at[at.node][at.port];
+
+        return n ? &s->tables[n - 1] : NULL;
+}
+
+bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret)
+{
+        return fabsim_neighbour(&s->f, s->endports[endport], ret) && s->f.nodes[ret->node].type == NODE_SWITCH;
+}
+
+unsigned observer_endport(const struct sim *s, struct fabsim_place at)
+{
+        const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
+
+        if (fabsim_is_endport(&s->f, at))
+                return world_endport_at(s, at);
+        return p->is_cabled ? world_endport_at(s, (struct fabsim_place) { p->peer_node, p->peer_port }) : UINT32_MAX;
+}
+
+/* --- tables ---------------------------------------------------------------------------------------------------------- */
+
+static void find_homes(struct seen_table *t)
+{
+        uint8_t n[SIM_BASES + 1] = {}, last[SIM_BASES + 1] = {};
+
+        for (unsigned i = 0; i < FABSIM_MAX_ENTRIES; i++) {
+                unsigned b = sim_base_number(t->entries[i].v & 0x7fff);
+
+                n[b] = (uint8_t) MIN(n[b] + 1, 2);
+                last[b] = (uint8_t) i;
+        }
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                if (n[b] > 0)
+                        t->home[b] = n[b] == 1 ? last[b] : SIM_NO_INDEX;
+}
+
+static void know_block(struct seen_table *t, unsigned block, usec_t at, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        unsigned first = block * P_KEY_BLOCK_ENTRIES;
+
+        if (at == 0)
+                return;
+        t->block_at[block] = at;
+        memcpy(t->entries + first, entries, P_KEY_BLOCK_ENTRIES * sizeof(*entries));
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (entries[i].v & 0x7fff)
+                        t->used[first + i] = entries[i].v & 0x7fff;
+}
+
+static bool is_whole(const struct sim *s, const struct table_record *r, const struct pending_reads *pending)
+{
+        unsigned capacity = s->f.nodes[r->at.node].ports[r->at.port].capacity;
+
+        for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < capacity; block++)
+                if (pending->block_at[block] == 0)
+                        return false;
+        return true;
+}
+
+static void know_tables(struct sim *s, struct process *p, bool whole_only)
+{
+        for (unsigned i = 0; i < s->n_tables; i++) {
+                struct pending_reads *pending = &p->pending[i];
+                struct seen_table *t = &p->observer.tables[i];
+
+                if (!whole_only || is_whole(s, &s->tables[i], pending)) {
+                        for (unsigned block = 0; block < SIM_BLOCKS; block++)
+                                know_block(t, block, pending->block_at[block],
+                                           pending->entries + block * P_KEY_BLOCK_ENTRIES);
+                        find_homes(t);
+                }
+                memset(pending->block_at, 0, sizeof(pending->block_at));
+        }
+}
+
+static void know_filters(struct sim *s, struct process *p)
+{
+        for (unsigned i = 0; i < s->n_tables; i++) {
+                if (p->pending[i].filter_at)
+                        p->observer.tables[i].filter_at = p->pending[i].filter_at;
+                p->pending[i].filter_at = 0;
+        }
+}
+
+static void take_block(struct sim *s, struct process *p, const struct event *e)
+{
+        uint32_t modifier = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F), block = modifier & 0xffff;
+        struct fabsim_place at = e->place;
+        const struct table_record *r;
+        struct pending_reads *pending;
+
+        if (s->f.nodes[at.node].type == NODE_SWITCH)
+                at.port = (uint8_t) (modifier >> 16);
+        r = observer_table(s, at);
+        if (!r || block >= SIM_BLOCKS)
+                return;
+        pending = &p->pending[r - s->tables];
+        pending->block_at[block] = e->answered_at;
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                const uint8_t *bytes = e->frame.mad + IB_SMP_DATA_OFFS + 2 * i;
+
+                pending->entries[block * P_KEY_BLOCK_ENTRIES + i].v = (uint16_t) (bytes[0] << 8 | bytes[1]);
+        }
+}
+
+/* Since p learned the LIDs of this sweep, or asked who is there, this one moved: what it takes for the table of one port is that of
+ * another. Within a sweep nobody can defend against that. */
+static bool lid_moved(const struct sim *s, const struct process *p, const struct event *e)
+{
+        const struct fabsim_place sma = { e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port };
+        usec_t since = p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS];
+
+        if (p->full)
+                since = MAX(since, p->census.began);
+        return since > 0 && s->lid_moved_at[world_endport_at(s, sma)] >= since;
+}
+
+/* The tables behind this LID, as p knows it, are not what it read. */
+static void mistake(struct sim *s, const struct process *p, const struct event *e)
+{
+        for (unsigned i = 0; i < s->n_tables; i++) {
+                const struct fabsim_place at = s->tables[i].at;
+                const struct fabsim_place sma = { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
+                unsigned endport = world_endport_at(s, sma);
+
+                if (p->census.entries[endport].lid.v != e->frame.lid.v && s->lid_moved_at[endport] < p->census.began)
+                        continue;
+                for (unsigned block = 0; block < SIM_BLOCKS; block++)
+                        for (unsigned b = 0; b < SIM_BASES; b++)
+                                s->tables[i].changed_at[SIM_ELSE][block][b] = s->now;
+                s->tables[i].filter_changed_at[SIM_ELSE] = s->now;
+        }
+}
+
+static void take_port_info(struct sim *s, struct process *p, const struct event *e)
+{
+        uint32_t number = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F);
+        const struct table_record *r;
+
+        if (s->f.nodes[e->place.node].type != NODE_SWITCH || number == 0 || number > FABSIM_MAX_PORTS)
+                return;
+        r = observer_table(s, (struct fabsim_place) { e->place.node, (uint8_t) number });
+        if (r)
+                p->pending[r - s->tables].filter_at = e->answered_at;
+}
+
+void observer_answered(struct sim *s, struct process *p, const struct event *e)
+{
+        uint32_t attribute = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRID_F);
+        bool directed = mad_get_field((void *) e->frame.mad, 0, IB_MAD_MGMTCLASS_F) == IB_SMI_DIRECT_CLASS;
+
+        if (!directed && attribute != SMP_ATTR_NODE_INFO && lid_moved(s, p, e))
+                mistake(s, p, e);
+        else if (attribute == SMP_ATTR_P_KEY_TABLE)
+                take_block(s, p, e);
+        else if (attribute == SMP_ATTR_PORT_INFO)
+                take_port_info(s, p, e);
+        else if (attribute == SMP_ATTR_NODE_INFO && directed)
+                p->route_asked_at = e->answered_at;
+        else if (attribute == SMP_ATTR_NODE_INFO)
+                p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->answered_at;
+        if (p->stage == CONTROL_APPLYING) {
+                know_tables(s, p, false);
+                know_filters(s, p);
+        }
+}
+
+void observer_stage_ended(struct sim *s, struct process *p)
+{
+        if (p->stage != CONTROL_DISCOVERING)
+                know_tables(s, p, true);
+}
+
+void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index)
+{
+        struct seen_table *t = &p->observer.tables[r - s->tables];
+        unsigned was = sim_base_number(t->entries[index].v & 0x7fff), is = sim_base_number(r->is[index].v & 0x7fff);
+
+        t->entries[index] = r->is[index];
+        if (was < SIM_BASES && was != is && t->home[was] == index)
+                t->home[was] = SIM_NO_INDEX;
+        if (is < SIM_BASES)
+                t->used[index] = sim_bases[is];
+}
+
+/* --- ports ----------------------------------------------------------------------------------------------------------- */
+
+/* SUBNET_NONE: it was not found. */
+static uint32_t find_port(const struct sim *s, const struct subnet *subnet, unsigned endport)
+{
+        const struct fabsim_place at = s->endports[endport];
+        uint32_t node = subnet_find_node(subnet, s->f.nodes[at.node].guid);
+
+        return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, at.port);
+}
+
+static bool switch_is_discovered(const struct sim *s, const struct subnet *subnet, unsigned node)
+{
+        uint32_t i = subnet_find_node(subnet, s->f.nodes[node].guid);
+
+        return i != SUBNET_NONE && !subnet->nodes[i].incomplete;
+}
+
+static bool node_was_seen(const struct sim *s, const struct observer *o, unsigned node)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].node == node && o->ports[i].at)
+                        return true;
+        return false;
+}
+
+/* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was found. */
+static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
+{
+        struct seen_port *seen = &o->ports[endport];
+        uint32_t port = find_port(s, subnet, endport);
+
+        e->is_seen = port != SUBNET_NONE && !subnet_port_is_incomplete(subnet, &subnet->ports[port]);
+        e->is_plugged = e->is_plugged && (!e->is_seen || switch_is_discovered(s, subnet, e->plugged_into.node));
+        if (e->is_seen) {
+                *seen = (struct seen_port) { .at = s->now, .entry = *e };
+                return;
+        }
+        seen->missing_for = e->was_gone ? (seen->at ? s->now - seen->at : USEC_INFINITY) : 0;
+        seen->entry.is_there = e->is_there;
+        seen->entry.is_unknown = seen->at == 0;
+        seen->entry.is_seen = false;
+        if (port == SUBNET_NONE)
+                *e = seen->entry;
+        else
+                e->is_unknown = subnet_port_node(subnet, &subnet->ports[port])->incomplete &&
+                                !node_was_seen(s, o, s->endports[endport].node);
+}
+
+void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)
+{
+        know_filters(s, p);
+        for (unsigned i = 0; i < s->n_endports; i++)
+                discover_port(s, subnet, &p->observer, &p->adopted.entries[i], i);
+}
+
+void observer_forget(struct sim *s, unsigned endport)
+{
+        size_t table = (size_t) (observer_table(s, s->endports[endport]) - s->tables);
+        struct observer *all[SIM_MAX_PROCESSES + SIM_MAX_HEADS];
+
+        for (unsigned i = 0; i < ELEMENTS(all); i++)
+                all[i] = i < SIM_MAX_PROCESSES ? &s->processes[i].observer : &s->heads[i - SIM_MAX_PROCESSES].store.observer;
+        for (unsigned i = 0; i < ELEMENTS(all); i++) {
+                all[i]->ports[endport] = (struct seen_port) {};
+                all[i]->tables[table] = (struct seen_table) {};
+                memset(all[i]->tables[table].home, SIM_NO_INDEX, SIM_BASES);
+        }
+}
+
+void observer_init(struct observer *o)
+{
+        *o = (struct observer) {};
+        for (unsigned i = 0; i < SIM_MAX_TABLES; i++)
+                memset(o->tables[i].home, SIM_NO_INDEX, SIM_BASES);
+}
+
+void observer_store_ports(const struct observer *from, struct observer *to)
+{
+        memcpy(to->ports, from->ports, sizeof(to->ports));
+}
+
+void observer_judged(struct sim *s, struct process *p)
+{
+        for (unsigned i = 0; i < s->n_tables; i++) {
+                unsigned endport = observer_endport(s, s->tables[i].at);
+
+                for (unsigned b = 0; b < SIM_BASES; b++)
+                        if (endport == UINT32_MAX || promises_level(p->judgement, endport, sim_bases[b]) == 0)
+                                p->observer.tables[i].home[b] = SIM_NO_INDEX;
+        }
+}
+
+/* --- what it cannot know --------------------------------------------------------------------------------------------- */
+
+static bool same_place(struct fabsim_place x, struct fabsim_place y)
+{
+        return x.node == y.node && x.port == y.port;
+}
+
+static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsigned endport)
+{
+        const struct fabsim_place at = s->endports[endport];
+        const struct fabsim_port *port = &s->f.nodes[at.node].ports[at.port];
+
+        if (seen->at == 0)
+                return false;
+        if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
+                return true;
+        if (seen->missing_for > 0) /* it may come back anywhere */
+                return false;
+        return seen->entry.is_cabled != port->is_cabled ||
+               (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
+}
+
+/* Another process on this head node, of now or of before, has the same memory. */
+static bool is_own(const struct process *p, unsigned writer)
+{
+        return writer == p->number;
+}
+
+static uint16_t table_surprises(const struct sim *s, const struct process *p, const struct table_record *r)
+{
+        const struct seen_table *t = &p->observer.tables[r - s->tables];
+        uint16_t bases = 0;
+
+        for (unsigned w = 0; w <= SIM_ELSE; w++) {
+                if (is_own(p, w))
+                        continue;
+                if (t->filter_at && r->filter_changed_at[w] >= t->filter_at)
+                        return UINT16_MAX;
+                for (unsigned block = 0; block < SIM_BLOCKS; block++)
+                        for (unsigned b = 0; t->block_at[block] && b < SIM_BASES; b++)
+                                if (r->changed_at[w][block][b] >= t->block_at[block])
+                                        bases |= (uint16_t) (1 << b);
+        }
+        return bases;
+}
+
+void observer_basis(const struct sim *s, const struct process *p, struct basis *ret)
+{
+        *ret = (struct basis) { .by = p->judgement, .process = p->number, .life = p->life, .since = s->now };
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                const struct seen_port *seen = &p->observer.ports[i];
+                struct table_record *r = observer_table((struct sim *) s, s->endports[i]);
+                struct fabsim_place leaf;
+
+                ret->surprises[i] = r ? table_surprises(s, p, r) : 0;
+                if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf)))
+                        ret->surprises[i] |= table_surprises(s, p, r);
+                ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
+                ret->unknown |= (uint64_t) (seen->at == 0) << i;
+                ret->missing |= (uint64_t) (seen->missing_for > 0) << i;
+                ret->expired |= (uint64_t) (p->judgement && seen->missing_for > 0 &&
+                                            seen->missing_for >= p->judgement->intent.settings.absent_hold) << i;
+        }
+}
