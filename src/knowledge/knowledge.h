@@ -128,7 +128,7 @@ int knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, c
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
 
-/* A person vouches that this port holds nothing. It ends when its table is read, and when the port comes back. */
+/* A person vouches that this port holds nothing. It ends when its table or a block of it is read, and when the port comes back. */
 void knowledge_vouch(struct knowledge *k, uint32_t record);
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */

@@ -92,7 +92,7 @@ def check_rule(rng, count, admit):
 
 TABLES = ([m.Table(k, level, 0) for k in (m.READ, m.BEFORE) for level in LEVELS] +
           [m.Table(k, x, y) for k in (m.READ_SENT, m.BEFORE_SENT) for x in LEVELS for y in LEVELS] +
-          [m.Table(m.NEVER, 0, 0), m.Table(m.VOUCHED, 0, 0)])
+          [m.Table(m.VOUCHED, level, 0) for level in LEVELS] + [m.Table(m.NEVER, 0, 0)])
 BEFORE_TABLES = [t for t in TABLES if t.kind in (m.BEFORE, m.BEFORE_SENT, m.NEVER, m.VOUCHED)]
 NO_LEAF = m.Table(m.NO_TABLE, 0, 0)
 
@@ -131,9 +131,9 @@ def fabric_line(case):
 
 
 def read_now(case):
-    """The block was read just before the Set: nothing else was sent to it that is open."""
+    """The block was read just before the Set: nothing else was sent to it that is open, and a vouch for its port is at an end."""
     hosts, port, is_leaf, _ = case
-    closed = {m.READ_SENT: m.READ, m.BEFORE_SENT: m.BEFORE}
+    closed = {m.READ_SENT: m.READ, m.BEFORE_SENT: m.BEFORE, m.VOUCHED: m.BEFORE}
     table = hosts[port].leaf if is_leaf else hosts[port].table
     table = table._replace(kind=closed.get(table.kind, table.kind))
     mine = hosts[port]._replace(leaf=table) if is_leaf else hosts[port]._replace(table=table)
@@ -161,10 +161,9 @@ def check_fabrics(rng, count, admit):
         require(admitted == m.admits_write(hosts, port, is_leaf, level), "knowledge_judge_block", case)
         require(exceeds == m.exceeds_policy(hosts[port], is_leaf, level), "knowledge_exceeds_policy", case)
         now = read_now(case)
-        through = (table.kind != m.NEVER and (table.kind == m.VOUCHED or level == table.level or
-                   (m.admits_write(now, port, is_leaf, level) and not m.exceeds_policy(now[port], is_leaf, level))))
-        if table.kind != m.VOUCHED:
-            require(gate == through, "gate_admit", case)
+        through = table.kind != m.NEVER and (level == table.level or (
+            m.admits_write(now, port, is_leaf, level) and not m.exceeds_policy(now[port], is_leaf, level)))
+        require(gate == through, "gate_admit", case)
         passed += gate
         if admit:
             shared += check_shared_fabric(admit, case, admitted, m.admits_write(hosts, port, is_leaf, level, models=(m.BY_BASE,)))

@@ -39,7 +39,7 @@ enum kind {
         BEFORE,      /* `level` was read before the last discovery */
         BEFORE_SENT, /* that, or `sent` */
         NEVER,
-        VOUCHED,
+        VOUCHED,     /* as BEFORE, and a person said that it holds nothing */
         NO_TABLE,    /* no leaf port that can filter */
 };
 
@@ -209,7 +209,7 @@ static void read_tables(struct arena *a, struct knowledge *k, const struct scene
                 uint32_t node = subnet_find_node(subnet, i % 2 ? switch_guid(h) : host_guid(i / 2));
                 uint32_t port = node == SUBNET_NONE ? node : subnet_find_port(subnet, node, (uint8_t) (i % 2 ? i / 2 + 1 : 1));
 
-                if (port == SUBNET_NONE || (t->kind != kind && t->kind != kind_sent))
+                if (port == SUBNET_NONE || (t->kind != kind && t->kind != kind_sent && (kind != BEFORE || t->kind != VOUCHED)))
                         continue;
                 fill(t->level, o->tables[port].entries);
                 o->tables[port].source = TABLE_READ;
