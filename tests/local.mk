@@ -38,6 +38,7 @@ include tests/unit/pkeyctl.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk
+include tests/model/local.mk
 include tests/mutate/local.mk
 include tests/golden/local.mk
 include tests/lint/local.mk

@@ -421,7 +421,7 @@ bool knowledge_is_certain(const struct knowledge *k)
 struct touched {
         uint16_t bases[MAX_BASES];
         size_t n;
-        bool all;  /* too many, or those of a port that may hold anything */
+        bool all;  /* too many, or those of a port that may hold anything, or of one that was vouched for */
 };
 
 static void touch(struct touched *t, struct p_key key)
@@ -459,7 +459,7 @@ static void find_touched(const struct knowledge *k, uint32_t record, uint16_t bl
         struct p_key known[P_KEY_BLOCK_ENTRIES];
 
         *ret = (struct touched) {
-                .all = knowledge_counts_is_wild(k, record, SENDS) || knowledge_counts_is_wild(k, record, RECEIVES),
+                .all = r->vouched || knowledge_counts_is_wild(k, record, SENDS) || knowledge_counts_is_wild(k, record, RECEIVES),
         };
         get_block(r, block, known);
         touch_block(ret, known, entries);
@@ -492,6 +492,7 @@ static void take_block(struct knowledge_record *r, uint16_t block, const struct 
                         r->writes[kept++] = *w;
         }
         r->n_writes = kept;
+        r->vouched = false;
         r->is_stored = false;
 }
 

@@ -7,13 +7,24 @@
 
 #include "sim.h"
 #include "util/cleanup.h"
+#include "util/vector.h"
+
+static void store_clear(struct store *store)
+{
+        for (size_t i = 0; i < store->n; i++) {
+                free(store->records[i].key);
+                free(store->records[i].value);
+        }
+        free(store->records);
+        store->records = NULL;
+        store->n = store->allocated = 0;
+}
 
 void head_make(struct sim *s, struct head *h, struct fabsim_place place)
 {
         static const char copy[] = "Default=0x7fff: ALL=full;\n";
 
         h->place = place;
-        h->store.indexes = index_memory_new();
         observer_init(&h->store.observer);
         /* OpenSM has its defaults, or a file that was given to pkeyd */
         if (prng_permille(&s->rng, 300)) {
@@ -24,9 +35,7 @@ void head_make(struct sim *s, struct head *h, struct fabsim_place place)
 
 void head_done(struct head *h)
 {
-        (void) index_memory_free(h->store.indexes);
-        known_done(&h->store.known);
-        free(h->store.policy);
+        store_clear(&h->store);
         for (unsigned i = 0; i < SIM_FILES; i++)
                 free(h->files[i].bytes);
 }
@@ -92,83 +101,92 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-static struct index_memory *copy_indexes(const struct index_memory *from)
+static void store_carry_out(struct store *store, const struct store_op *op)
 {
-        struct index_memory *m = index_memory_new();
-        const struct freed_index *all;
-        size_t n;
+        size_t i = LOWER_BOUND(item, store->records, store->n, strcmp(item->key, op->key) < 0);
+        bool exists = i < store->n && strcmp(store->records[i].key, op->key) == 0;
+        struct stored_record *r;
 
-        all = index_memory_all(from, &n);
-        for (size_t i = 0; i < n; i++)
-                (void) index_memory_restore(m, &all[i]);
+        if (!exists && !op->value)
+                return;
+        if (!exists) {
+                (void) VECTOR_GROW(NULL, store->records, store->n, store->allocated);
+                memmove(store->records + i + 1, store->records + i, (store->n++ - i) * sizeof(*store->records));
+                store->records[i] = (struct stored_record) { .key = strdup(op->key) };
+        }
+        r = &store->records[i];
+        free(r->value);
+        r->value = op->value ? memcpy(malloc(op->n + 1), op->value, op->n) : NULL;
+        r->n = op->n;
+        if (op->value)
+                return;
+        free(r->key);
+        memmove(r, r + 1, (--store->n - i) * sizeof(*r));
+}
+
+static struct remembered *load(struct sim *s, const struct store *store)
+{
+        struct remembered *m = remembered_new("this boot");
+
+        for (size_t i = 0; i < store->n; i++)
+                (void) remembered_restore(m, store->records[i].key, store->records[i].value, store->records[i].n);
+        remembered_end(m);
+        if (m->n_damaged > 0)
+                sim_fail(s, "what was stored cannot be read: %s", m->first_damaged);
         return m;
 }
 
-static void copy_known(const struct known *from, struct known *to)
+static struct generation *generation_of(struct sim *s, const struct head *h, const struct remembered *m)
 {
-        known_done(to);
-        *to = (struct known) {};
-        for (uint32_t i = 0; i < from->n; i++)
-                (void) known_add(to, &from->ports[i]);
-}
-
-void head_recall(struct sim *s, struct process *p, struct control_start *ret)
-{
-        struct head *h = p->head;
-        _cleanup_generation_ struct generation *g = h->store.policy ? generation_new() : NULL;
+        _cleanup_generation_ struct generation *g = generation_new();
         struct findings ignored;
         char settings[4096];
         int r;
 
-        ret->indexes = copy_indexes(h->store.indexes);
-        copy_known(&h->store.known, &ret->known);
-        ret->last_number = h->store.number;
-        p->store_version = h->store.version;
-        if (!g)
-                return;
         findings_init(&ignored, g->arena);
         intent_print_settings(s, h->intent_on_file, settings, sizeof(settings));
         r = generation_read_settings(g, "pkeyd.yaml", arena_strdup(g->arena, settings), strlen(settings), &ignored);
         if (r == 0)
-                r = generation_read_policy(g, "(last policy in force)", arena_strdup(g->arena, h->store.policy),
-                                           strlen(h->store.policy), &ignored);
+                r = generation_read_policy(g, "(last policy in force)", arena_strndup(g->arena, m->policy, m->n_policy),
+                                           m->n_policy, &ignored);
         findings_done(&ignored);
         g->m_keys = m_keys_ref(s->m_keys);
         g->neighbors = s->neighbors;
         g->n_neighbors = s->neighbors ? strlen(s->neighbors) : 0;
-        g->number = h->store.number;
+        g->number = m->generation;
         if (r < 0)
                 sim_fail(s, "a policy that was stored is refused");
-        else
-                ret->in_force = STEAL(g);
+        return STEAL(g);
 }
 
-int head_store(struct process *p, const struct control_record *record)
+void head_recall(struct sim *s, struct process *p, struct control_start *ret)
+{
+        ret->remembered = load(s, &p->head->store);
+        p->store_version = p->head->store.version;
+        if (ret->remembered->policy)
+                ret->in_force = generation_of(s, p->head, ret->remembered);
+}
+
+int head_store(struct process *p, const struct store_transaction *t)
 {
         struct store *store = &p->head->store;
+        bool has_ports = false;
 
         if (store->fails)
                 return -ENOSPC;
-        if (record->indexes) {
-                (void) index_memory_free(store->indexes);
-                store->indexes = copy_indexes(record->indexes);
-                p->store_version = ++store->version;
+        for (size_t i = 0; i < t->n; i++) {
+                store_carry_out(store, &t->ops[i]);
+                has_ports |= strncmp(t->ops[i].key, RECORDS_KNOWN, strlen(RECORDS_KNOWN)) == 0;
         }
-        if (record->known) {
-                copy_known(record->known, &store->known);
+        if (has_ports)
                 observer_store_ports(&p->observer, &store->observer);
-        }
-        if (record->generation) {
-                free(store->policy);
-                store->policy = strndup(record->generation->policy_bytes, record->generation->n_policy_bytes);
-                store->number = record->generation->number;
-        }
+        p->store_version = ++store->version;
         return 0;
 }
 
 /* --- the lock -------------------------------------------------------------------------------------------------------- */
 
-void head_lock(struct process *p, struct control_lock *ret)
+void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
 {
         struct head *h = p->head;
 
@@ -182,7 +200,7 @@ void head_lock(struct process *p, struct control_lock *ret)
         if (h->store.version == p->store_version)
                 return;
         p->store_version = h->store.version;
-        ret->indexes = copy_indexes(h->store.indexes);
+        ret->changed = load(s, &h->store);
 }
 
 void head_unlock(struct process *p)

@@ -155,12 +155,12 @@ void intent_make(struct sim *s, struct intent *ret)
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
-struct text {
+struct printer {
         char *at;
         size_t left;
 };
 
-static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) put(struct printer *t, const char *format, ...)
 {
         va_list ap;
         int n;
@@ -174,7 +174,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char
         }
 }
 
-static void put_rule(struct text *t, const struct rule *r)
+static void put_rule(struct printer *t, const struct rule *r)
 {
         put(t, "      ");
         switch (r->kind) {
@@ -221,7 +221,7 @@ static bool uses_groups(const struct intent *it)
         return false;
 }
 
-static void put_group(struct text *t, const char *name, unsigned first)
+static void put_group(struct printer *t, const char *name, unsigned first)
 {
         put(t, "  %s: \"node[", name);
         for (unsigned i = first; i < 100; i += 2)
@@ -232,7 +232,7 @@ static void put_group(struct text *t, const char *name, unsigned first)
 void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t size)
 {
         const struct intent *it = &s->intents[intent];
-        struct text t = { ret, size };
+        struct printer t = { ret, size };
 
         put(&t, "# %u\nversion: 1\n", intent);
         if (it->has_owns)
@@ -261,7 +261,7 @@ void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size
 {
         static const char *const enforcements[] = { "both", "in", "out", "off" };
         const struct settings *it = &s->intents[intent].settings;
-        struct text t = { ret, size };
+        struct printer t = { ret, size };
 
         put(&t, "# %u\nmode: %s\nrole: %s\nunmanaged: %s\nenforcement: %s\nenforcement_overflow: %s\n", intent,
             it->mode == MODE_AUDIT ? "audit" : "enforce", it->role == ROLE_ALWAYS ? "always" : "follow-sm",

@@ -45,8 +45,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         if (goal != CONTROL_SERVE && !event.start.candidate) {
                 /* it would have ended with the findings */
                 generation_unref(event.start.in_force);
-                (void) index_memory_free(event.start.indexes);
-                known_done(&event.start.known);
+                (void) remembered_free(event.start.remembered);
                 process_kill(s, p);
                 return;
         }
@@ -194,12 +193,11 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 break;
         case CONTROL_LOCK:
                 e->kind = CONTROL_EVENT_LOCK;
-                head_lock(p, &e->lock);
+                head_lock(s, p, &e->lock);
                 break;
         case CONTROL_STORE:
                 e->kind = CONTROL_EVENT_STORED;
-                e->stored.r = head_store(p, &a->action.record);
-                e->stored.what = "the store";
+                e->r = head_store(p, a->action.transaction);
                 break;
         case CONTROL_READ_LOCAL_TABLES:
                 e->kind = CONTROL_EVENT_LOCAL_TABLES;
@@ -251,7 +249,7 @@ static void begin(struct sim *s, struct process *p, const struct control_action 
         usec_t takes = 1 + prng_below(&s->rng, 3000);
         struct event *e;
 
-        if (p->waits_for[action->kind]++ > 0 && action->kind != CONTROL_STORE)
+        if (p->waits_for[action->kind]++ > 0)
                 sim_fail(s, "action %d comes again before it was answered", (int) action->kind);
         a->process = p->number;
         a->life = p->life;
@@ -488,7 +486,7 @@ void process_receive(struct sim *s, struct process *p, const struct event *e)
 void process_drop(struct sim_answer *a)
 {
         if (a->done && a->event.kind == CONTROL_EVENT_LOCK)
-                (void) index_memory_free(a->event.lock.indexes);
+                (void) remembered_free(a->event.lock.changed);
 }
 
 void process_answer(struct sim *s, struct sim_answer *a)

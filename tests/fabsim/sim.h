@@ -170,12 +170,16 @@ struct sim_file {
 };
 
 /* What outlives pkeyd. */
+struct stored_record {
+        char *key;
+        void *value;
+        size_t n;
+};
+
 struct store {
-        struct index_memory *indexes;
-        uint64_t version;           /* of the indexes; counts up */
-        struct known known;
-        char *policy;               /* NULL: none was in force yet */
-        uint64_t number;
+        struct stored_record *records; /* ascending by key */
+        size_t n, allocated;
+        uint64_t version;           /* counts up */
         bool fails;
         struct observer observer;   /* what the records say of what was seen */
 };
@@ -236,7 +240,7 @@ struct process {
         uint64_t life;                 /* another one for each start */
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
-        uint64_t store_version;        /* of the indexes that it read or wrote last */
+        uint64_t store_version;        /* that it read or wrote last */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
@@ -410,8 +414,8 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 /* What p's store remembers; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 /* -ENOSPC: it fails. */
-int head_store(struct process *p, const struct control_record *record);
-void head_lock(struct process *p, struct control_lock *ret);
+int head_store(struct process *p, const struct store_transaction *t);
+void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 
 /* opensm.c */

@@ -390,6 +390,22 @@ START_TEST(other_attributes)
 }
 END_TEST
 
+/* A vouch was for a port that does not answer. This one does. */
+START_TEST(vouched)
+{
+        knowledge_vouch(k, host_record(3));
+        prepare(3, 0);
+        ck_assert(!set_host(3, 0x8001));
+        check_refusal("more than the policy gives");
+        knowledge_vouch(k, host_record(3));
+        say_key(to_lid(HOST_LID(3)), 0, 0x8001);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(3), 1).may, LEVEL_FULL);
+        prepare(0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("could let ports talk");
+}
+END_TEST
+
 /* Only answers count. */
 START_TEST(no_answer_says_nothing)
 {
@@ -460,6 +476,7 @@ int main(void)
         tcase_add_test(t, filter_over_what_is_used);
         tcase_add_test(t, port_info_of_others);
         tcase_add_test(t, other_attributes);
+        tcase_add_test(t, vouched);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
         suite_add_tcase(s, t);

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rule of src/knowledge/rule.h once more, as short as it can be said, to compare the C code with.
+
+One base. A level is 0 (none), 1 (limited) or 2 (full). What is known of a level is a pair (has, may): it is at least the one and at
+most the other. For all of that is known it may be anything between.
+"""
+
+from collections import namedtuple
+
+NONE, LIMITED, FULL = range(3)
+THERE, ABSENT, EXPIRED = range(3)
+READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, NO_TABLE = range(7)
+BY_LEVEL, BY_BASE = range(2)
+SENDS, RECEIVES = range(2)
+
+Other = namedtuple("Other", "policy has may is_absent")
+Table = namedtuple("Table", "kind level sent")
+# filters: on for what the host sends, for what it receives; unsure: a write of these bits was not confirmed
+Host = namedtuple("Host", "policy presence table leaf filters unsure")
+
+
+def talk(x, y):
+    return min(x, y) > NONE and max(x, y) == FULL
+
+
+def gains(policy, before, after, other):
+    """Could the write let this pair talk that may not, and does not for certain?"""
+    certain = not other.is_absent and talk(before[0], other.has)
+    return after[1] > before[1] and talk(after[1], other.may) and not talk(policy, other.policy) and not certain
+
+
+def loses(policy, before, after, other):
+    """Could the write part a pair that may talk, and may be talking? Who is not there talks with nobody."""
+    lowers = after[0] < before[0] or after[1] < before[1]
+    return (lowers and not other.is_absent and talk(policy, other.policy) and talk(before[1], other.may)
+            and not talk(after[0], other.has))
+
+
+def admits(policy, before, after, others):
+    return not any(gains(policy, before, after, o) or loses(policy, before, after, o) for o in others)
+
+
+def table_bounds(table, instead=None):
+    """What a table may hold; `instead`: if that were written, and arrived."""
+    if table.kind == VOUCHED:
+        return (NONE, NONE)
+    if table.kind == NEVER:
+        return (NONE, FULL)
+    levels = [table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT))
+    if instead is not None:
+        levels = [instead]
+    return (min(levels) if table.kind in (READ, READ_SENT) else NONE, max(levels))
+
+
+def host_bounds(host, model, direction, instead=None, is_leaf=False):
+    """What a host may be to others in this direction, as such a switch filters. An absent one may come back elsewhere."""
+    own = table_bounds(host.table, None if is_leaf else instead)
+    if host.presence == EXPIRED:
+        return (NONE, NONE)
+    if host.presence == ABSENT:
+        return (NONE, own[1])
+    if host.leaf.kind == NO_TABLE:
+        return own
+    leaf = table_bounds(host.leaf, instead if is_leaf else None)
+    behind = tuple((min(x, y) if model == BY_LEVEL else x if y else NONE) for x, y in zip(own, leaf))
+    if host.unsure:
+        return (behind[0], own[1])
+    return behind if host.filters[direction] else own
+
+
+def others_of(hosts, port, model, direction):
+    return [Other(h.policy, *host_bounds(h, model, direction), h.presence == ABSENT)
+            for i, h in enumerate(hosts) if i != port]
+
+
+def admits_write(hosts, port, is_leaf, level, models=(BY_LEVEL, BY_BASE), directions=(SENDS, RECEIVES)):
+    """What the port sends counts against what the others receive, and the other way round, in either model of a switch."""
+    return all(admits(hosts[port].policy, host_bounds(hosts[port], m, d), host_bounds(hosts[port], m, d, level, is_leaf),
+                      others_of(hosts, port, m, RECEIVES if d == SENDS else SENDS))
+               for m in models for d in directions)
+
+
+def exceeds_policy(host, is_leaf, level):
+    """Could the write raise this table, and above what the policy gives the host?"""
+    table = host.leaf if is_leaf else host.table
+    after = table_bounds(table, level)[1]
+    return after > table_bounds(table)[1] and after > host.policy
