@@ -2,21 +2,15 @@
 #include "knowledge/memory.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "knowledge/records.h"
+#include "util/json.h"
 
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
 };
 static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
-
-static void json_decref_p(json_t **j)
-{
-        json_decref(*j);
-}
-#define _cleanup_json_ _cleanup_(json_decref_p)
 
 /* --- entries ----------------------------------------------------------------------------------------------------------- */
 
