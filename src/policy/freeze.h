@@ -38,6 +38,7 @@ enum freeze {
  * policy in force is not carried out. */
 bool freeze_is_of_ports(enum finding_code code);
 
-/* "another adapter has the same name", ...; and what a person can do about it. Static strings. */
+/* "name", "lines", ...: for JSON; why it is so, in words; what a person can do about it. Static strings. */
 const char *freeze_to_string(enum freeze f);
+const char *freeze_reason(enum freeze f);
 const char *freeze_way_out(enum freeze f);
