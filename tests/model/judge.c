@@ -16,6 +16,7 @@
 
 #include "gate/gate.h"
 #include "ib/smp.h"
+#include "knowledge/memory.h"
 
 #include <infiniband/mad.h>
 
@@ -64,6 +65,12 @@ static void must(int r)
 {
         if (r < 0)
                 err(2, "out of memory");
+}
+
+static void announce(struct knowledge *k, uint32_t record, const struct p_key block[P_KEY_BLOCK_ENTRIES])
+{
+        must(knowledge_announce_block(k, record, 0, block));
+        knowledge_stored(k);
 }
 
 static int number(void)
@@ -221,7 +228,10 @@ static void read_tables(struct arena *a, struct knowledge *k, const struct scene
                 if (t->kind != kind_sent)
                         continue;
                 fill(t->sent, block);
-                must(knowledge_send_block(k, record_of(k, s, i / 2, i % 2), 0, block));
+                announce(k, record_of(k, s, i / 2, i % 2), block);
+                if (!knowledge_send_block(k, record_of(k, s, i / 2, i % 2), 0, block))
+                        errx(2, "a block that was announced may not be sent");
+                knowledge_withdraw(k);
         }
 }
 
@@ -245,9 +255,9 @@ static void see_others(struct knowledge *k, const struct scene *s)
                 uint32_t leaf = record_of(k, s, i, true);
 
                 if (h->table.kind == VOUCHED)
-                        knowledge_vouch(k, record_of(k, s, i, false));
+                        must(knowledge_vouch(k, record_of(k, s, i, false), "root", 1));
                 if (h->leaf.kind == VOUCHED)
-                        knowledge_vouch(k, leaf);
+                        must(knowledge_vouch(k, leaf, "root", 1));
                 if (leaf != KNOWLEDGE_NONE)
                         knowledge_see_filter(k, leaf, h->in, h->out);
                 if (leaf != KNOWLEDGE_NONE && h->unsure)
@@ -309,6 +319,8 @@ static bool passes_gate(struct knowledge *k, const struct scene *s)
         p_key_block_encode(block, data);
         answered(g, set.route, SMP_ATTR_P_KEY_TABLE, set.modifier, data);
         fill(s->level, block);
+        if (knowledge_get(k, record_of(k, s, s->port, s->is_leaf))->entries)
+                announce(k, record_of(k, s, s->port, s->is_leaf), block);
         p_key_block_encode(block, set.data);
         mad_request_encode(&set, 1, &frame);
         return gate_admit(g, &frame);
