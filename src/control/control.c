@@ -262,6 +262,10 @@ static void on_verbs(struct control *c, const struct control_event *event)
 /* Nothing that is stored decides anything, so a store that fails stops nothing; it is reported once until it works again. */
 static void on_stored(struct control *c, const struct control_event *event)
 {
+        if (opensm_writer_is_storing(c->writer)) {
+                sweep_writer_answered(c, event);
+                return;
+        }
         if (event->stored.r < 0 && !c->store_failed)
                 log_add(c->log, LOG_EVENT_STATE_DIR, NULL, "%s: %s; going on without", event->stored.what,
                         strerror(-event->stored.r));

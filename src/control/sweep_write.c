@@ -134,7 +134,7 @@ void sweep_follow_writer(struct control *c)
         if (r < 0 && c->state == CONTROL_WRITING_OPENSM) {
                 if (*opensm_writer_problem(c->writer))
                         control_say(c, "%s", opensm_writer_problem(c->writer));
-                sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : SWEEP_FAILED);
+                sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
         } else if (c->state == CONTROL_MIRRORING || compare(c)) {
                 finish(c);
         }
@@ -144,7 +144,7 @@ static void start_writer(struct control *c, enum control_state state)
 {
         const struct opensm_job job = {
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
-                .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
+                .knowledge = c->knowledge, .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
         };
 
         c->state = state;

@@ -10,6 +10,7 @@
 struct fabsim f;
 unsigned head, leaf, hosts[N_HOSTS];
 unsigned n_sets, n_gets;
+unsigned out_of_reach;
 bool (*lose)(const struct mad_request *request, struct fabsim_place at);
 void (*before_request)(const struct mad_request *request);
 struct control *c;
@@ -135,6 +136,8 @@ void opensm_reads_file(void)
                                 keys = tables.ports[i].keys;
                                 n_keys = tables.ports[i].n_keys;
                         }
+                if (n == out_of_reach)
+                        continue;
                 set_table(fabsim_port_at(&f, at), keys, n_keys);
                 if (!fabsim_neighbour(&f, at, &beside))
                         continue;
@@ -243,6 +246,8 @@ static void note(const struct control_action *action)
                 return;
         case CONTROL_STORE:
                 note_record(&action->record);
+                if (!action->record.indexes && !action->record.known && !action->record.generation)
+                        add_waiting(action);
                 return;
         case CONTROL_UNLOCK:
                 noted.n_unlocked++;
@@ -564,6 +569,8 @@ void answer(void)
                 event.yes = true;
                 break;
         case CONTROL_STORE:
+                ck_assert_int_eq(give_stored(0), 0);
+                return;
         case CONTROL_CLOSE_PORT:
         case CONTROL_UNLOCK:
         case CONTROL_LOG:
@@ -616,6 +623,7 @@ void setup(void)
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;
         lose = NULL;
+        out_of_reach = UINT32_MAX;
         before_request = NULL;
         now = 1000 * USEC_PER_SEC;
         c = NULL;

@@ -70,8 +70,9 @@ struct fixture_file {
 };
 struct fixture_file *file_at(const char *path);
 void put_file(const char *path, const char *text);
-/* The tables become as the partition file says. */
+/* The tables become as the partition file says, but for the node whose tables are out of reach. */
 void opensm_reads_file(void);
+extern unsigned out_of_reach; /* UINT32_MAX: none */
 
 /* --- control --- */
 
