@@ -242,6 +242,13 @@ static bool is_open(const struct judgement *j, struct p_key key)
                !opensm_bases_have(&j->refused, p_key_base(key));
 }
 
+/* Whatever a file says. */
+static bool is_made_member(const struct knowledge_record *r, struct p_key key)
+{
+        return key.v == P_KEY_DEFAULT_BASE && !p_keys_hold(r->entries, r->capacity, key) &&
+               !p_keys_hold(r->entries, r->capacity, other_membership(key));
+}
+
 static void judge_key(const struct knowledge *k, const struct file_write *w, struct p_key key, struct judgement *j)
 {
         if (is_open(j, key) && knowledge_judge_block(k, w->record, w->block, w->entries, p_key_base(key)) != RULE_ADMITS)
@@ -259,7 +266,8 @@ static void judge_write(struct knowledge *k, const struct file_write *w, struct 
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
                 if (known[i].v != w->entries[i].v) {
                         judge_key(k, w, known[i], j);
-                        judge_key(k, w, w->entries[i], j);
+                        if (!is_made_member(r, w->entries[i]))
+                                judge_key(k, w, w->entries[i], j);
                 }
         (void) knowledge_expect_block(k, w->record, w->block, w->entries);
 }

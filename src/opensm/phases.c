@@ -493,9 +493,7 @@ static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, st
 
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *p, enum opensm_phase phase)
 {
-        if (phase == OPENSM_ADOPT)
-                return p->in_place ? p->in_place : p->tables[OPENSM_ADOPT];
-        return p->tables[phase - 1];
+        return p->tables[phase == OPENSM_ADOPT ? OPENSM_ADOPT : phase - 1];
 }
 
 static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)

@@ -118,7 +118,7 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
-/* The tables before a phase; before OPENSM_ADOPT: those of the file in place, or (there is none) of OPENSM_ADOPT. */
+/* The tables before a phase; before OPENSM_ADOPT: its own, for it says what is there. */
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *phases, enum opensm_phase phase);
 
 /* These bases are held: from this phase on each port has them as before it. Returns 0 or -ENOMEM; in the arena. */

@@ -228,7 +228,7 @@ static bool is_written(unsigned table, unsigned base, enum opensm_phase phase, u
                 return false;
         if (scene.sight[table] == READABLE)
                 return now.level[table][base] != level;
-        levels_of(&opensm_phases_before(&phases, phase)[way_of(table)], before);
+        levels_of(&(phase == OPENSM_ADOPT ? phases.in_place : phases.tables[phase - 1])[way_of(table)], before);
         return before[base] != level;
 }
 
@@ -529,6 +529,30 @@ START_TEST(absent_host_loses)
 }
 END_TEST
 
+/* OpenSM makes host 2 a limited member of the default partition, whatever a file says: to wait would change nothing. */
+START_TEST(default_members)
+{
+        static const struct p_key default_full[] = { { 0xffff } }, default_limited[] = { { 0x7fff } };
+        uint32_t port;
+
+        for (unsigned is_full = 0; is_full < 2; is_full++) {
+                begin_single(7, 0, 0, 0);
+                port = port_at(subnet, host_guid(0), 1);
+                seen->tables[port].entries[0].v = 0xffff;
+                ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
+                set_way(0, default_full, 1, default_full, 1);
+                set_way(1, none, 0, none, 0);
+                set_way(2, is_full ? default_full : none, is_full, is_full ? default_full : default_limited, 1);
+                compute(0, NULL);
+                admit(OPENSM_ADOPT);
+                ck_assert_uint_eq(knowledge_get(k, host_record(2))->n_writes, 1);
+                ck_assert_int_eq(is_held(P_KEY_DEFAULT_BASE), is_full);
+                k = knowledge_free(k);
+                k = knowledge_new();
+        }
+}
+END_TEST
+
 /* The ways as phases.c makes them, of a plan that gives nobody anything. */
 static const struct opensm_way *way_of_host(unsigned host, const struct opensm_tables *in_place)
 {
@@ -681,6 +705,7 @@ int main(void)
         tcase_add_test(t, filters_of_their_own);
         tcase_add_test(t, absent_host);
         tcase_add_test(t, absent_host_loses);
+        tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
         tcase_add_test(t, expected_once);
         tcase_add_test(t, held_needs_room);
