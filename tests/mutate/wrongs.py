@@ -233,7 +233,7 @@ WRONGS = [
     Wrong("hostlist-switch-skips-one", MATCH, "             i = hostlist_next_name(s->host, subnet, i))\n",
           "             i = hostlist_next_name(s->host, subnet, MIN(i + 1, subnet->n_by_name)))\n"),
     Wrong("hostlist-missing-hidden-by-twins", MATCH, "n_names += strcmp(node->name, last) != 0;", "n_names++;"),
-    Wrong("hostlist-groups-mix", MATCH, "                m->member[i] = false;\n", ""),
+    Wrong("hostlist-groups-mix", MATCH, "                m->member[i] = 0;\n", ""),
     Wrong("hostlist-gallop-too-short", "src/subnet/subnet.c", "high = low + step - 1;", "high = low + step - 2;"),
     # the doctor
     Wrong("doctor-silence-is-no-m-key", PROTECTION, "if (probe_is_answered(&p->port_info))\n", "if (true)\n"),
@@ -447,7 +447,7 @@ WRONGS += [
           "else if (false)"),
     Wrong("writer-problem-each-time", WRITER, "        if (w->reported != digest)\n", ""),
     Wrong("writer-problem-never-again", WRITER, "                w->reported = 0;\n", ""),
-    Wrong("writer-both-unchecked", WRITER, "        check_both(decision->desired, conf, findings);\n", "        (void) check_both;\n"),
+    Wrong("writer-both-unchecked", WRITER, "        check_both(decision->given, conf, findings);\n", "        (void) check_both;\n"),
     Wrong("writer-path-unchecked", WRITER, "        check_path(g, conf, findings);\n", "        (void) check_path;\n"),
     Wrong("writer-absent-not-named", WRITER, "        *n += n_absent;\n", ""),
     Wrong("writer-store-is-not-awaited", WRITER, "                go_to(w, STEP_STORING);\n", "                go_to(w, STEP_WRITING);\n"),
@@ -535,8 +535,8 @@ WRONGS += [
     Wrong("plan-skipped-goes-off", PLAN, "                *ret_inbound = pl->observed->tables[port].enforce_inbound;\n", "                *ret_inbound = false;\n"),
     Wrong("plan-off-bit-waits", PLAN, "        between[0] = now[0] && want[0];\n", "        between[0] = now[0];\n"),
     Wrong("plan-doubted-bits-are-right", PLAN, " || (n == 0 && t->enforcement_doubted)) {", ") {"),
-    Wrong("plan-unread-bits-are-set", PLAN, "if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ)", "if (!subnet_port_can_enforce(s, &s->ports[i]))"),
-    Wrong("plan-stuck-is-accepted", PLAN, "if (pl.capacity.n > 0 || pl.transition.n > 0 || findings->out_of_memory)", "if (pl.capacity.n > 0 || findings->out_of_memory)"),
+    Wrong("plan-unread-bits-are-set", PLAN, "if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||", "if (!subnet_port_can_enforce(s, &s->ports[i]) ||"),
+    Wrong("plan-stuck-is-accepted", PLAN, "if (pl.refused || findings->out_of_memory)", "if (pl.capacity.n > 0 || findings->out_of_memory)"),
     Wrong("plan-overflow-of-any-switch", PLAN, "pl->options->enforcement == ENFORCEMENT_OFF ||", "pl->options->enforcement != ENFORCEMENT_OFF ||"),
     Wrong("plan-index0-of-switch-ports", PLAN, "        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)\n                return 0;\n", ""),
     Wrong("plan-index0-is-the-default", PLAN, "        if (wants(want, pl->desired->index0_base))\n                return pl->desired->index0_base;\n", ""),
@@ -744,4 +744,44 @@ WRONGS += [
     Wrong("sqlite-wal-stays", SQLITE_FILES, '"", "-wal", "-shm", "-journal"', '"", "-shm", "-journal"'),
     Wrong("sqlite-over-an-older-one", SQLITE_FILES, "!is_free(dir_fd, ret_base); n++", "false && !is_free(dir_fd, ret_base); n++"),
     Wrong("sqlite-damage-before-not-reported", SQLITE_FILES, "strcmp(base, newest) > 0)", "strcmp(base, newest) < 0)"),
+]
+
+RESOLVE = "src/policy/policy_resolve.c"
+RECONCILE = "src/reconcile.c"
+FREEZER = "src/control/freezer.c"
+WATCH = "src/watch/watch.c"
+
+WRONGS += [
+    # frozen ports
+    Wrong("freeze-the-second-of-a-name", MATCH, "m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[k]] = true;", "m->has_twin[s->by_name[i]] = true;"),
+    Wrong("freeze-this-host", MATCH, "        if (s->self != SUBNET_NONE)\n                m->has_twin[s->ports[s->self].node] = false;\n", ""),
+    Wrong("freeze-what-is-certain", MATCH, "*member = *member ? MIN(*member, how) : how;", "*member = MAX(*member, how);"),
+    Wrong("freeze-no-ambiguous-switch", MATCH, "                if (m->in_force)\n                        add_all_neighbours(c, s, first, i);\n", "                (void) first;\n                (void) add_all_neighbours;\n"),
+    Wrong("freeze-gives-the-highest", RESOLVE, "if (membership_of(p, c->rule) < membership_of(p, r->lowest[port]))", "if (membership_of(p, c->rule) > membership_of(p, r->lowest[port]))"),
+    Wrong("freeze-ends-with-the-third-line", RESOLVE, "if (contested == FREEZE_NONE && r->contested[port] != FREEZE_LINES)", "if (contested == FREEZE_NONE)"),
+    Wrong("freeze-last-partition-only", RESOLVE, "r->frozen[port] = MAX(r->frozen[port], (enum freeze) r->contested[port]);", "r->frozen[port] = (enum freeze) r->contested[port];"),
+    Wrong("freeze-exempt-ports", RESOLVE, "                if (!is_exempt(r, p, port))\n                        r->frozen", "                if (p)\n                        r->frozen"),
+    Wrong("freeze-half-a-pair", PLAN, "        if (other_end != SUBNET_NONE)\n                pl->plan->frozen[other_end] = why;\n", "        (void) other_end;\n"),
+    Wrong("freeze-writes-of-the-other-half", PLAN, "                if (pl->plan->frozen[l->items[i].port] == FREEZE_NONE)\n", "                if (l->items[i].port != SUBNET_NONE)\n"),
+    Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
+    Wrong("freeze-new-policies", PLAN, "!(pl->options->in_force && freeze_is_of_ports(code))", "!freeze_is_of_ports(code)"),
+    Wrong("freeze-given-is-what-it-has", RECONCILE, "        out->desired->ports = ports;\n", "        out->desired->ports = given->ports = ports;\n"),
+    Wrong("freeze-not-its-leaf-port", RECONCILE, "s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].neighbour;", "s->ports[i].role == PORT_ENDPORT ? i : SUBNET_NONE;"),
+    Wrong("freeze-is-compared", VERIFY, "                if (vf->v->frozen && vf->v->frozen[i] != FREEZE_NONE)\n                        continue;\n", ""),
+    Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),
+    Wrong("freezer-higher-of-both", FREEZER, "p_key_is_full(kx) ? ky : kx;", "p_key_is_full(kx) ? kx : ky;"),
+    Wrong("freezer-unknown-is-given", FREEZER, "                to->ports[at] = (struct desired_port) {};\n                if (before)", "                if (before)"),
+    Wrong("freezer-forgets-while-frozen", FREEZER, "                else if (r == 0 && before)\n                        r = copy_given(to, node, number, &before->keys);\n", ""),
+    Wrong("freezer-learns-while-frozen", FREEZER, "if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE)", "if (r == 0)"),
+    Wrong("freezer-forgets-the-absent", FREEZER, "if (to->n_given < MAX_GIVEN)", "if (false)"),
+    Wrong("freezer-absent-are-contested", FREEZER, "                    subnet_find_node(s, node_guid_of(all->subnet, i)) == SUBNET_NONE)", "                    s->n_ports > 0)"),
+    Wrong("freezer-frozen-just-now", FREEZER, "                if (before)\n                        port->since = before->since;\n", "                (void) before;\n"),
+    Wrong("freezer-reason-is-no-news", FREEZER, "(!other || (is_frozen && other->why != now->ports[i].why))", "!other"),
+    Wrong("decide-new-as-in-force", SWEEP_DECIDE, "                return g == c->in_force;\n", "                return g->policy;\n"),
+    Wrong("decide-any-policy-is-in-force", SWEEP_DECIDE, "return c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes);", "return c->in_force && g;"),
+    Wrong("decide-new-frozen-are-known", SWEEP_DECIDE, "return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;", "(void) has_new_frozen;\n        return has_new_errors(findings, &others) ? -EBADMSG : 0;"),
+    Wrong("decide-new-errors-are-known", SWEEP_DECIDE, "return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;", "(void) has_new_errors;\n        return has_new_frozen(s->decision.plan, decision.plan) ? -EBADMSG : 0;"),
+    Wrong("decide-edits-need-a-clean-fabric", SWEEP_DECIDE, "if (r == -EBADMSG && c->in_force && port_key_is_of(", "if (r == -EBADMSG && !c->in_force && port_key_is_of("),
+    Wrong("decide-rule-takes-the-lines", SWEEP_DECIDE, "return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);", "return r < 0 ? r : knowledge_set_policy(c->knowledge, all ?: c->sweep.decision.given);"),
+    Wrong("reload-frozen-is-carried-out", RELOAD, "if (result == SWEEP_PARTIAL || c->status.n_frozen > 0)", "if (result == SWEEP_PARTIAL)"),
 ]

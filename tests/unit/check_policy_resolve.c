@@ -705,7 +705,8 @@ END_TEST
 
 START_TEST(three_lines_disagree_in_force)
 {
-        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": full\n      oss*: none\n      oss0?: limited\n"));
+        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": full\n      oss*: none\n      oss0?: limited\n"
+                                      "      oss[01-09]: full\n"));
         ck_assert_int_eq(frozen(0x301), FREEZE_LINES);
         ck_assert_int_eq(of(0x301), MEMBERSHIP_NONE);
         ck_assert_int_eq(frozen(0xc01), FREEZE_LINES);
