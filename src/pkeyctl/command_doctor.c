@@ -129,11 +129,12 @@ static int look_at_secrets(struct context *ctx, struct doctor_host *host)
         return r < 0 ? r : forget_findings(ctx);
 }
 
-/* Nothing is made there, and nothing locked. */
+/* Nothing is made there, and nothing locked; but a damaged database is moved aside. */
 static int look_at_state(struct context *ctx, struct doctor_host *host)
 {
         const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
-        struct remembered m = {};
+        struct remembered *m = NULL;
+        struct state_report report;
         struct state state;
         int r;
 
@@ -141,22 +142,18 @@ static int look_at_state(struct context *ctx, struct doctor_host *host)
         if (!host->state_dir.exists)
                 return 0;
         r = state_open(&state, path, false);
-        if (r >= 0 && access(path, W_OK) < 0)
-                r = -errno;
-        if (r >= 0)
-                r = state_load(&state, ctx->arena, &m);
-        host->state_damaged = m.indexes_damaged;
-        r = r < 0 ? r : m.r_indexes < 0 ? m.r_indexes : m.r_policy;
-        (void) index_memory_free(m.indexes);
-        known_done(&m.known);
+        if (r != -ENOMEM)
+                r = state_load(&state, &m);
+        (void) remembered_free(m);
+        if (access(path, W_OK) < 0)
+                host->state_dir.error = arena_strdup(ctx->arena, strerror(errno));
+        while (state_next_report(&state, &report))
+                if (report.kind == STATE_UNUSABLE)
+                        host->state_dir.error = arena_strdup(ctx->arena, report.text);
+                else
+                        host->state_damaged = true;
         state_close(&state);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0) {
-                host->state_dir.error = arena_strdup(ctx->arena, strerror(-r));
-                return host->state_dir.error ? 0 : -ENOMEM;
-        }
-        return 0;
+        return r;
 }
 
 /* The file that pkeyd writes for OpenSM; NULL: none. */

@@ -84,13 +84,18 @@ static int complain_lock(struct context *ctx, int pid)
         return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", path);
 }
 
-static int complain_state_dir(struct context *ctx, const char *path, int error, bool fatal)
+/* fatal: tables are to be written, and without a store none is. */
+static void report_state(struct context *ctx, bool fatal)
 {
-        struct finding *item = findings_add(&ctx->findings, fatal ? FINDING_ERROR : FINDING_WARNING,
-                                            FINDING_HOST_STATE_DIR, NULL, "%s: %s", path, strerror(-error));
+        struct state_report r;
 
-        finding_set_hint(&ctx->findings, item, "the state directory remembers which indexes were used; --state-dir names another");
-        return fatal ? -EBADMSG : 0;
+        while (state_next_report(&ctx->state, &r)) {
+                enum finding_severity severity = fatal && r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING;
+                struct finding *item = findings_add(&ctx->findings, severity, FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text,
+                                                    r.effect);
+
+                finding_set_hint(&ctx->findings, item, "%s", r.hint);
+        }
 }
 
 static int complain(struct context *ctx, const struct control_results *results)
@@ -240,6 +245,7 @@ static void store(struct context *ctx, const struct control_record *record, stru
 {
         ret->kind = CONTROL_EVENT_STORED;
         ret->stored.r = state_write(&ctx->state, record, &ret->stored.what);
+        report_state(ctx, false);
         if (ret->stored.r < 0)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s", ctx->state.path,
                                     ret->stored.what, strerror(-ret->stored.r));
@@ -259,7 +265,8 @@ static bool carry_out(struct session *s, const struct control_action *action, st
                 return true;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                state_lock(&ctx->state, &ret->lock);
+                state_lock_indexes(&ctx->state, &ret->lock);
+                report_state(ctx, false);
                 return true;
         case CONTROL_STORE:
                 store(ctx, &action->record, ret);
@@ -305,7 +312,7 @@ static void feed(struct session *s, struct control_event *event)
 
 /* --- the beginning --------------------------------------------------------------------------------------------------- */
 
-/* Who only looks does not make the directory. A directory that was named must work, but only for writing. */
+/* Who only looks makes nothing, and goes on without what it may not read. */
 static int open_state(struct context *ctx, bool writing)
 {
         const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
@@ -313,9 +320,8 @@ static int open_state(struct context *ctx, bool writing)
 
         if (r == -ENOMEM)
                 return r;
-        if (r < 0 && !(r == -ENOENT && !writing))
-                return complain_state_dir(ctx, path, r, writing && ctx->options->state_dir);
-        return 0;
+        report_state(ctx, writing);
+        return r < 0 && writing ? -EBADMSG : 0;
 }
 
 /* The last policy was good when it was saved. If it is not any more (another version of pkeyd, a damaged file), nothing is
@@ -324,9 +330,10 @@ static struct generation *remembered_generation(struct context *ctx, const struc
 {
         _cleanup_generation_ struct generation *g = m->policy ? generation_new() : NULL;
         _cleanup_findings_ struct findings ignored = {};
+        const char *copy = g ? arena_strndup(g->arena, m->policy, m->n_policy) : NULL;
 
         findings_init(&ignored, ctx->arena);
-        if (!g || generation_read_policy(g, "policy.yaml", m->policy, m->n_policy, &ignored) < 0)
+        if (!copy || generation_read_policy(g, "(last policy in force)", copy, m->n_policy, &ignored) < 0)
                 return NULL;
         g->number = m->generation;
         return STEAL(g);
@@ -334,26 +341,18 @@ static struct generation *remembered_generation(struct context *ctx, const struc
 
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
-        struct remembered m = {};
+        struct remembered *m;
         int r = 0;
 
         if (goal == CONTROL_PLAN || goal == CONTROL_APPLY)
                 r = open_state(ctx, goal == CONTROL_APPLY);
         if (r == 0)
-                r = state_load(&ctx->state, ctx->arena, &m);
+                r = state_load(&ctx->state, &m);
         if (r < 0)
                 return r;
-        if (m.indexes_damaged)
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STATE_DIR, NULL,
-                                    "%s: the memory of used indexes is damaged and was not used", ctx->state.path);
-        else if (m.r_indexes < 0)
-                (void) complain_state_dir(ctx, ctx->state.path, m.r_indexes, false);
-        if (m.r_policy < 0)
-                (void) complain_state_dir(ctx, ctx->state.path, m.r_policy, false);
-        ret->indexes = m.indexes;
-        ret->known = m.known;
-        ret->in_force = remembered_generation(ctx, &m);
-        ret->last_number = m.generation;
+        report_state(ctx, goal == CONTROL_APPLY);
+        ret->in_force = remembered_generation(ctx, m);
+        state_start(&ctx->state, m, ret);
         return 0;
 }
 

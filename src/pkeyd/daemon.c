@@ -38,6 +38,20 @@ struct daemon {
         int r;                  /* of CONTROL_EXIT */
 };
 
+/* --- what is remembered ------------------------------------------------------------------------------------------- */
+
+static void report_state(struct daemon *d)
+{
+        static const enum log_event events[] = {
+                [STATE_DAMAGED] = LOG_EVENT_STATE_DAMAGED,
+                [STATE_UNUSABLE] = LOG_EVENT_STATE_DIR,
+        };
+        struct state_report r;
+
+        while (state_next_report(&d->state, &r))
+                journal_event(&d->journal, events[r.kind], NULL, "%s; %s; %s", r.text, r.effect, r.hint);
+}
+
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
 /* What happens goes to control here, and only here. */
@@ -120,11 +134,13 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
                 return false;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                state_lock(&d->state, &ret->lock);
+                state_lock_indexes(&d->state, &ret->lock);
+                report_state(d);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
                 ret->stored.r = state_write(&d->state, &action->record, &ret->stored.what);
+                report_state(d);
                 return true;
         case CONTROL_READ_LOCAL_TABLES:
                 read_local_tables(d, a, ret);
@@ -357,28 +373,9 @@ static int init(struct daemon *d, const struct options *options)
                 d->handlers.gate = control_gate(d->control);
         journal_init(&d->journal, options->verbose);
         r = d->control ? state_open(&d->state, options->state_dir, true) : -ENOMEM;
-        if (r < 0 && r != -ENOMEM) {
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s: %s; going on without", options->state_dir,
-                              strerror(-r));
-                r = 0;
-        }
-        if (r == 0)
+        if (r != -ENOMEM) /* without a store it serves, and writes nothing */
                 r = add_sources(d);
         return r < 0 ? r : add_parts(d);
-}
-
-static void report_memory(const struct daemon *d, const struct remembered *m)
-{
-        if (m->indexes_damaged)
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
-                              "%s is damaged; which P_Key indexes were used before is forgotten", d->state.indexes_path);
-        if (m->r_known < 0)
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
-                              "known.json: %s; which ports were seen before is forgotten",
-                              m->r_known == -EBADMSG ? "is damaged" : strerror(-m->r_known));
-        if (m->r_policy < 0)
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
-                              "the last policy in force could not be read: %s; going on without", strerror(-m->r_policy));
 }
 
 /* Loads what was remembered, and the files; control says what becomes of them. */
@@ -388,22 +385,20 @@ static int start(struct daemon *d)
         _cleanup_findings_ struct findings findings = {}, ignored = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct generation *in_force = NULL, *candidate = NULL;
-        struct remembered m = {};
+        struct remembered *m;
         int r;
 
         findings_init(&findings, a);
         findings_init(&ignored, a);
-        r = a ? state_load(&d->state, a, &m) : -ENOMEM;
+        r = a ? state_load(&d->state, &m) : -ENOMEM;
         if (r < 0)
                 return r;
-        report_memory(d, &m);
-        if (m.policy)
-                (void) load_remembered(d->options, m.policy, m.n_policy, m.generation, &ignored, &in_force);
+        report_state(d);
+        if (m->policy)
+                (void) load_remembered(d->options, m->policy, m->n_policy, m->generation, &ignored, &in_force);
         findings.out_of_memory |= load_generation(d->options, &findings, &candidate) == -ENOMEM;
-        event.start = (struct control_start) {
-                .indexes = m.indexes, .known = m.known, .in_force = in_force, .last_number = m.generation,
-                .candidate = candidate, .findings = &findings,
-        };
+        event.start = (struct control_start) { .in_force = in_force, .candidate = candidate, .findings = &findings };
+        state_start(&d->state, m, &event.start);
         feed(d, &event);
         return 0;
 }

@@ -7,7 +7,7 @@
 #include "config.h"
 #include "shell/command_line.h"
 #include "shell/report.h"
-#include "shell/state_dir.h"
+#include "shell/state.h"
 
 static void print_help(void)
 {

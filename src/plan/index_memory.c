@@ -12,6 +12,8 @@ struct index_memory {
         struct freed_index *items;
         size_t n, allocated;
         uint64_t next_sequence;
+        struct index_port *unstored; /* ascending */
+        size_t n_unstored, allocated_unstored;
 };
 
 struct index_memory *index_memory_new(void)
@@ -21,11 +23,57 @@ struct index_memory *index_memory_new(void)
 
 struct index_memory *index_memory_free(struct index_memory *m)
 {
-        if (m)
+        if (m) {
                 free(m->items);
+                free(m->unstored);
+        }
         free(m);
         return NULL;
 }
+
+/* --- what is to be stored ----------------------------------------------------------------------------------------------- */
+
+static bool is_before(const struct index_port *p, struct guid node_guid, uint8_t number)
+{
+        return p->node_guid.v < node_guid.v || (p->node_guid.v == node_guid.v && p->number < number);
+}
+
+static int mark_unstored(struct index_memory *m, struct guid node_guid, uint8_t number)
+{
+        size_t at = LOWER_BOUND(port, m->unstored, m->n_unstored, is_before(port, node_guid, number));
+        struct index_port *p;
+
+        if (at < m->n_unstored && m->unstored[at].node_guid.v == node_guid.v && m->unstored[at].number == number)
+                return 0;
+        if (VECTOR_GROW(NULL, m->unstored, m->n_unstored, m->allocated_unstored) < 0)
+                return -ENOMEM;
+        p = &m->unstored[at];
+        memmove(p + 1, p, (m->n_unstored++ - at) * sizeof(*p));
+        *p = (struct index_port) { .node_guid = node_guid, .number = number };
+        return 0;
+}
+
+const struct index_port *index_memory_unstored(const struct index_memory *m, size_t *ret_n)
+{
+        *ret_n = m->n_unstored;
+        return m->unstored;
+}
+
+void index_memory_stored(struct index_memory *m)
+{
+        m->n_unstored = 0;
+}
+
+int index_memory_unstore(struct index_memory *m)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < m->n; i++)
+                r = mark_unstored(m, m->items[i].node_guid, m->items[i].port);
+        return r;
+}
+
+/* --- freed indexes ------------------------------------------------------------------------------------------------------ */
 
 static int compare_ports(const struct freed_index *item, struct guid node_guid, uint8_t port)
 {
@@ -74,6 +122,16 @@ static int insert(struct index_memory *m, const struct freed_index *record)
         return 0;
 }
 
+static bool remembers(const struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index)
+{
+        size_t i = lower_bound(m, node_guid, port, 0);
+
+        while (i < m->n && compare_ports(&m->items[i], node_guid, port) == 0)
+                if (m->items[i++].index == index)
+                        return true;
+        return false;
+}
+
 static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index)
 {
         size_t i = lower_bound(m, node_guid, port, 0);
@@ -98,13 +156,13 @@ static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uin
                 .lost = lost,
         };
 
-        if (p_key_is_used(after)) {
-                forget(m, node_guid, port, index);
+        if (p_key_is_used(after) ? !remembers(m, node_guid, port, index) : !p_key_is_used(before))
                 return 0;
-        }
-        if (!p_key_is_used(before))
-                return 0;
+        if (mark_unstored(m, node_guid, port) < 0)
+                return -ENOMEM;
         forget(m, node_guid, port, index);
+        if (p_key_is_used(after))
+                return 0;
         m->next_sequence++;
         return insert(m, &record);
 }

@@ -7,16 +7,22 @@
  * Queue pairs are bound to indexes. An index that was freed must not go to another base while an unused one is left, for
  * a process may still hold it. So pkeyd remembers, per port, which free indexes were used before, by which base, and in
  * which order they were freed. An entry that somebody else took away (a subnet manager that rewrites what it remembers, a
- * host that rebooted) did not leave its index: put back, it stands where queue pairs look for it. Without this memory the highest index in use is the best guess; losing it loses no
- * correctness.
+ * host that rebooted) did not leave its index: put back, it stands where queue pairs look for it. Without this memory the
+ * highest index in use is the best guess; losing it loses no correctness.
  *
- * The memory is a mutable object of its own (malloc'ed, not in a generation's arena); state_dir of shell/ writes it down.
+ * The memory is a mutable object of its own (malloc'ed, not in a generation's arena). It counts the ports that changed since
+ * they were stored, so that a change of one port costs one record.
  */
 
 #include "desired/desired.h"
 #include "subnet/observed.h"
 
 struct index_memory;
+
+struct index_port {
+        struct guid node_guid;
+        uint8_t number;
+};
 
 /* One index that is free now and was used before. */
 struct freed_index {
@@ -59,3 +65,11 @@ uint64_t index_memory_digest(const struct index_memory *m);
  * kept). The array is valid until the memory changes. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);
 int index_memory_restore(struct index_memory *m, const struct freed_index *record);
+
+/* The ports whose freed indexes changed since they were stored, ascending; those that index_memory_restore() added to are not
+ * among them. The array is valid until the memory changes. */
+const struct index_port *index_memory_unstored(const struct index_memory *m, size_t *ret_n);
+/* All of them were stored. */
+void index_memory_stored(struct index_memory *m);
+/* The store was lost: every port with freed indexes is to be stored anew. Returns 0 or -ENOMEM. */
+int index_memory_unstore(struct index_memory *m);

@@ -11,8 +11,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/shell.h \
 	src/shell/state.c \
 	src/shell/state.h \
-	src/shell/state_dir.c \
-	src/shell/state_dir.h \
+	src/shell/state_import.c \
+	src/shell/state_import.h \
 	src/shell/thread.c \
 	src/shell/thread.h \
 	src/shell/umad_port.c \

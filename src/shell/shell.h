@@ -8,8 +8,8 @@
  *     thread          a thread in which signals are blocked
  *     file            bounded reading, atomic writing
  *     secret          files and credentials that nobody else may read
- *     state_dir       what pkeyd remembers between runs: index memory, known endports, the last policy in force
- *     state           the same as control asks for it: the start, the lock, records
+ *     state           what pkeyd remembers between runs, as control asks for it: the start, the lock, transactions
+ *     state_import    the files of version 0.1.0, taken over once
  *     sqlite_store    a store of records in the state directory, in an SQLite database
  *     umad_port       one InfiniBand port through libibumad: send, and a thread that receives
  *     port_session    an open port and its dispatcher on an sd_event loop

@@ -2,122 +2,472 @@
 #include "shell/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "shell/file.h"
+#include "shell/sqlite_files.h"
+#include "shell/state_import.h"
+
+#define BUSY_MSEC    2000
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+
+/* --- reports ------------------------------------------------------------------------------------------------------ */
+
+/* One that finds no memory or no room is dropped: what it reports has happened all the same. */
+static void __attribute__((format(printf, 5, 6)))
+report(struct state *s, enum state_report_kind kind, const char *effect, const char *hint, const char *format, ...)
+{
+        struct state_report r = { .kind = kind, .effect = effect, .hint = hint };
+        va_list ap;
+
+        if (s->n_reports == STATE_MAX_REPORTS)
+                return;
+        va_start(ap, format);
+        if (vasprintf(&r.text, format, ap) >= 0)
+                s->reports[s->n_reports++] = r;
+        va_end(ap);
+}
+
+static void drop_first_report(struct state *s)
+{
+        free(s->reports[0].text);
+        memmove(s->reports, s->reports + 1, --s->n_reports * sizeof(s->reports[0]));
+}
+
+bool state_next_report(struct state *s, struct state_report *ret)
+{
+        if (s->shown)
+                drop_first_report(s);
+        s->shown = s->n_reports > 0;
+        if (s->shown)
+                *ret = s->reports[0];
+        return s->shown;
+}
+
+static const char *why(int error)
+{
+        switch (-error) {
+        case EPROTONOSUPPORT:
+                return "a newer version of pkeyd wrote it";
+        case EUCLEAN:
+                return "it is damaged, or was removed, and another process still has it open";
+        case EBUSY:
+                return "another process has it open or locked";
+        default:
+                return strerror(-error);
+        }
+}
+
+static const char *what_to_do(int error)
+{
+        switch (-error) {
+        case EPROTONOSUPPORT:
+                return "install that version again, or move state.db away: then every port counts as never read";
+        case EUCLEAN:
+        case EBUSY:
+                return "end or restart the other process, pkeyd or pkeyctl";
+        case ENOSPC:
+        case EDQUOT:
+                return "make room on its file system";
+        default:
+                return "the directory and its files must be root's, and on a file system that can be written";
+        }
+}
+
+static void report_unusable(struct state *s, int error)
+{
+        report(s, STATE_UNUSABLE, "tables are read and compared, and none is written", what_to_do(error),
+               "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, why(error));
+}
+
+/* --- the store ---------------------------------------------------------------------------------------------------- */
+
+/* For the first time, or for another reason than before. */
+static void give_up(struct state *s, int error)
+{
+        s->store = sqlite_store_close(s->store);
+        if (error != s->error)
+                report_unusable(s, error);
+        s->error = error;
+}
+
+static int stop_at_first(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) userdata;
+        (void) key;
+        (void) value;
+        (void) n;
+        return 1;
+}
+
+/* 1: it has no records. */
+static int store_is_empty(struct state *s)
+{
+        int r = sqlite_store_load(s->store, "", stop_at_first, NULL);
+
+        return r < 0 ? r : !r;
+}
+
+static int commit_import(struct state *s, const struct store_transaction *t, const struct state_import *import)
+{
+        int r = sqlite_store_commit(s->store, t);
+
+        if (r < 0)
+                return r;
+        state_import_done(s->path, import);
+        for (int i = 0; i < STATE_IMPORT_N_FILES; i++)
+                if (import->errors[i] < 0 && import->errors[i] != -ENOENT)
+                        report(s, STATE_DAMAGED, "nothing of it is used, and it is left as it is",
+                               "remove it, if there is no copy that is whole", "%s/%s, of version 0.1.0: %s", s->path,
+                               state_import_name((enum state_import_file) i),
+                               import->errors[i] == -EBADMSG ? "it is damaged" : strerror(-import->errors[i]));
+        return 0;
+}
+
+static int import_files(struct state *s)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct store_transaction t;
+        struct state_import import;
+        int r = store_is_empty(s);
+
+        if (r <= 0)
+                return r;
+        if (!a)
+                return -ENOMEM;
+        store_transaction_init(&t, a);
+        r = state_import_read(s->path, &t, &import);
+        return r < 0 ? r : commit_import(s, &t, &import);
+}
+
+/* Who may not make it does not open what is not there. */
+static int ensure_directory(const struct state *s)
+{
+        _cleanup_free_ char *database = NULL;
+
+        if (s->make)
+                return mkdir(s->path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+        if (asprintf(&database, "%s/" SQLITE_FILES_NAME, s->path) < 0) {
+                database = NULL;
+                return -ENOMEM;
+        }
+        return access(database, F_OK) < 0 ? -errno : 0;
+}
+
+static int open_store(struct state *s)
+{
+        _cleanup_free_ char *damaged = NULL;
+        int r;
+
+        r = ensure_directory(s);
+        if (r == 0)
+                r = sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
+        if (damaged)
+                report(s, STATE_DAMAGED, "every port counts as never read until its table was read once",
+                       "check the disk, and keep the file until the cause is known",
+                       "%s/" SQLITE_FILES_NAME " is damaged and was moved to %s", s->path, damaged);
+        if (r == 0 && s->make)
+                r = import_files(s);
+        if (r == 0)
+                s->error = 0;
+        else if (r == -ENOENT && !s->make)
+                s->error = r;
+        else
+                give_up(s, r);
+        return r;
+}
+
+/* What was loaded may not be in it. */
+static void reopen(struct state *s)
+{
+        int r;
+
+        s->store = sqlite_store_close(s->store);
+        if (open_store(s) < 0)
+                return;
+        r = store_is_empty(s);
+        if (r < 0)
+                give_up(s, r);
+        s->stale = r == 0;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+static int read_boot_id(struct state *s)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        const char *bytes;
+        size_t n;
+        int r = a ? file_read(a, BOOT_ID_FILE, sizeof(s->boot) - 1, &bytes, &n) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        (void) snprintf(s->boot, sizeof(s->boot), "%.*s", (int) strcspn(bytes, "\n"), bytes);
+        return 0;
+}
 
 int state_open(struct state *s, const char *path, bool make)
 {
-        *s = (struct state) { .path = strdup(path) };
-        if (!s->path || asprintf(&s->indexes_path, "%s/indexes.json", path) < 0)
+        int r;
+
+        *s = (struct state) { .make = make, .path = strdup(path) };
+        if (!s->path)
                 return -ENOMEM;
-        if (!make && access(path, F_OK) < 0 && errno == ENOENT)
-                return -ENOENT;
-        return state_dir_open(path, &s->dir);
+        r = read_boot_id(s);
+        if (r == 0)
+                return open_store(s);
+        /* without it nobody can say how long a port is absent */
+        give_up(s, r);
+        return r;
 }
 
 void state_close(struct state *s)
 {
-        state_dir_close(s->dir);
+        state_unlock(s);
+        (void) sqlite_store_close(s->store);
+        while (s->n_reports > 0)
+                drop_first_report(s);
+        generation_history_done(&s->history);
         free(s->path);
-        free(s->indexes_path);
         *s = (struct state) {};
 }
 
-/* --- indexes ------------------------------------------------------------------------------------------------------ */
+/* --- loading ------------------------------------------------------------------------------------------------------ */
 
-static void see_file(const struct state *s, struct stat *ret)
+static int restore(void *userdata, const char *key, const void *value, size_t n)
 {
-        if (stat(s->indexes_path, ret) < 0)
-                *ret = (struct stat) {};
+        return remembered_restore(userdata, key, value, n);
 }
 
-static bool file_is_ours(const struct state *s)
+static void report_records(struct state *s, const struct remembered *r)
 {
-        struct stat now;
-
-        see_file(s, &now);
-        return now.st_ino == s->on_disk.st_ino && now.st_size == s->on_disk.st_size &&
-               now.st_mtim.tv_sec == s->on_disk.st_mtim.tv_sec && now.st_mtim.tv_nsec == s->on_disk.st_mtim.tv_nsec;
+        if (r->n_damaged > 0)
+                report(s, STATE_DAMAGED, "nothing is assumed of what they are about",
+                       "check the disk; please report it with a copy of the file",
+                       "%s/" SQLITE_FILES_NAME ": %zu record%s cannot be understood, one is %s", s->path, r->n_damaged,
+                       text_plural(r->n_damaged), r->first_damaged);
 }
 
-static int load_indexes(struct state *s, struct remembered *ret)
+static int load_records(struct state *s, struct remembered **ret)
 {
-        int r = 0;
+        _cleanup_remembered_ struct remembered *m = remembered_new(s->boot);
+        int r = m ? 0 : -ENOMEM;
 
-        if (s->dir)
-                r = state_dir_load_indexes(s->dir, &ret->indexes, &ret->indexes_damaged);
-        if (r < 0 && r != -ENOMEM)
-                ret->r_indexes = r;
-        if (!ret->indexes && r != -ENOMEM)
-                ret->indexes = index_memory_new();
-        if (s->dir)
-                see_file(s, &s->on_disk);
-        return ret->indexes ? 0 : -ENOMEM;
-}
-
-/* --- the beginning ------------------------------------------------------------------------------------------------ */
-
-int state_load(struct state *s, struct arena *a, struct remembered *ret)
-{
-        int r;
-
-        *ret = (struct remembered) {};
-        r = load_indexes(s, ret);
-        if (r < 0 || !s->dir)
+        if (r == 0 && s->store)
+                r = sqlite_store_load(s->store, "", restore, m);
+        if (r < 0)
                 return r;
-        ret->r_known = state_dir_load_known(s->dir, &ret->known);
-        r = state_dir_load_policy(s->dir, a, &ret->policy, &ret->n_policy, &ret->generation);
-        if (r < 0) {
-                ret->policy = NULL;
-                ret->r_policy = r == -ENOENT ? 0 : r;
+        remembered_end(m);
+        report_records(s, m);
+        s->stale = false;
+        *ret = STEAL(m);
+        return 0;
+}
+
+int state_load(struct state *s, struct remembered **ret)
+{
+        int r = load_records(s, ret);
+
+        if (r == -EUCLEAN) {
+                reopen(s);
+                r = load_records(s, ret);
         }
-        if (r != -ENOMEM)
-                return 0;
-        (void) index_memory_free(ret->indexes);
-        known_done(&ret->known);
+        if (r < 0 && r != -ENOMEM) {
+                give_up(s, r);
+                r = load_records(s, ret);
+        }
         return r;
 }
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
-void state_lock(struct state *s, struct control_lock *ret)
+static int read_pid(int fd)
 {
-        struct remembered now = {};
+        char text[16], *end;
+        ssize_t n;
+        long pid;
 
-        *ret = (struct control_lock) { .r = -ENOENT };
-        if (!s->dir)
-                return;
-        ret->r = state_dir_lock(s->dir, &ret->pid);
-        if (ret->r == 0 && !file_is_ours(s) && load_indexes(s, &now) == 0) /* out of memory: ours are nearly as good */
-                ret->indexes = now.indexes;
+        n = pread(fd, text, sizeof(text) - 1, 0);
+        if (n <= 0)
+                return 0;
+        text[n] = '\0';
+        pid = strtol(text, &end, 10);
+        return end != text && *end == '\n' && pid > 0 && pid <= INT_MAX ? (int) pid : 0;
+}
+
+/* For people who wonder who has it; the lock itself is the kernel's. */
+static void write_pid(int fd)
+{
+        char text[16];
+        int n = snprintf(text, sizeof(text), "%d\n", (int) getpid());
+
+        if (ftruncate(fd, 0) == 0)
+                (void) !pwrite(fd, text, (size_t) n, 0);
+}
+
+static int take_lock(struct state *s, int *ret_pid)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (s->locked)
+                return 0;
+        if (asprintf(&path, "%s/lock", s->path) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                *ret_pid = read_pid(fd);
+                return -EWOULDBLOCK;
+        }
+        write_pid(fd);
+        s->lock_fd = fd;
+        s->locked = true;
+        fd = -1;
+        return 0;
 }
 
 void state_unlock(struct state *s)
 {
-        if (s->dir)
-                state_dir_unlock(s->dir);
+        if (!s->locked)
+                return;
+        (void) !ftruncate(s->lock_fd, 0);
+        (void) close(s->lock_fd);
+        s->locked = false;
 }
 
-/* --- records ------------------------------------------------------------------------------------------------------ */
+static int load_changes(struct state *s, struct remembered **ret_changed)
+{
+        int r = load_records(s, ret_changed);
+
+        if (r == 0 || r == -ENOMEM)
+                return r;
+        give_up(s, r);
+        return 0;
+}
+
+/* Under the lock, so that nobody commits between the question and the answer. */
+static int refresh(struct state *s, struct remembered **ret_changed)
+{
+        int r = s->store ? sqlite_store_changed(s->store) : -EUCLEAN;
+
+        if (r == -EUCLEAN) {
+                reopen(s);
+                if (s->store && !s->stale)
+                        return -EUCLEAN;
+        } else if (r < 0) {
+                give_up(s, r);
+        } else {
+                s->stale |= r > 0;
+        }
+        return s->store && s->stale ? load_changes(s, ret_changed) : 0;
+}
+
+int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed)
+{
+        int r = s->path ? take_lock(s, ret_pid) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        r = refresh(s, ret_changed);
+        if (r < 0)
+                state_unlock(s);
+        return r;
+}
+
+/* --- committing --------------------------------------------------------------------------------------------------- */
+
+int state_commit(struct state *s, const struct store_transaction *t)
+{
+        int r;
+
+        if (!s->store)
+                return s->error ?: -ENOENT;
+        r = sqlite_store_commit(s->store, t);
+        if (r == -EUCLEAN)
+                reopen(s);
+        return r;
+}
+
+/* --- control as it is --------------------------------------------------------------------------------------------- */
+
+void state_start(struct state *s, struct remembered *remembered, struct control_start *ret)
+{
+        ret->indexes = STEAL(remembered->indexes);
+        ret->known = remembered->known;
+        ret->last_number = remembered->generation;
+        s->history = remembered->history;
+        remembered->known = (struct known) {};
+        remembered->history = (struct generation_history) {};
+        (void) remembered_free(remembered);
+}
+
+void state_lock_indexes(struct state *s, struct control_lock *ret)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+
+        *ret = (struct control_lock) {};
+        ret->r = state_lock(s, &ret->pid, &changed);
+        if (ret->r == -EUCLEAN)
+                ret->r = state_lock(s, &ret->pid, &changed);
+        if (!changed)
+                return;
+        ret->indexes = STEAL(changed->indexes);
+        generation_history_done(&s->history);
+        s->history = changed->history;
+        changed->history = (struct generation_history) {};
+}
+
+/* The objects are control's, which does not keep them constant. */
+static void mark_stored(struct state *s, const struct control_record *record)
+{
+        if (record->indexes)
+                index_memory_stored((struct index_memory *) record->indexes);
+        if (record->known)
+                known_stored((struct known *) record->known);
+        if (record->generation)
+                generation_history_stored(&s->history, record->generation);
+}
+
+static void mark_lost(struct state *s, const struct control_record *record)
+{
+        if (record->indexes)
+                (void) index_memory_unstore((struct index_memory *) record->indexes);
+        if (record->known)
+                known_unstore((struct known *) record->known);
+        generation_history_done(&s->history);
+}
 
 int state_write(struct state *s, const struct control_record *record, const char **ret_what)
 {
-        const struct generation *g = record->generation;
-        int r = 0;
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct store_transaction t;
+        int r;
 
-        if (!s->dir)
-                return 0; /* that there is none was reported at the start */
-        if (record->indexes) {
-                *ret_what = s->indexes_path;
-                r = state_dir_save_indexes(s->dir, record->indexes);
-                see_file(s, &s->on_disk);
-        }
-        if (r == 0 && record->known) {
-                *ret_what = "known.json";
-                r = state_dir_save_known(s->dir, record->known);
-        }
-        if (r == 0 && g) {
-                *ret_what = "the last policy in force could not be saved";
-                r = state_dir_save_policy(s->dir, g->policy_bytes, g->n_policy_bytes, g->number);
-        }
+        *ret_what = SQLITE_FILES_NAME;
+        if (!a)
+                return -ENOMEM;
+        store_transaction_init(&t, a);
+        if (record->indexes)
+                records_put_indexes(&t, record->indexes);
+        if (record->known)
+                records_put_known(&t, record->known);
+        if (record->generation)
+                records_put_generation(&t, &s->history, record->generation, clock_wall() / USEC_PER_SEC);
+        r = state_commit(s, &t);
+        if (r == 0)
+                mark_stored(s, record);
+        else if (r == -EUCLEAN)
+                mark_lost(s, record);
         return r;
 }

@@ -2,42 +2,90 @@
 #pragma once
 
 /*
- * The state directory as control's shells use it: what was remembered at the start, the fabric lock, and records to write.
- * Without a directory (it could not be opened) nothing is remembered, and the lock is everybody's.
+ * The state directory as control's shells use it: the store (sqlite_store.h, records in control/records.h), and the fabric
+ * lock, a file `lock` that is held while tables are written.
+ *
+ *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
+ *
+ * Without a store nothing is remembered and nothing can be committed, so nothing may be written to the fabric. Each
+ * state_lock() tries to open it again.
+ *
+ * Two processes may have the store open. What one has in memory of a table is overwritten by nothing that the other committed,
+ * if it commits records of tables only under the lock, and takes over what state_lock() brings.
  */
 
-#include <sys/stat.h>
-
 #include "control/control.h"
-#include "shell/state_dir.h"
+#include "control/records.h"
+#include "shell/sqlite_store.h"
+
+#define STATE_DIR_DEFAULT "/var/lib/pkeyd"
+
+enum state_report_kind {
+        STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 cannot be understood */
+        STATE_UNUSABLE, /* the store cannot be opened or read */
+};
+
+/* What a person should read. */
+struct state_report {
+        enum state_report_kind kind;
+        char *text;         /* what happened, where */
+        const char *effect; /* what that means now; static */
+        const char *hint;   /* what to do; static */
+};
+
+#define STATE_MAX_REPORTS 8
 
 struct state {
-        struct state_dir *dir;  /* NULL: there is none */
-        char *path, *indexes_path;
-        struct stat on_disk;    /* the file of indexes as this process left or read it */
+        char *path;                 /* NULL: it was not opened */
+        bool make;
+        char boot[64];
+        struct sqlite_store *store; /* NULL: there is none */
+        int error;                  /* why there is none */
+        bool stale;                 /* it has what this process did not load */
+        bool locked;
+        int lock_fd;
+        struct state_report reports[STATE_MAX_REPORTS];
+        unsigned n_reports;
+        bool shown;                 /* the first of them */
+        struct generation_history history; /* of state_write() */
 };
 
-/* make: if the directory is absent. Returns 0, -ENOENT, -ENOMEM or what the system said; without an error of memory the
- * state can be used. */
+/* make: the directory (mode 0700) and the store, if they are absent, and files of version 0.1.0 are taken over; else -ENOENT,
+ * which is not reported. Returns 0, -ENOMEM, or why there is no store: the state can be used all the same. */
 int state_open(struct state *s, const char *path, bool make);
+/* Of one that was never opened, too, if it is zeroed. */
 void state_close(struct state *s);
 
-/* What was remembered. */
-struct remembered {
-        struct index_memory *indexes;      /* owned, never NULL on success */
-        struct known known;                /* owned */
-        const char *policy;                /* in the arena; NULL: none */
-        size_t n_policy;
-        uint64_t generation;
-        bool indexes_damaged;
-        int r_indexes, r_known, r_policy;  /* 0, or why they could not be read: then they are empty */
-};
-/* Returns 0 or -ENOMEM. */
-int state_load(struct state *s, struct arena *a, struct remembered *ret);
+/* The next one that was not shown yet, until the next call; false: no more. There may be new ones after each call of open,
+ * load, lock and commit. */
+bool state_next_report(struct state *s, struct state_report *ret);
 
-/* As CONTROL_LOCK has it: takes the fabric lock without waiting, and reads the indexes again if another process wrote them. */
-void state_lock(struct state *s, struct control_lock *ret);
+/* Everything that is in the store; without a store nothing. *ret is owned. Returns 0 or -ENOMEM. */
+int state_load(struct state *s, struct remembered **ret);
+
+/* Takes the fabric lock, without waiting. If another process committed since this one loaded last, everything is loaded again:
+ * *ret_changed, owned, takes the place of what is in memory. Else it is not set. Returns 0, or
+ *
+ *     -EWOULDBLOCK  another process has the lock: its pid in *ret_pid, 0 if it is not known
+ *     -EUCLEAN      the store was lost, and an empty one is open: mark everything in memory as not stored
+ *                   (index_memory_unstore, known_unstore, ...), lock again, and commit all of it
+ *     -ENOMEM, or why there is no lock
+ *
+ * A store that does not work is no error here, but of the commit that follows. */
+int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed);
 void state_unlock(struct state *s);
 
-/* As CONTROL_STORE has it. Returns 0 or negative errno; *ret_what is what could not be written. */
+/* Commits. Returns 0 when it is on the disk; the error of the transaction; without a store why there is none (-ENOENT: it was
+ * not opened); or as sqlite_store_commit(). Other than 0: nothing that the records are about may be sent.
+ *
+ * After -EUCLEAN the store was lost, and was opened again. The caller marks everything in memory as not stored, and commits
+ * all of it under the lock, which it takes anew: if another database was put in its place, state_lock() brings its records. */
+int state_commit(struct state *s, const struct store_transaction *t);
+
+/* --- control as it is --------------------------------------------------------------------------------------------- */
+
+/* What control takes of all that; the rest of what is remembered is freed. in_force is not set. */
+void state_start(struct state *s, struct remembered *remembered, struct control_start *ret);
+void state_lock_indexes(struct state *s, struct control_lock *ret);
+/* As CONTROL_STORE has it: commits what changed. *ret_what is what could not be written. */
 int state_write(struct state *s, const struct control_record *record, const char **ret_what);

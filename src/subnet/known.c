@@ -12,6 +12,7 @@
 void known_done(struct known *k)
 {
         free(k->ports);
+        free(k->gone);
         *k = (struct known) {};
 }
 
@@ -65,13 +66,21 @@ static bool is_news(const struct known *k, const struct known_port *port)
 }
 
 /* A clock that was set back must not make everybody young for ever. */
+static bool is_young(const struct known_port *port, uint64_t now)
+{
+        return port->seen <= now + DAY && port->seen + KNOWN_DAYS * DAY >= now;
+}
+
 static bool forget(struct known *k, uint64_t now)
 {
         uint32_t kept = 0;
 
+        /* without memory it is kept: it would stay in the store for ever */
         for (uint32_t i = 0; i < k->n; i++)
-                if (k->ports[i].seen <= now + DAY && k->ports[i].seen + KNOWN_DAYS * DAY >= now)
+                if (is_young(&k->ports[i], now) || VECTOR_GROW(NULL, k->gone, k->n_gone, k->allocated_gone) < 0)
                         k->ports[kept++] = k->ports[i];
+                else
+                        k->gone[k->n_gone++] = k->ports[i].port_guid;
         if (kept == k->n)
                 return false;
         k->n = kept;
@@ -90,13 +99,26 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                         continue;
                 describe(subnet, &subnet->ports[i], now, &port);
                 if (!is_news(k, &port))
-                        continue; /* `seen` stays as the file has it, until it is a day old */
+                        continue; /* `seen` stays as the store has it, until it is a day old */
                 r = known_add(k, &port);
                 if (r == -ENOMEM)
                         return r;
                 news = news || r == 0;
         }
         return news;
+}
+
+void known_stored(struct known *k)
+{
+        for (uint32_t i = 0; i < k->n; i++)
+                k->ports[i].is_stored = true;
+        k->n_gone = 0;
+}
+
+void known_unstore(struct known *k)
+{
+        for (uint32_t i = 0; i < k->n; i++)
+                k->ports[i].is_stored = false;
 }
 
 /* ---- the larger snapshot ---------------------------------------------------------------------------------------- */

@@ -21,22 +21,30 @@ struct known_port {
         struct guid switch_guid;    /* what it was plugged into; 0: no switch */
         uint8_t switch_port;
         uint64_t seen;              /* seconds since 1970 */
+        bool is_stored;             /* it is in the store as it is here */
 };
 
 struct known {
         struct known_port *ports;   /* ascending port GUID; malloc'ed */
         uint32_t n, allocated;
+        struct guid *gone;          /* malloc'ed; port GUIDs that were forgotten since the last known_stored() */
+        uint32_t n_gone, allocated_gone;
 };
 
 void known_done(struct known *k);
 
-/* One port, of a file: ports come in any order, of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
+/* One port, of the store: ports come in any order, of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
 int known_add(struct known *k, const struct known_port *port);
 
 /* All endports of a snapshot were seen at `now`; who was not for too long is forgotten. Returns 1 if that is worth writing down
- * (somebody is new, moved or forgotten, or what stands in the file is a day old), 0, or -ENOMEM. */
+ * (somebody is new, moved or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
 int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
 
 /* The snapshot with those that are not in it, where they were last seen. Only good for asking who is a member of what. Returns
  * 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
+
+/* All ports were stored, and what is gone was deleted. */
+void known_stored(struct known *k);
+/* The store was lost: every port is to be stored anew. */
+void known_unstore(struct known *k);

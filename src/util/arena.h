@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * util/: what every stage needs and no library gives: arenas, findings, a hash index, texts that grow, near words.
+ * util/: what every stage needs and no library gives: arenas, findings, a hash index, members of JSON objects, texts
+ * that grow, near words.
  *
  * An arena owns everything that was allocated from it and gives it back at once: one per policy generation, one per
  * observed fabric, one per plan. Nothing in an arena is freed on its own; pointers into an older arena may be held only

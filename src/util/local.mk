@@ -1,4 +1,4 @@
-# util/: arenas, findings, hashes and an index by them, texts, near words
+# util/: arenas, findings, hashes and an index by them, members of JSON objects, texts, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
@@ -9,6 +9,8 @@ libpkeyd_core_la_SOURCES += \
 	src/util/hash.h \
 	src/util/hash_index.c \
 	src/util/hash_index.h \
+	src/util/json.c \
+	src/util/json.h \
 	src/util/nearest.c \
 	src/util/nearest.h \
 	src/util/text.c \

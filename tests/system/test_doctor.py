@@ -178,8 +178,8 @@ def test_this_host():
         check(not {"file.changeable", "policy.refused", "state-dir.damaged", "settings.refused", "policy.warnings"}
               & codes(doctor(fabric, path)), "all is well")
         os.chmod(path, 0o666)
-        with open(os.path.join(fabric.path("state"), "indexes.json"), "w") as f:
-            f.write("{")
+        with open(os.path.join(fabric.path("state"), "state.db"), "r+b") as f:
+            f.write(b"this is no database")
         fabric.settings("mode: audit\n")
         data = doctor(fabric, path)
         check_equal([w["text"] for w in finding(data, "file.changeable")["where"]], [path], "changeable")

@@ -95,7 +95,7 @@ START_TEST(test_forgetting)
 
         ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
         ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY), 0);
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY + 1), 1); /* the file is to say so */
+        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY + 1), 1); /* the store is to say so */
         ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY), 1);
         ck_assert_uint_eq(k.n, 3);
         ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY + 1), 1);
@@ -103,6 +103,39 @@ START_TEST(test_forgetting)
         ck_assert_int_eq(known_learn(&k, now, 10 * DAY), 1); /* the clock was set back: all are learned again */
         ck_assert_uint_eq(k.n, 2);
         ck_assert_uint_eq(k.ports[0].seen, 10 * DAY);
+}
+END_TEST
+
+/* How many are to be stored. */
+static unsigned n_unstored(void)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < k.n; i++)
+                n += !k.ports[i].is_stored;
+        return n;
+}
+
+START_TEST(test_what_is_to_be_stored)
+{
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_uint_eq(n_unstored(), 3);
+        known_stored(&k);
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 60), 0);
+        ck_assert_uint_eq(n_unstored(), 0);
+        k.ports[1].switch_port++; /* it was elsewhere */
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 60), 1);
+        ck_assert_uint_eq(n_unstored(), 1);
+        ck_assert_int_eq(known_learn(&k, picture(one), 1002 * DAY), 1);
+        ck_assert_uint_eq(n_unstored(), 2);
+        known_stored(&k);
+        ck_assert_int_eq(known_learn(&k, picture(one), (1000 + KNOWN_DAYS) * DAY + 61), 1);
+        ck_assert_uint_eq(k.n_gone, 1);
+        ck_assert_uint_eq(k.gone[0].v, 0x31);
+        known_stored(&k);
+        ck_assert_uint_eq(k.n_gone, 0);
+        known_unstore(&k);
+        ck_assert_uint_eq(n_unstored(), 2);
 }
 END_TEST
 
@@ -117,6 +150,7 @@ int main(void)
         tcase_add_test(c, test_absent_ports_stand_where_they_were);
         tcase_add_test(c, test_a_place_that_was_taken);
         tcase_add_test(c, test_forgetting);
+        tcase_add_test(c, test_what_is_to_be_stored);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -838,6 +838,40 @@ START_TEST(test_index_memory)
 END_TEST
 
 /* An entry that came and went between two looks, by somebody else's hand, has used its index. */
+/* One port that changed is one port to be stored, and what changed nothing is none. */
+START_TEST(test_index_memory_unstored)
+{
+        _cleanup_index_memory_ struct index_memory *m = index_memory_new();
+        const struct p_key used = { 0x8010 }, other = { 0x8011 }, unused = { 0 };
+        const struct guid g = { 7 }, h = { 3 };
+        const struct index_port *ports;
+        size_t n;
+
+        ck_assert_int_eq(index_memory_note(m, g, 2, 5, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 2, 6, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, h, 1, 0, used, unused), 0);
+        ports = index_memory_unstored(m, &n);
+        ck_assert_uint_eq(n, 3);
+        ck_assert(ports[0].node_guid.v == 3 && ports[1].node_guid.v == 7 && ports[2].node_guid.v == 7);
+        ck_assert(ports[1].number == 1 && ports[2].number == 2);
+        index_memory_stored(m);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 9, unused, used), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 8, used, other), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 8, unused, unused), 0);
+        (void) index_memory_unstored(m, &n);
+        ck_assert_uint_eq(n, 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used), 0); /* the last one of its port */
+        ports = index_memory_unstored(m, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert(ports[0].node_guid.v == 7 && ports[0].number == 1);
+        index_memory_stored(m);
+        ck_assert_int_eq(index_memory_unstore(m), 0);
+        (void) index_memory_unstored(m, &n);
+        ck_assert_uint_eq(n, 2);
+}
+END_TEST
+
 START_TEST(test_index_memory_learns)
 {
         const struct freed_index *freed;
@@ -940,6 +974,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_owns_and_keep);
         tcase_add_test(t, test_unread_port_is_left_out);
         tcase_add_test(t, test_index_memory);
+        tcase_add_test(t, test_index_memory_unstored);
         tcase_add_test(t, test_index_memory_learns);
         tcase_add_test(t, test_index_memory_learns_of_another_writer);
         suite_add_tcase(s, t);

@@ -1,8 +1,8 @@
 # unit tests of src/shell
-check_PROGRAMS += check_state_dir check_file
-TESTS += check_state_dir check_file
-check_state_dir_SOURCES = tests/unit/check_state_dir.c
-check_state_dir_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_PROGRAMS += check_state check_file
+TESTS += check_state check_file
+check_state_SOURCES = tests/unit/check_state.c
+check_state_LDADD = libpkeyd-shell.la $(TEST_LIBS) $(SQLITE_LIBS)
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 

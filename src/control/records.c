@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/records.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "util/json.h"
+#include "util/vector.h"
+
+#define NUMBER_DIGITS  20
+#define PART_DIGITS    2
+#define GENERATION_KEY RECORDS_GENERATION "%020" PRIu64
+#define PART_KEY       GENERATION_KEY "/policy/%02u"
+
+/* Takes the object; NULL: memory is out. */
+static void put_object(struct store_transaction *t, const char *key, json_t *object)
+{
+        _cleanup_free_ char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+        json_decref(object);
+        if (text)
+                store_put(t, key, text, strlen(text));
+        else
+                t->error = t->error ?: -ENOMEM;
+}
+
+/* --- freed indexes ------------------------------------------------------------------------------------------------ */
+
+static json_t *freed_to_json(const struct freed_index *f)
+{
+        char base[16];
+
+        (void) snprintf(base, sizeof(base), "0x%04x", f->base);
+        return json_pack("{s:i, s:s, s:I, s:b}", "index", f->index, "base", base, "sequence", (json_int_t) f->sequence, "lost",
+                         f->lost);
+}
+
+static json_t *indexes_to_json(const struct index_port *port, const struct freed_index *freed, size_t n)
+{
+        _cleanup_json_ json_t *list = json_array();
+        char guid[32];
+
+        for (size_t i = n - MIN(n, (size_t) RECORDS_MAX_FREED); i < n; i++)
+                if (json_array_append_new(list, freed_to_json(&freed[i])) < 0)
+                        return NULL;
+        (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, port->node_guid.v);
+        return json_pack("{s:s, s:i, s:O}", "node", guid, "port", port->number, "freed", list);
+}
+
+void records_put_indexes(struct store_transaction *t, const struct index_memory *m)
+{
+        const struct index_port *ports;
+        const struct freed_index *freed;
+        char key[STORE_KEY_MAX + 1];
+        size_t n_ports, n;
+
+        ports = index_memory_unstored(m, &n_ports);
+        for (size_t i = 0; i < n_ports; i++) {
+                freed = index_memory_get(m, ports[i].node_guid, ports[i].number, &n);
+                (void) snprintf(key, sizeof(key), RECORDS_INDEX_KEY, ports[i].node_guid.v, ports[i].number);
+                if (n > 0)
+                        put_object(t, key, indexes_to_json(&ports[i], freed, n));
+                else
+                        store_delete(t, key);
+        }
+}
+
+static bool read_freed(const json_t *o, struct freed_index *f)
+{
+        const json_t *lost = json_object_get(o, "lost");
+        json_int_t index, sequence;
+        uint64_t base;
+
+        if (!json_member_number(o, "index", 0, UINT16_MAX, &index) || !json_member_hex(o, "base", P_KEY_BASE_MASK, &base) ||
+            !json_member_number(o, "sequence", 0, INT64_MAX, &sequence) || (lost && !json_is_boolean(lost)))
+                return false;
+        f->index = (uint16_t) index;
+        f->base = (uint16_t) base;
+        f->sequence = (uint64_t) sequence;
+        f->lost = json_is_true(lost);
+        return true;
+}
+
+/* All of a port or nothing: half a memory would be taken for a whole one. */
+static int restore_freed(struct index_memory *m, struct guid node_guid, uint8_t port, const json_t *list)
+{
+        size_t n = json_array_size(list);
+        _cleanup_free_ struct freed_index *freed = calloc(n + 1, sizeof(*freed));
+        int r = freed ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                freed[i] = (struct freed_index) { .node_guid = node_guid, .port = port };
+                r = read_freed(json_array_get(list, i), &freed[i]) ? 0 : -EBADMSG;
+        }
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = index_memory_restore(m, &freed[i]);
+        return r;
+}
+
+static int restore_indexes(struct index_memory *m, const char *key, const json_t *o)
+{
+        const json_t *list = json_object_get(o, "freed");
+        char expected[STORE_KEY_MAX + 1];
+        json_int_t number;
+        uint64_t guid;
+
+        if (!json_member_hex(o, "node", UINT64_MAX, &guid) || !json_member_number(o, "port", 0, UINT8_MAX, &number) ||
+            !json_is_array(list))
+                return -EBADMSG;
+        (void) snprintf(expected, sizeof(expected), RECORDS_INDEX_KEY, guid, (unsigned) number);
+        return strcmp(key, expected) == 0 ? restore_freed(m, (struct guid) { guid }, (uint8_t) number, list) : -EBADMSG;
+}
+
+/* --- known endports ----------------------------------------------------------------------------------------------- */
+
+static json_t *known_to_json(const struct known_port *p)
+{
+        char node[32], port[32], leaf[32];
+
+        (void) snprintf(node, sizeof(node), "0x%016" PRIx64, p->node_guid.v);
+        (void) snprintf(port, sizeof(port), "0x%016" PRIx64, p->port_guid.v);
+        (void) snprintf(leaf, sizeof(leaf), "0x%016" PRIx64, p->switch_guid.v);
+        return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:i, s:I}", "node", node, "port", p->number, "port_guid", port, "type",
+                         (int) p->type, "description", p->description, "switch", leaf, "switch_port", p->switch_port, "seen",
+                         (json_int_t) p->seen);
+}
+
+void records_put_known(struct store_transaction *t, const struct known *k)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        /* first: who is gone may be back */
+        for (uint32_t i = 0; i < k->n_gone; i++) {
+                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->gone[i].v);
+                store_delete(t, key);
+        }
+        for (uint32_t i = 0; i < k->n; i++) {
+                if (k->ports[i].is_stored)
+                        continue;
+                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->ports[i].port_guid.v);
+                put_object(t, key, known_to_json(&k->ports[i]));
+        }
+}
+
+static bool read_known(const json_t *o, struct known_port *ret)
+{
+        const char *description = json_string_value(json_object_get(o, "description"));
+        json_int_t type, number, switch_port, seen;
+
+        if (!json_member_hex(o, "node", UINT64_MAX, &ret->node_guid.v) ||
+            !json_member_hex(o, "port_guid", UINT64_MAX, &ret->port_guid.v) ||
+            !json_member_hex(o, "switch", UINT64_MAX, &ret->switch_guid.v) ||
+            !json_member_number(o, "type", NODE_CA, NODE_ROUTER, &type) ||
+            !json_member_number(o, "port", 0, UINT8_MAX, &number) ||
+            !json_member_number(o, "switch_port", 0, UINT8_MAX, &switch_port) ||
+            !json_member_number(o, "seen", 0, INT64_MAX, &seen) || !description || ret->port_guid.v == 0 ||
+            strlen(description) >= sizeof(ret->description))
+                return false;
+        (void) strcpy(ret->description, description);
+        ret->type = (enum node_type) type;
+        ret->number = (uint8_t) number;
+        ret->switch_port = (uint8_t) switch_port;
+        ret->seen = (uint64_t) seen;
+        return true;
+}
+
+static int restore_known(struct known *k, const char *key, const json_t *o)
+{
+        struct known_port port = { .is_stored = true };
+        char expected[STORE_KEY_MAX + 1];
+
+        if (!read_known(o, &port))
+                return -EBADMSG;
+        (void) snprintf(expected, sizeof(expected), RECORDS_KNOWN_KEY, port.port_guid.v);
+        return strcmp(key, expected) == 0 ? known_add(k, &port) : -EBADMSG;
+}
+
+/* --- generations to the store ------------------------------------------------------------------------------------- */
+
+void generation_history_done(struct generation_history *h)
+{
+        free(h->items);
+        *h = (struct generation_history) {};
+}
+
+/* The last one, which is of this number. */
+static struct stored_generation *history_add(struct generation_history *h, uint64_t number)
+{
+        if (h->n > 0 && h->items[h->n - 1].number == number)
+                return &h->items[h->n - 1];
+        if (VECTOR_GROW(NULL, h->items, h->n, h->allocated) < 0)
+                return NULL;
+        h->items[h->n] = (struct stored_generation) { .number = number };
+        return &h->items[h->n++];
+}
+
+/* How many must go, so that there is room for one more. */
+static size_t n_surplus(const struct generation_history *h)
+{
+        return h->n < RECORDS_MAX_GENERATIONS ? 0 : h->n - RECORDS_MAX_GENERATIONS + 1;
+}
+
+static unsigned n_parts_of(const struct generation *g)
+{
+        return (unsigned) ((g->n_policy_bytes + STORE_VALUE_MAX - 1) / STORE_VALUE_MAX);
+}
+
+static void delete_generation(struct store_transaction *t, const struct stored_generation *g)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        (void) snprintf(key, sizeof(key), GENERATION_KEY, g->number);
+        store_delete(t, key);
+        for (unsigned i = 0; i < g->n_parts; i++) {
+                (void) snprintf(key, sizeof(key), PART_KEY, g->number, i);
+                store_delete(t, key);
+        }
+}
+
+void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
+                            uint64_t wall)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        assert(g->number > 0 && g->n_policy_bytes <= POLICY_MAX_FILE_SIZE);
+        for (size_t i = 0; i < n_surplus(h); i++)
+                delete_generation(t, &h->items[i]);
+        (void) snprintf(key, sizeof(key), GENERATION_KEY, g->number);
+        put_object(t, key, json_pack("{s:I, s:I, s:I}", "number", (json_int_t) g->number, "time", (json_int_t) wall,
+                                     "policy_size", (json_int_t) g->n_policy_bytes));
+        for (unsigned i = 0; i < n_parts_of(g); i++) {
+                size_t at = i * STORE_VALUE_MAX;
+
+                (void) snprintf(key, sizeof(key), PART_KEY, g->number, i);
+                store_put(t, key, g->policy_bytes + at, MIN(g->n_policy_bytes - at, STORE_VALUE_MAX));
+        }
+}
+
+void generation_history_stored(struct generation_history *h, const struct generation *g)
+{
+        size_t surplus = n_surplus(h);
+        struct stored_generation *item;
+
+        if (surplus > 0)
+                memmove(h->items, h->items + surplus, (h->n -= surplus) * sizeof(*h->items));
+        item = history_add(h, g->number);
+        if (item) /* else it is kept for longer than it need be */
+                item->n_parts = n_parts_of(g);
+}
+
+/* --- generations from the store ----------------------------------------------------------------------------------- */
+
+/* Exactly n digits. */
+static bool read_digits(const char *text, size_t n, uint64_t *ret)
+{
+        uint64_t v = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(v, (uint64_t) 10, &v) ||
+                    __builtin_add_overflow(v, (uint64_t) (text[i] - '0'), &v))
+                        return false;
+        *ret = v;
+        return true;
+}
+
+static bool read_generation_key(const char *key, uint64_t *ret_number, bool *ret_is_part, uint64_t *ret_part)
+{
+        static const char between[] = "/policy/";
+        const char *rest = key + strlen(RECORDS_GENERATION);
+
+        if (!read_digits(rest, NUMBER_DIGITS, ret_number) || *ret_number == 0 || *ret_number > INT64_MAX)
+                return false;
+        rest += NUMBER_DIGITS;
+        *ret_is_part = *rest != '\0';
+        if (!*ret_is_part)
+                return true;
+        return strncmp(rest, between, strlen(between)) == 0 && read_digits(rest + strlen(between), PART_DIGITS, ret_part) &&
+               rest[strlen(between) + PART_DIGITS] == '\0';
+}
+
+static void count_damaged(struct remembered *r, const char *key)
+{
+        if (r->n_damaged++ == 0)
+                r->first_damaged = arena_strdup(r->arena, key) ?: "?";
+}
+
+/* Ends the generation before: has it all its bytes? */
+static void begin_generation(struct remembered *r, uint64_t number)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        if (number == r->filling.number)
+                return;
+        if (!r->filling.damaged && r->filling.bytes.n != r->filling.size) {
+                (void) snprintf(key, sizeof(key), GENERATION_KEY, r->filling.number);
+                count_damaged(r, key);
+                r->filling.damaged = true;
+        }
+        if (number < r->filling.number)
+                return;
+        text_done(&r->filling.bytes);
+        r->filling.number = number;
+        r->filling.size = 0;
+        r->filling.n_parts = 0;
+        r->filling.damaged = true; /* until its header was read */
+}
+
+static int restore_header(struct remembered *r, uint64_t number, const void *value, size_t n)
+{
+        _cleanup_json_ json_t *o = json_loadb(value, n, JSON_REJECT_DUPLICATES, NULL);
+        json_int_t its_number, time, size;
+
+        if (!json_member_number(o, "number", (json_int_t) number, (json_int_t) number, &its_number) ||
+            !json_member_number(o, "time", 0, INT64_MAX, &time) ||
+            !json_member_number(o, "policy_size", 0, POLICY_MAX_FILE_SIZE, &size))
+                return -EBADMSG;
+        r->filling.size = (size_t) size;
+        r->filling.damaged = false;
+        return 0;
+}
+
+static int restore_part(struct remembered *r, uint64_t part, const void *value, size_t n)
+{
+        if (r->filling.damaged || part != r->filling.n_parts || n > r->filling.size - r->filling.bytes.n)
+                return -EBADMSG;
+        text_add_n(&r->filling.bytes, value, n);
+        r->filling.n_parts++;
+        return r->filling.bytes.failed ? -ENOMEM : 0;
+}
+
+static int restore_generation(struct remembered *r, const char *key, const void *value, size_t n)
+{
+        struct stored_generation *stored;
+        uint64_t number, part = 0;
+        bool is_part;
+        int e;
+
+        if (!read_generation_key(key, &number, &is_part, &part)) {
+                r->in_doubt = true;
+                return -EBADMSG;
+        }
+        stored = history_add(&r->history, number);
+        if (!stored)
+                return -ENOMEM;
+        if (is_part)
+                stored->n_parts = (unsigned) part + 1;
+        begin_generation(r, number);
+        if (number != r->filling.number)
+                return -EBADMSG;
+        e = is_part ? restore_part(r, part, value, n) : restore_header(r, number, value, n);
+        r->filling.damaged |= e < 0;
+        return e;
+}
+
+void remembered_end(struct remembered *r)
+{
+        begin_generation(r, 0);
+        r->generation = r->filling.number;
+        if (r->generation == 0 || r->filling.damaged || r->in_doubt)
+                return;
+        r->policy = r->filling.bytes.bytes ?: "";
+        r->n_policy = r->filling.bytes.n;
+}
+
+/* --- all records -------------------------------------------------------------------------------------------------- */
+
+struct remembered *remembered_new(const char *boot)
+{
+        _cleanup_remembered_ struct remembered *r = calloc(1, sizeof(*r));
+
+        if (!r)
+                return NULL;
+        r->arena = arena_new();
+        r->boot = r->arena ? arena_strdup(r->arena, boot) : NULL;
+        r->knowledge = knowledge_new();
+        r->indexes = index_memory_new();
+        return r->boot && r->knowledge && r->indexes ? STEAL(r) : NULL;
+}
+
+struct remembered *remembered_free(struct remembered *r)
+{
+        if (!r)
+                return NULL;
+        text_done(&r->filling.bytes);
+        generation_history_done(&r->history);
+        known_done(&r->known);
+        (void) index_memory_free(r->indexes);
+        (void) knowledge_free(r->knowledge);
+        (void) arena_free(r->arena);
+        free(r);
+        return NULL;
+}
+
+static bool begins_with(const char *key, const char *prefix)
+{
+        return strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+static int restore_object(struct remembered *r, const char *key, const void *value, size_t n)
+{
+        _cleanup_json_ json_t *o = json_loadb(value, n, JSON_REJECT_DUPLICATES, NULL);
+
+        if (begins_with(key, RECORDS_INDEX))
+                return restore_indexes(r->indexes, key, o);
+        if (begins_with(key, RECORDS_KNOWN))
+                return restore_known(&r->known, key, o);
+        return -EBADMSG;
+}
+
+int remembered_restore(struct remembered *r, const char *key, const void *value, size_t n)
+{
+        int e;
+
+        if (begins_with(key, KNOWLEDGE_PREFIX))
+                e = knowledge_restore(r->knowledge, r->boot, key, value, n);
+        else if (begins_with(key, RECORDS_GENERATION))
+                e = restore_generation(r, key, value, n);
+        else
+                e = restore_object(r, key, value, n);
+        if (e == -ENOMEM)
+                return e;
+        if (e < 0)
+                count_damaged(r, key);
+        return 0;
+}

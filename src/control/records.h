@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What pkeyd remembers from one run to the next, as records of a store:
+ *
+ *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/memory.h)
+ *     index/0xNODE/NUMBER            the freed indexes of a port, {"node", "port", "freed": [{"index", "base", "sequence",
+ *                                    "lost"}]}
+ *     known/0xPORTGUID               an endport that was seen, {"node", "port", "port_guid", "type", "description",
+ *                                    "switch", "switch_port", "seen"}
+ *     generation/NUMBER              a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
+ *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
+ *
+ * Times are seconds since 1970. The highest generation is in force.
+ *
+ * Putting: only what changed since it was stored last goes into a transaction, and what is gone is deleted. Each owner counts
+ * as unstored what changed; after the commit it is told that all was stored:
+ *
+ *     knowledge_store, records_put_...  ->  commit  ->  knowledge_stored, index_memory_stored, known_stored, ...
+ *
+ * A record that cannot be understood is counted and named. It never stands for an empty one: of its table nothing is known,
+ * and if it is of the highest generation, no policy is known to be in force.
+ */
+
+#include "control/generation.h"
+#include "knowledge/memory.h"
+#include "plan/index_memory.h"
+#include "store/store.h"
+#include "subnet/known.h"
+#include "util/text.h"
+
+#define RECORDS_INDEX      "index/"
+#define RECORDS_KNOWN      "known/"
+#define RECORDS_GENERATION "generation/"
+
+/* With a node GUID and a port number; with a port GUID. */
+#define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
+#define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
+
+/* More generations than these are deleted, the oldest first. */
+#define RECORDS_MAX_GENERATIONS 100
+
+/* Of one port only those are stored that were freed last, so that a node with a huge table cannot make a value too large. */
+#define RECORDS_MAX_FREED 8192
+
+/* --- generations in the store ------------------------------------------------------------------------------------- */
+
+struct generation_history {
+        struct stored_generation {
+                uint64_t number;
+                unsigned n_parts;       /* of its policy */
+        } *items;                       /* malloc'ed, ascending */
+        size_t n, allocated;
+};
+
+/* --- what was remembered ------------------------------------------------------------------------------------------ */
+
+/* A reader takes what it needs (STEAL), remembered_free() frees the rest. */
+struct remembered {
+        struct arena *arena;                /* owned */
+        const char *boot;                   /* of this host, for knowledge_store(); in the arena */
+        struct knowledge *knowledge;        /* owned, never NULL */
+        struct index_memory *indexes;       /* owned, never NULL */
+        struct known known;                 /* owned */
+        struct generation_history history;  /* owned */
+        uint64_t generation;                /* the highest number that was ever in force; 0: none */
+        const char *policy;                 /* of that generation, borrowed from the whole; NULL: it is not known */
+        size_t n_policy;
+        size_t n_damaged;                   /* records that were not understood */
+        const char *first_damaged;          /* the key of one, in the arena */
+
+        struct {                            /* the highest generation so far */
+                uint64_t number;
+                size_t size;
+                unsigned n_parts;
+                bool damaged;
+                struct text bytes;
+        } filling;
+        bool in_doubt;                      /* the number of a generation was not understood: it may be the highest */
+};
+
+/* Nothing is remembered. `boot` names this boot of the host, and is copied. Returns owned, or NULL when memory is out. */
+struct remembered *remembered_new(const char *boot);
+/* Accepts NULL, returns NULL. */
+struct remembered *remembered_free(struct remembered *r);
+DEFINE_CLEANUP(struct remembered *, remembered_free)
+#define _cleanup_remembered_ _cleanup_(remembered_free_p)
+
+/* Takes one record in; all come in the order of their keys. Returns 0, also of one that is damaged, or -ENOMEM. */
+int remembered_restore(struct remembered *r, const char *key, const void *value, size_t n);
+/* All records were given. Before this no policy is in force. */
+void remembered_end(struct remembered *r);
+
+/* --- to the store ------------------------------------------------------------------------------------------------- */
+
+/* The ports whose freed indexes changed, the endports that are new, changed or gone. Errors stay in the transaction. */
+void records_put_indexes(struct store_transaction *t, const struct index_memory *m);
+void records_put_known(struct store_transaction *t, const struct known *k);
+
+/* A generation that is in force from `wall` on (seconds since 1970). The oldest beyond RECORDS_MAX_GENERATIONS are deleted. */
+void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
+                            uint64_t wall);
+/* It was stored. */
+void generation_history_stored(struct generation_history *h, const struct generation *g);
+/* Frees it; no generation is in the store. */
+void generation_history_done(struct generation_history *h);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/state_import.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "shell/file.h"
+#include "util/json.h"
+
+#define SCHEMA              1
+#define MAX_SIZE            (64u << 20)
+#define GENERATION_MAX_SIZE 4096u
+
+const char *state_import_name(enum state_import_file file)
+{
+        static const char *const names[] = {
+                [STATE_IMPORT_INDEXES] = "indexes.json",
+                [STATE_IMPORT_KNOWN] = "known.json",
+                [STATE_IMPORT_POLICY] = "policy.yaml",
+                [STATE_IMPORT_GENERATION] = "generation.json",
+        };
+
+        return names[file];
+}
+
+static int read_file(struct arena *a, const char *dir, enum state_import_file file, size_t max, const char **ret_bytes,
+                     size_t *ret_n)
+{
+        const char *path = arena_printf(a, "%s/%s", dir, state_import_name(file));
+
+        return path ? file_read(a, path, max, ret_bytes, ret_n) : -ENOMEM;
+}
+
+/* --- a list of ports ---------------------------------------------------------------------------------------------- */
+
+/* The key of a record whose value is this object. */
+static bool make_key(enum state_import_file file, const json_t *object, char ret[static STORE_KEY_MAX + 1])
+{
+        bool is_known = file == STATE_IMPORT_KNOWN;
+        json_int_t number;
+        uint64_t guid;
+
+        if (!json_member_hex(object, is_known ? "port_guid" : "node", UINT64_MAX, &guid) ||
+            !json_member_number(object, "port", 0, UINT8_MAX, &number))
+                return false;
+        if (is_known)
+                (void) snprintf(ret, STORE_KEY_MAX + 1, RECORDS_KNOWN_KEY, guid);
+        else
+                (void) snprintf(ret, STORE_KEY_MAX + 1, RECORDS_INDEX_KEY, guid, (unsigned) number);
+        return true;
+}
+
+/* The objects are those of the records, so one reader judges both. */
+static int read_port(struct remembered *m, enum state_import_file file, const json_t *object)
+{
+        _cleanup_free_ char *text = NULL;
+        char key[STORE_KEY_MAX + 1];
+        int r;
+
+        if (!make_key(file, object, key))
+                return -EBADMSG;
+        text = json_dumps(object, JSON_COMPACT);
+        if (!text)
+                return -ENOMEM;
+        r = remembered_restore(m, key, text, strlen(text));
+        return r == 0 && m->n_damaged > 0 ? -EBADMSG : r;
+}
+
+static int read_ports(struct arena *a, const char *dir, enum state_import_file file, struct remembered *m)
+{
+        _cleanup_json_ json_t *root = NULL;
+        const json_t *ports;
+        json_int_t schema;
+        const char *bytes;
+        size_t n;
+        int r;
+
+        r = read_file(a, dir, file, MAX_SIZE, &bytes, &n);
+        if (r < 0)
+                return r;
+        root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL);
+        ports = json_object_get(root, "ports");
+        if (!json_member_number(root, "schema", SCHEMA, SCHEMA, &schema) || !json_is_array(ports))
+                return -EBADMSG;
+        for (size_t i = 0; r == 0 && i < json_array_size(ports); i++)
+                r = read_port(m, file, json_array_get(ports, i));
+        return r;
+}
+
+/* Half a file would be taken for a whole one: only when all of it was read anything is put. */
+static int import_ports(struct arena *a, const char *dir, enum state_import_file file, struct store_transaction *t)
+{
+        _cleanup_remembered_ struct remembered *m = remembered_new("");
+        int r = m ? read_ports(a, dir, file, m) : -ENOMEM;
+
+        if (r == 0)
+                r = index_memory_unstore(m->indexes);
+        if (r < 0)
+                return r;
+        known_unstore(&m->known);
+        records_put_indexes(t, m->indexes);
+        records_put_known(t, &m->known);
+        return 0;
+}
+
+/* --- the policy in force ------------------------------------------------------------------------------------------ */
+
+/* The number that a policy without one gets. */
+#define FIRST_GENERATION 1
+
+static int read_generation(struct arena *a, const char *dir, uint64_t *ret_number, uint64_t *ret_time)
+{
+        _cleanup_json_ json_t *root = NULL;
+        json_int_t number;
+        const char *bytes, *time;
+        struct tm tm = {};
+        size_t n;
+        int r;
+
+        r = read_file(a, dir, STATE_IMPORT_GENERATION, GENERATION_MAX_SIZE, &bytes, &n);
+        if (r < 0)
+                return r;
+        root = json_loadb(bytes, n, 0, NULL);
+        if (!json_member_number(root, "generation", 1, INT64_MAX, &number))
+                return -EBADMSG;
+        time = json_string_value(json_object_get(root, "time"));
+        *ret_time = time && strptime(time, "%Y-%m-%dT%H:%M:%SZ", &tm) ? (uint64_t) timegm(&tm) : 0;
+        *ret_number = (uint64_t) number;
+        return 0;
+}
+
+static void import_policy(struct arena *a, const char *dir, struct store_transaction *t, int errors[STATE_IMPORT_N_FILES])
+{
+        const struct generation_history none = {};
+        struct generation g = { .number = FIRST_GENERATION };
+        uint64_t wall = 0;
+
+        errors[STATE_IMPORT_GENERATION] = read_generation(a, dir, &g.number, &wall);
+        errors[STATE_IMPORT_POLICY] = read_file(a, dir, STATE_IMPORT_POLICY, POLICY_MAX_FILE_SIZE, &g.policy_bytes,
+                                                &g.n_policy_bytes);
+        if (errors[STATE_IMPORT_POLICY] == 0)
+                records_put_generation(t, &none, &g, wall);
+        else
+                errors[STATE_IMPORT_GENERATION] = -ENOENT; /* nothing is of this number */
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+int state_import_read(const char *dir, struct store_transaction *t, struct state_import *ret)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        int *e = ret->errors;
+
+        *ret = (struct state_import) {};
+        if (!a)
+                return -ENOMEM;
+        e[STATE_IMPORT_INDEXES] = import_ports(a, dir, STATE_IMPORT_INDEXES, t);
+        e[STATE_IMPORT_KNOWN] = import_ports(a, dir, STATE_IMPORT_KNOWN, t);
+        import_policy(a, dir, t, e);
+        for (size_t i = 0; i < STATE_IMPORT_N_FILES; i++)
+                if (e[i] == -ENOMEM)
+                        return -ENOMEM;
+        return store_transaction_error(t);
+}
+
+void state_import_done(const char *dir, const struct state_import *import)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+
+        for (size_t i = 0; a && i < STATE_IMPORT_N_FILES; i++) {
+                const char *name = state_import_name((enum state_import_file) i);
+                const char *from = arena_printf(a, "%s/%s", dir, name), *to = arena_printf(a, "%s/%s.imported", dir, name);
+
+                /* one that keeps its name is not read again: the store is not empty any more */
+                if (import->errors[i] == 0 && from && to)
+                        (void) rename(from, to);
+        }
+}

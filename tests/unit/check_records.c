@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "control/records.h"
+#include "knowledge_fixture.h"
+#include "util/vector.h"
+
+#define BOOT    "5d2f0c1b"
+#define N_PORTS 25000
+
+static struct remembered *now;
+static struct store_transaction t;
+
+/* --- memory that runs out ----------------------------------------------------------------------------------------- */
+
+static unsigned n_allocations, failing;
+static bool counting;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+        return counting && ++n_allocations == failing ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+        return counting && ++n_allocations == failing ? NULL : __real_reallocarray(p, n, size);
+}
+
+/* --- a store ------------------------------------------------------------------------------------------------------ */
+
+static struct store_op *all; /* ascending keys */
+static uint32_t n_all, allocated_all;
+
+static uint32_t place_of(const char *key)
+{
+        return LOWER_BOUND(op, all, n_all, strcmp(op->key, key) < 0);
+}
+
+static const struct store_op *stored(const char *key)
+{
+        uint32_t at = place_of(key);
+
+        return at < n_all && strcmp(all[at].key, key) == 0 ? &all[at] : NULL;
+}
+
+static void put(const char *key, const void *value, size_t n)
+{
+        uint32_t at = place_of(key);
+
+        if (!stored(key)) {
+                ck_assert_int_eq(VECTOR_GROW(arena, all, n_all, allocated_all), 0);
+                memmove(&all[at + 1], &all[at], (n_all++ - at) * sizeof(*all));
+        }
+        all[at] = (struct store_op) { .key = key, .value = value, .n = n };
+}
+
+static void put_text(const char *key, const char *value)
+{
+        put(key, value, strlen(value));
+}
+
+static void delete(const char *key)
+{
+        uint32_t at = place_of(key);
+
+        if (stored(key))
+                memmove(&all[at], &all[at + 1], (--n_all - at) * sizeof(*all));
+}
+
+/* Carries the transaction out; returns the number of its operations. */
+static size_t commit(void)
+{
+        size_t n = t.n;
+
+        ck_assert_int_eq(store_transaction_error(&t), 0);
+        for (size_t i = 0; i < n; i++)
+                if (t.ops[i].value)
+                        put(t.ops[i].key, t.ops[i].value, t.ops[i].n);
+                else
+                        delete(t.ops[i].key);
+        store_transaction_init(&t, arena);
+        index_memory_stored(now->indexes);
+        known_stored(&now->known);
+        return n;
+}
+
+static size_t commit_changes(void)
+{
+        records_put_indexes(&t, now->indexes);
+        records_put_known(&t, &now->known);
+        return commit();
+}
+
+static int load(struct remembered *r)
+{
+        int e = 0;
+
+        for (uint32_t i = 0; e == 0 && i < n_all; i++)
+                e = remembered_restore(r, all[i].key, all[i].value, all[i].n);
+        remembered_end(r);
+        return e;
+}
+
+/* Another process begins with what was stored. */
+static void begin_anew(void)
+{
+        remembered_free(now);
+        now = remembered_new(BOOT);
+        ck_assert_ptr_nonnull(now);
+        ck_assert_int_eq(load(now), 0);
+}
+
+static void check_damaged(const char *key)
+{
+        begin_anew();
+        ck_assert_msg(now->n_damaged == 1 && strcmp(now->first_damaged, key) == 0, "%zu: %s", now->n_damaged,
+                      now->first_damaged ?: key);
+}
+
+static void setup(void)
+{
+        knowledge_setup();
+        all = NULL;
+        n_all = allocated_all = 0;
+        store_transaction_init(&t, arena);
+        now = remembered_new(BOOT);
+        ck_assert_ptr_nonnull(now);
+}
+
+static void teardown(void)
+{
+        now = remembered_free(now);
+        knowledge_teardown();
+}
+
+/* A good value, in which one text was replaced. */
+static const char *with(const char *good, const char *what, const char *by)
+{
+        const char *at = strstr(good, what);
+
+        ck_assert_ptr_nonnull(at);
+        return arena_printf(arena, "%.*s%s%s", (int) (at - good), good, by, at + strlen(what));
+}
+
+START_TEST(nothing)
+{
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(now->generation, 0);
+        ck_assert_ptr_null(now->policy);
+        ck_assert_uint_eq(knowledge_n_records(now->knowledge), 0);
+        ck_assert_str_eq(now->boot, BOOT);
+        ck_assert_uint_eq(commit_changes(), 0);
+}
+END_TEST
+
+/* --- tables ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(tables)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t record;
+
+        read_host(s, 0, 0x8001);
+        knowledge_store(k, BOOT, &t);
+        (void) commit();
+        put_text("table/endport/0x0000000000000200/1", "{}");
+        check_damaged("table/endport/0x0000000000000200/1");
+        ck_assert_uint_eq(knowledge_n_records(now->knowledge), knowledge_n_records(k));
+        record = knowledge_find(now->knowledge, (struct knowledge_name) { { 0x100 }, 1, KNOWLEDGE_ENDPORT });
+        ck_assert_uint_eq(knowledge_table_bounds(now->knowledge, record, 1).may, LEVEL_FULL);
+        ck_assert_uint_eq(knowledge_table_bounds(now->knowledge, record, 2).may, LEVEL_NONE);
+        record = knowledge_find(now->knowledge, (struct knowledge_name) { { 0x200 }, 1, KNOWLEDGE_ENDPORT });
+        ck_assert_uint_eq(knowledge_table_bounds(now->knowledge, record, 2).may, LEVEL_FULL);
+}
+END_TEST
+
+/* --- freed indexes ------------------------------------------------------------------------------------------------ */
+
+#define INDEX "index/0x0000000000000001/1"
+
+static const char good_index[] = "{\"node\":\"0x0000000000000001\",\"port\":1,\"freed\":["
+                                 "{\"index\":1,\"base\":\"0x0010\",\"sequence\":5,\"lost\":false},"
+                                 "{\"index\":2,\"base\":\"0x7fff\",\"sequence\":9223372036854775807,\"lost\":true}]}";
+
+static void free_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
+{
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { key }, (struct p_key) { 0 }), 0);
+}
+
+static void use_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
+{
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { 0 }, (struct p_key) { key }), 0);
+}
+
+static size_t n_freed(void)
+{
+        size_t n;
+
+        (void) index_memory_all(now->indexes, &n);
+        return n;
+}
+
+START_TEST(indexes_come_back)
+{
+        struct index_memory *before;
+        const struct freed_index *items, *again;
+        size_t n;
+
+        free_index(UINT64_MAX, 255, 65535, 0xffff);
+        free_index(2, 1, 5, 0x8010);
+        free_index(2, 1, 3, 0x0011);
+        free_index(2, 0, 3, 0x0012);
+        ck_assert_int_eq(index_memory_note_lost(now->indexes, G(1), 1, 9, (struct p_key) { 0x8001 }, (struct p_key) { 0 }), 0);
+        ck_assert_uint_eq(commit_changes(), 4);
+        ck_assert_ptr_nonnull(stored("index/0xffffffffffffffff/255"));
+        before = STEAL(now->indexes);
+        begin_anew();
+        items = index_memory_all(before, &n);
+        again = index_memory_all(now->indexes, &n);
+        ck_assert_uint_eq(n, 5);
+        for (size_t i = 0; i < n; i++)
+                ck_assert(again[i].node_guid.v == items[i].node_guid.v && again[i].port == items[i].port &&
+                          again[i].index == items[i].index && again[i].base == items[i].base &&
+                          again[i].sequence == items[i].sequence && again[i].lost == items[i].lost);
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(commit_changes(), 0);
+        index_memory_free(before);
+}
+END_TEST
+
+START_TEST(indexes_that_changed)
+{
+        free_index(1, 1, 5, 0x8010);
+        free_index(2, 1, 5, 0x8010);
+        ck_assert_uint_eq(commit_changes(), 2);
+        begin_anew();
+        free_index(2, 1, 6, 0x8010);
+        ck_assert_uint_eq(commit_changes(), 1);
+        use_index(1, 1, 5, 0x8010);
+        ck_assert_uint_eq(commit_changes(), 1);
+        ck_assert_ptr_null(stored(INDEX));
+        begin_anew();
+        ck_assert_uint_eq(n_freed(), 2);
+        ck_assert_int_eq(index_memory_unstore(now->indexes), 0);
+        ck_assert_uint_eq(commit_changes(), 1);
+}
+END_TEST
+
+/* Of too many those that were freed last. */
+START_TEST(indexes_of_a_huge_table)
+{
+        const struct freed_index *items;
+        size_t n;
+
+        for (uint32_t i = 0; i <= UINT16_MAX; i++)
+                free_index(1, 1, (uint16_t) i, 0x8010);
+        ck_assert_uint_eq(commit_changes(), 1);
+        begin_anew();
+        items = index_memory_all(now->indexes, &n);
+        ck_assert_uint_eq(n, RECORDS_MAX_FREED);
+        ck_assert_uint_eq(items[0].index, UINT16_MAX - RECORDS_MAX_FREED + 1);
+        ck_assert_uint_eq(items[n - 1].index, UINT16_MAX);
+}
+END_TEST
+
+static const char *const wrong_indexes[][2] = {
+        { "\"0x0000000000000001\"", "1" },
+        { "0x0000000000000001", "0000000000000001" },
+        { "0x0000000000000001", "0x" },
+        { "0x0000000000000001", "0x-1" },
+        { "0x0000000000000001", "0x000000000000000g" },
+        { "0x0000000000000001", "0x00000000000000001" },
+        { "0x0000000000000001", "0x0000000000000002" }, /* another port than that of the key */
+        { "\"port\":1", "\"port\":2" },
+        { "\"port\":1", "\"port\":256" },
+        { "\"port\":1", "\"port\":-1" },
+        { "\"port\":1", "\"port\":1.5" },
+        { "\"port\":1", "\"port\":1,\"port\":1" },
+        { "\"port\":1,", "" },
+        { "[", "{\"x\":[" },
+        { "[", "[7," },
+        { "[", "[{}," },
+        { "\"index\":2", "\"index\":65536" },
+        { "\"index\":2", "\"index\":\"2\"" },
+        { "0x7fff", "0x8000" },
+        { "0x7fff", "0x7fff " },
+        { "\"0x7fff\"", "32767" },
+        { "5,", "-1," },
+        { "9223372036854775807", "9223372036854775808" },
+        { "true", "1" },
+        { "\"base\":\"0x7fff\",", "" },
+};
+
+START_TEST(damaged_indexes)
+{
+        put_text(INDEX, good_index);
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(n_freed(), 2);
+        put_text(INDEX, with(good_index, wrong_indexes[_i][0], wrong_indexes[_i][1]));
+        check_damaged(INDEX);
+        ck_assert_uint_eq(n_freed(), 0);
+}
+END_TEST
+
+START_TEST(cut_off)
+{
+        for (size_t n = 0; n < strlen(good_index); n++) {
+                put(INDEX, good_index, n);
+                check_damaged(INDEX);
+                ck_assert_uint_eq(n_freed(), 0);
+        }
+}
+END_TEST
+
+START_TEST(wrong_keys)
+{
+        static const char *const keys[] = {
+                "index/0x1/1", "index/0x0000000000000001/01", "index/0x0000000000000001", "index/",
+                "indexes/0x0000000000000001/1",
+                "known/0x0000000000000001", "host/0x0000000000000001/1",
+                "x",
+        };
+
+        for (size_t i = 0; i < ELEMENTS(keys); i++) {
+                put_text(keys[i], good_index);
+                check_damaged(keys[i]);
+                ck_assert_uint_eq(n_freed(), 0);
+                delete(keys[i]);
+        }
+}
+END_TEST
+
+/* --- known endports ----------------------------------------------------------------------------------------------- */
+
+#define KNOWN "known/0x0000000000000002"
+
+static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6, false };
+
+static void know(uint64_t guid)
+{
+        struct known_port port = example;
+
+        port.port_guid.v = guid;
+        ck_assert_int_eq(known_add(&now->known, &port), 0);
+}
+
+START_TEST(known_ports_come_back)
+{
+        struct known_port expected = example;
+
+        know(2);
+        know(UINT64_MAX);
+        ck_assert_uint_eq(commit_changes(), 2);
+        begin_anew();
+        expected.is_stored = true;
+        ck_assert_uint_eq(now->known.n, 2);
+        ck_assert_mem_eq(&now->known.ports[0], &expected, sizeof(expected));
+        ck_assert_uint_eq(now->known.ports[1].port_guid.v, UINT64_MAX);
+        ck_assert_uint_eq(commit_changes(), 0);
+        know(2);
+        ck_assert_uint_eq(commit_changes(), 1);
+        known_unstore(&now->known);
+        ck_assert_uint_eq(commit_changes(), 2);
+}
+END_TEST
+
+START_TEST(known_ports_that_are_gone)
+{
+        const uint64_t later = (KNOWN_DAYS + 10) * 86400;
+        struct subnet *s;
+
+        know(2);
+        know(3);
+        ck_assert_uint_eq(commit_changes(), 2);
+        s = discover(0, 0, 0, 0);
+        ck_assert_int_eq(known_learn(&now->known, s, later), 1);
+        know(3); /* and back */
+        ck_assert_uint_eq(commit_changes(), 4); /* with the switch's own port */
+        ck_assert_ptr_null(stored(KNOWN));
+        begin_anew();
+        ck_assert_uint_eq(now->known.n, 2);
+        ck_assert_uint_eq(now->known.ports[0].port_guid.v, 3);
+        ck_assert_uint_eq(commit_changes(), 0);
+}
+END_TEST
+
+static const char good_known[] = "{\"node\":\"0x01\",\"port\":3,\"port_guid\":\"0x2\",\"type\":1,\"description\":\"a\","
+                                 "\"switch\":\"0x4\",\"switch_port\":5,\"seen\":6}";
+static const char *const wrong_known[][2] = {
+        { "0x01", "1" }, { "0x2", "0x0" }, { "0x2", "0x3" }, { "0x4", "" }, { "\"type\":1", "\"type\":0" },
+        { "\"type\":1", "\"type\":4" }, { "\"port\":3", "\"port\":256" }, { "\"a\"", "7" }, { ":5", ":256" }, { ":6", ":-1" },
+        { ",\"seen\":6", "" }, { "{", "[" },
+};
+
+START_TEST(damaged_known_ports)
+{
+        char *description = arena_new_array(arena, char, sizeof(example.description) + 1);
+
+        put_text(KNOWN, good_known);
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(now->known.n, 1);
+        for (size_t i = 0; i < ELEMENTS(wrong_known); i++) {
+                put_text(KNOWN, with(good_known, wrong_known[i][0], wrong_known[i][1]));
+                check_damaged(KNOWN);
+                ck_assert_uint_eq(now->known.n, 0);
+        }
+        memset(description, 'x', sizeof(example.description) - 1);
+        put_text(KNOWN, with(good_known, "\"a\"", arena_printf(arena, "\"%s\"", description)));
+        begin_anew();
+        ck_assert_str_eq(now->known.ports[0].description, description);
+        description[sizeof(example.description) - 1] = 'x';
+        put_text(KNOWN, with(good_known, "\"a\"", arena_printf(arena, "\"%s\"", description)));
+        check_damaged(KNOWN);
+}
+END_TEST
+
+/* --- generations -------------------------------------------------------------------------------------------------- */
+
+#define GENERATION(n) "generation/0000000000000000000" #n
+#define PART(n, i)    GENERATION(n) "/policy/0" #i
+
+static void put_generation(uint64_t number, const char *bytes, size_t n)
+{
+        const struct generation g = { .number = number, .policy_bytes = bytes, .n_policy_bytes = n };
+
+        records_put_generation(&t, &now->history, &g, 1000);
+        (void) commit();
+        generation_history_stored(&now->history, &g);
+}
+
+static void check_policy(uint64_t number, const char *bytes, size_t n)
+{
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(now->generation, number);
+        ck_assert_ptr_nonnull(now->policy);
+        ck_assert_uint_eq(now->n_policy, n);
+        ck_assert_int_eq(memcmp(now->policy, bytes, n), 0);
+}
+
+START_TEST(generations_come_back)
+{
+        static const char bytes[] = "version: 1\n\0\xff binary, too";
+
+        put_generation(1, bytes, sizeof(bytes));
+        check_policy(1, bytes, sizeof(bytes));
+        put_generation(9, "older", 5);
+        put_generation(10, "newer", 5);
+        check_policy(10, "newer", 5);
+        put_generation(11, "", 0);
+        check_policy(11, "", 0);
+        put_generation(INT64_MAX, "last", 4);
+        check_policy(INT64_MAX, "last", 4);
+        ck_assert_str_eq(arena_strndup(arena, stored(GENERATION(9))->value, stored(GENERATION(9))->n),
+                         "{\"number\":9,\"time\":1000,\"policy_size\":5}");
+}
+END_TEST
+
+START_TEST(large_policy)
+{
+        static const size_t sizes[] = {
+                STORE_VALUE_MAX - 1, STORE_VALUE_MAX, STORE_VALUE_MAX + 1, 2 * STORE_VALUE_MAX, POLICY_MAX_FILE_SIZE,
+        };
+        char *bytes = arena_new_array(arena, char, POLICY_MAX_FILE_SIZE);
+
+        for (size_t i = 0; i < POLICY_MAX_FILE_SIZE; i++)
+                bytes[i] = (char) (i % 251);
+        for (size_t i = 0; i < ELEMENTS(sizes); i++) {
+                put_generation(i + 1, bytes, sizes[i]);
+                check_policy(i + 1, bytes, sizes[i]);
+        }
+        ck_assert_ptr_nonnull(stored(PART(5, 0)));
+        ck_assert_ptr_nonnull(stored("generation/00000000000000000005/policy/15"));
+        ck_assert_uint_eq(n_all, 5 + 1 + 1 + 2 + 2 + 16);
+}
+END_TEST
+
+START_TEST(old_generations_go)
+{
+        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS + 3; i++) {
+                put_generation(7 * i, "policy", 6);
+                if (i % 40 == 0)
+                        begin_anew();
+        }
+        ck_assert_uint_eq(n_all, 2 * RECORDS_MAX_GENERATIONS);
+        ck_assert_ptr_null(stored("generation/00000000000000000021"));
+        ck_assert_ptr_null(stored("generation/00000000000000000021/policy/00"));
+        ck_assert_ptr_nonnull(stored("generation/00000000000000000028"));
+        check_policy((RECORDS_MAX_GENERATIONS + 3) * 7, "policy", 6);
+}
+END_TEST
+
+/* A commit that failed has changed nothing: the next one deletes what this one would have deleted. */
+START_TEST(old_generations_go_after_a_failure)
+{
+        const struct generation g = { .number = RECORDS_MAX_GENERATIONS + 1, .policy_bytes = "x", .n_policy_bytes = 1 };
+
+        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS; i++)
+                put_generation(i, "policy", 6);
+        records_put_generation(&t, &now->history, &g, 1000);
+        store_transaction_init(&t, arena);
+        put_generation(RECORDS_MAX_GENERATIONS + 2, "policy", 6);
+        ck_assert_uint_eq(n_all, 2 * RECORDS_MAX_GENERATIONS);
+        ck_assert_ptr_null(stored(GENERATION(1)));
+}
+END_TEST
+
+static const char good_header[] = "{\"number\":2,\"time\":1000,\"policy_size\":5}";
+static const char *const wrong_headers[][2] = {
+        { "2", "1" }, { "2", "\"2\"" }, { "1000", "-1" }, { "5", "16777217" }, { "5", "-1" }, { ",\"policy_size\":5", "" },
+        { "5", "5,\"number\":2" }, { "}", "" },
+};
+
+/* An older one is never taken for the one in force, and its number is not given again. */
+static void check_none_in_force(const char *key)
+{
+        check_damaged(key);
+        ck_assert_uint_eq(now->generation, 2);
+        ck_assert_ptr_null(now->policy);
+}
+
+START_TEST(damaged_generation)
+{
+        put_generation(1, "older", 5);
+        put_generation(2, "newer", 5);
+        put_text(GENERATION(2), "");
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 2); /* its bytes are of no use without it */
+        ck_assert_str_eq(now->first_damaged, GENERATION(2));
+        delete(PART(2, 0));
+        for (size_t i = 0; i < ELEMENTS(wrong_headers); i++) {
+                put_text(GENERATION(2), with(good_header, wrong_headers[i][0], wrong_headers[i][1]));
+                check_none_in_force(GENERATION(2));
+        }
+        put_text(GENERATION(2), good_header);
+        check_none_in_force(GENERATION(2)); /* without its bytes */
+        put_text(PART(2, 0), "newe");
+        check_none_in_force(GENERATION(2));
+        put_text(PART(2, 0), "newest");
+        check_none_in_force(PART(2, 0));
+        put_text(PART(2, 0), "newer");
+        put_text(PART(2, 2), "");
+        check_none_in_force(PART(2, 2));
+        delete(PART(2, 2));
+        check_policy(2, "newer", 5);
+        delete(GENERATION(2));
+        check_none_in_force(PART(2, 0));
+        put_text(PART(2, 0), "");
+        check_none_in_force(PART(2, 0));
+        /* what is damaged is deleted in its time, too */
+        ck_assert_uint_eq(now->history.n, 2);
+}
+END_TEST
+
+START_TEST(damaged_older_generation)
+{
+        put_generation(1, "older", 5);
+        put_generation(2, "newer", 5);
+        put_text(PART(1, 0), "olde");
+        check_damaged(GENERATION(1));
+        ck_assert_uint_eq(now->generation, 2);
+        ck_assert_mem_eq(now->policy, "newer", 5);
+}
+END_TEST
+
+/* It could be a higher one than all others. */
+START_TEST(generation_of_unknown_number)
+{
+        static const char *const keys[] = {
+                "generation/", "generation/3", "generation/0000000000000000000x", "generation/000000000000000000003",
+                "generation/00000000000000000000", "generation/99999999999999999999", "generation/09223372036854775808",
+                "generation/00000000000000000003/policy/0", "generation/00000000000000000003/policy/000",
+                "generation/00000000000000000003/settings/00", "generation/00000000000000000003/",
+        };
+
+        put_generation(2, "newer", 5);
+        for (size_t i = 0; i < ELEMENTS(keys); i++) {
+                put_text(keys[i], "{\"number\":3,\"time\":1000,\"policy_size\":0}");
+                check_none_in_force(keys[i]);
+                delete(keys[i]);
+        }
+        check_policy(2, "newer", 5);
+}
+END_TEST
+
+/* A store that does not keep the order does not bring an older one into force. */
+START_TEST(generations_out_of_order)
+{
+        put_generation(1, "older", 5);
+        put_generation(2, "newer", 5);
+        remembered_free(now);
+        now = remembered_new(BOOT);
+        for (uint32_t i = 0; i < n_all; i++) {
+                const struct store_op *op = &all[(i + 2) % n_all];
+
+                ck_assert_int_eq(remembered_restore(now, op->key, op->value, op->n), 0);
+        }
+        remembered_end(now);
+        ck_assert_uint_eq(now->generation, 2);
+        ck_assert_mem_eq(now->policy, "newer", 5);
+        ck_assert_uint_eq(now->n_damaged, 2);
+}
+END_TEST
+
+/* Who forgets the end takes nothing for a policy. */
+START_TEST(not_ended)
+{
+        put_generation(1, "older", 5);
+        remembered_free(now);
+        now = remembered_new(BOOT);
+        for (uint32_t i = 0; i < n_all; i++)
+                ck_assert_int_eq(remembered_restore(now, all[i].key, all[i].value, all[i].n), 0);
+        ck_assert_ptr_null(now->policy);
+}
+END_TEST
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(many_ports)
+{
+        for (uint64_t i = 1; i <= N_PORTS; i++) {
+                free_index(i, 1, 3, 0x8010);
+                know(i);
+        }
+        ck_assert_uint_eq(commit_changes(), 2 * N_PORTS);
+        begin_anew();
+        ck_assert_uint_eq(n_freed(), N_PORTS);
+        ck_assert_uint_eq(now->known.n, N_PORTS);
+        ck_assert_uint_eq(commit_changes(), 0);
+        free_index(N_PORTS / 2, 1, 4, 0x8010);
+        ck_assert_uint_eq(commit_changes(), 1);
+        know(N_PORTS / 2);
+        ck_assert_uint_eq(commit_changes(), 1);
+}
+END_TEST
+
+/* Whatever allocation fails is an error, and nothing is taken for damaged. */
+START_TEST(out_of_memory)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct remembered *r = NULL;
+        int e = -ENOMEM;
+
+        read_host(s, 0, 0x8001);
+        knowledge_store(k, BOOT, &t);
+        free_index(1, 1, 5, 0x8010);
+        know(2);
+        put_generation(1, "policy", 6);
+        (void) commit_changes();
+        for (failing = 1; e == -ENOMEM; failing++) {
+                r = remembered_free(r);
+                n_allocations = 0;
+                counting = true;
+                r = remembered_new(BOOT);
+                e = r ? load(r) : -ENOMEM;
+                counting = false;
+                ck_assert(!r || r->n_damaged == 0);
+                ck_assert(e == 0 || n_allocations >= failing);
+        }
+        ck_assert_int_eq(e, 0);
+        ck_assert_uint_gt(failing, 10);
+        remembered_free(r);
+}
+END_TEST
+
+int main(void)
+{
+        TCase *c = tcase_create("records");
+        Suite *s = suite_create("records");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_checked_fixture(c, setup, teardown);
+        tcase_set_timeout(c, 60);
+        tcase_add_test(c, nothing);
+        tcase_add_test(c, tables);
+        tcase_add_test(c, indexes_come_back);
+        tcase_add_test(c, indexes_that_changed);
+        tcase_add_test(c, indexes_of_a_huge_table);
+        tcase_add_loop_test(c, damaged_indexes, 0, (int) ELEMENTS(wrong_indexes));
+        tcase_add_test(c, cut_off);
+        tcase_add_test(c, wrong_keys);
+        tcase_add_test(c, known_ports_come_back);
+        tcase_add_test(c, known_ports_that_are_gone);
+        tcase_add_test(c, damaged_known_ports);
+        tcase_add_test(c, generations_come_back);
+        tcase_add_test(c, large_policy);
+        tcase_add_test(c, old_generations_go);
+        tcase_add_test(c, old_generations_go_after_a_failure);
+        tcase_add_test(c, damaged_generation);
+        tcase_add_test(c, damaged_older_generation);
+        tcase_add_test(c, generation_of_unknown_number);
+        tcase_add_test(c, generations_out_of_order);
+        tcase_add_test(c, not_ended);
+        tcase_add_test(c, many_ports);
+        tcase_add_test(c, out_of_memory);
+        suite_add_tcase(s, c);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_NORMAL);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? 1 : 0;
+}
