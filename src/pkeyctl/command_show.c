@@ -179,16 +179,16 @@ static int show_port(struct context *ctx, const char *text)
 
 static int complain_usage(struct context *ctx, const char *word)
 {
-        static const char *const names[] = { "ports", "partitions", "port" };
+        static const char *const names[] = { "ports", "partitions", "vouches", "port" };
         struct findings *f = &ctx->findings;
 
         if (strcmp(word, "port") == 0)
                 return findings_error(f, FINDING_USAGE, NULL,
                                       "show port: which one? Give a host, a GUID or another selector");
-        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0)
+        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0 || strcmp(word, "vouches") == 0)
                 return findings_error(f, FINDING_USAGE, NULL, "show %s takes no argument", word);
         return findings_error(f, FINDING_USAGE, nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", NULL),
-                              "cannot show '%s' (ports, partitions, or port NODE|GUID)", word);
+                              "cannot show '%s' (ports, partitions, vouches, or port NODE|GUID)", word);
 }
 
 int command_show(struct context *ctx)
@@ -199,6 +199,8 @@ int command_show(struct context *ctx)
                 return show_ports(ctx);
         if (strcmp(what, "partitions") == 0 && !which)
                 return show_partitions(ctx);
+        if (strcmp(what, "vouches") == 0 && !which)
+                return command_show_vouches(ctx);
         if (strcmp(what, "port") == 0 && which)
                 return show_port(ctx, which);
         return complain_usage(ctx, what);

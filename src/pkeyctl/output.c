@@ -95,7 +95,7 @@ static const char *format_time(struct arena *a, uint64_t seconds)
 struct held_words output_held_words(struct context *ctx)
 {
         return (struct held_words) {
-                .arena = ctx->arena, .subnet = ctx->subnet, .policy = ctx->policy, .now = clock_wall() / USEC_PER_SEC,
+                .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy, .now = clock_wall() / USEC_PER_SEC,
                 .time = format_time,
         };
 }

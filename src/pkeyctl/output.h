@@ -94,6 +94,22 @@ struct doctor_result {
         struct diagnoses diagnoses;
 };
 
+/* A port for which a person vouches, or did. */
+struct vouch {
+        struct knowledge_name name;
+        struct held_by by;
+        const struct p_key *may_hold;  /* ascending; but for the vouch */
+        uint32_t n_may_hold;
+        bool may_hold_anything;        /* its table was never read */
+        const char *who;               /* NULL: nobody yet */
+        usec_t at;                     /* CLOCK_REALTIME */
+};
+
+struct vouches_result {
+        const struct vouch *items;
+        uint32_t n;
+};
+
 /* How a reload of the daemon ended. */
 struct reload_result {
         const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
@@ -142,6 +158,8 @@ enum result_kind {
         RESULT_PARTITIONS,
         RESULT_PORT,                   /* show port, which may be several */
         RESULT_FILE,                   /* that was made: to --output, or standard output */
+        RESULT_FORGOTTEN,
+        RESULT_VOUCHES,                /* show vouches */
         RESULT_EXPLAIN,
         RESULT_DOCTOR,
         RESULT_STATUS,
@@ -164,6 +182,7 @@ struct result {
                         const char *bytes;
                         size_t n;
                 } file;
+                struct vouches_result vouches;
                 struct explain_result explain;
                 struct doctor_result doctor;
                 struct daemon_status daemon;
@@ -176,6 +195,8 @@ struct result {
 int output(struct context *ctx, const struct result *r);
 /* What apply is about to do. */
 void output_proposal(struct context *ctx, const struct plan_result *r);
+/* For what forget asks to vouch. */
+void output_vouches_proposal(struct context *ctx, const struct vouches_result *r);
 void output_watched(struct context *ctx, const struct watched *r);
 
 /* Output went wrong: the run ends with its first error, in the context. */
