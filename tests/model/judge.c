@@ -16,6 +16,7 @@
 
 #include "gate/gate.h"
 #include "ib/smp.h"
+#include "knowledge/memory.h"
 
 #include <infiniband/mad.h>
 
@@ -155,7 +156,8 @@ static void add_switch(struct subnet_builder *b, uint64_t guid)
 
 static void add_host(struct subnet_builder *b, const struct host *h, unsigned i)
 {
-        const struct subnet_node node = { .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY };
+        const struct subnet_node node = { .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY,
+                                           .incomplete = h->policy == POLICY_UNKNOWN };
         const struct subnet_port port = { .number = 1, .guid = { node.guid.v + 1 } }, leaf = { .number = (uint8_t) (i + 1) };
 
         must(subnet_builder_add_node(b, &node, "host", 4));
@@ -195,6 +197,12 @@ static void fill(int level, struct p_key ret[P_KEY_BLOCK_ENTRIES])
                 ret[0] = p_key_make(BASE, level == LEVEL_FULL);
 }
 
+static void announce(struct knowledge *k, uint32_t record, const struct p_key block[P_KEY_BLOCK_ENTRIES])
+{
+        must(knowledge_announce_block(k, record, 0, block));
+        knowledge_stored(k);
+}
+
 /* Tables of these two kinds are read, and the second is then sent something. */
 static void read_tables(struct arena *a, struct knowledge *k, const struct scene *s, const struct subnet *subnet, int kind,
                         int kind_sent)
@@ -221,7 +229,10 @@ static void read_tables(struct arena *a, struct knowledge *k, const struct scene
                 if (t->kind != kind_sent)
                         continue;
                 fill(t->sent, block);
-                must(knowledge_send_block(k, record_of(k, s, i / 2, i % 2), 0, block));
+                announce(k, record_of(k, s, i / 2, i % 2), block);
+                if (!knowledge_send_block(k, record_of(k, s, i / 2, i % 2), 0, block))
+                        errx(2, "a block was announced, and cannot be sent");
+                knowledge_withdraw(k);
         }
 }
 
@@ -245,9 +256,9 @@ static void see_others(struct knowledge *k, const struct scene *s)
                 uint32_t leaf = record_of(k, s, i, true);
 
                 if (h->table.kind == VOUCHED)
-                        knowledge_vouch(k, record_of(k, s, i, false));
+                        must(knowledge_vouch(k, record_of(k, s, i, false), "root", 1));
                 if (h->leaf.kind == VOUCHED)
-                        knowledge_vouch(k, leaf);
+                        must(knowledge_vouch(k, leaf, "root", 1));
                 if (leaf != KNOWLEDGE_NONE)
                         knowledge_see_filter(k, leaf, h->in, h->out);
                 if (leaf != KNOWLEDGE_NONE && h->unsure)
@@ -309,6 +320,8 @@ static bool passes_gate(struct knowledge *k, const struct scene *s)
         p_key_block_encode(block, data);
         answered(g, set.route, SMP_ATTR_P_KEY_TABLE, set.modifier, data);
         fill(s->level, block);
+        if (t->kind != NEVER)
+                announce(k, record_of(k, s, s->port, s->is_leaf), block);
         p_key_block_encode(block, set.data);
         mad_request_encode(&set, 1, &frame);
         return gate_admit(g, &frame);

@@ -393,11 +393,11 @@ END_TEST
 /* A vouch was for a port that does not answer. This one does. */
 START_TEST(vouched)
 {
-        knowledge_vouch(k, host_record(3));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 77), 0);
         prepare(3, 0);
         ck_assert(!set_host(3, 0x8001));
         check_refusal("more than the policy gives");
-        knowledge_vouch(k, host_record(3));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 77), 0);
         say_key(to_lid(HOST_LID(3)), 0, 0x8001);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(3), 1).may, LEVEL_FULL);
         prepare(0, 0);
