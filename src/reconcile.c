@@ -149,7 +149,7 @@ const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, u
         if (!label || !entries)
                 return NULL;
         return arena_printf(a, "%s is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)", label,
-                            freeze_to_string(r->plan->frozen[port]), entries);
+                            freeze_reason(r->plan->frozen[port]), entries);
 }
 
 static void report_frozen(const struct reconciled *out, struct findings *findings)

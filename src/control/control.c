@@ -492,7 +492,7 @@ struct control *control_free(struct control *c)
 {
         if (!c)
                 return NULL;
-        if (c->writer)
+        if (c->writer && c->knowledge && c->gate)
                 sweep_free(c);
         (void) opensm_writer_free(c->writer);
         (void) verbs_check_free(c->verbs);

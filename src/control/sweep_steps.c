@@ -87,6 +87,8 @@ void sweep_free(struct control *c)
         struct sweep *s = &c->sweep;
 
         sweep_unlock(c);
+        gate_close(c->gate);
+        knowledge_drop_policy(c->knowledge); /* it borrows from the arena */
         opensm_writer_drop(c->writer);
         findings_done(&s->conf_findings);
         s->discovery = discovery_free(s->discovery);

@@ -607,12 +607,18 @@ int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint6
 
 /* --- the policy ------------------------------------------------------------------------------------------------------------ */
 
+void knowledge_drop_policy(struct knowledge *k)
+{
+        k->counts.valid = false;
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].policy = NULL;
+}
+
 int knowledge_set_policy(struct knowledge *k, const struct desired *desired)
 {
         const struct subnet *s = desired ? desired->subnet : NULL;
 
-        for (size_t i = 0; i < k->n; i++)
-                k->records[i].policy = NULL;
+        knowledge_drop_policy(k);
         for (uint32_t i = 0; s && i < s->n_ports; i++) {
                 uint32_t record = knowledge_find_port(k, s, i);
 

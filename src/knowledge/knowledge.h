@@ -150,6 +150,9 @@ void knowledge_recall(const struct knowledge *k, struct observed *to);
  * (NULL: of nobody anything is known). Of a port whose node is incomplete nothing is known, either. Returns 0 or -ENOMEM. */
 int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
+/* What was borrowed is about to be freed: nothing is judged until the next knowledge_set_policy(). */
+void knowledge_drop_policy(struct knowledge *k);
+
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
 /* Every table that counts was read since the last discovery, and no write is open. */

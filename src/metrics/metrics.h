@@ -46,8 +46,9 @@ struct metrics {
         bool audit;
         bool stands_by;              /* the other one of two head nodes writes */
 
-        bool looked;                 /* the following four are known */
+        bool looked;                 /* the following five are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable;
+        uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
         uint64_t n_drifts;           /* tables that were right and then were not, since the start */
 
         bool knows_held;             /* the following two are known */

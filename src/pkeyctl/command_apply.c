@@ -133,9 +133,13 @@ static int describe_plan(struct context *ctx, struct run *run)
 {
         int r;
 
-        if (!run->plan.changes) /* not when the person is asked again */
+        if (!run->plan.changes) { /* not when the person is asked again */
                 warn_standby(ctx);
+                pipeline_note_in_force(ctx);
+        }
         r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);
+        if (r == 0)
+                r = pipeline_frozen(ctx, &run->plan.frozen, &run->plan.n_frozen);
         if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
         run->plan.changes = &run->changes;
@@ -179,7 +183,7 @@ static enum exit_status collect(const struct context *ctx, const struct run *run
         if (ret->apply)
                 apply_get_summary(ret->apply, &ret->summary);
         all = ret->summary.failed + ret->summary.held + ret->summary.n_held_bases == 0 && !ret->interrupted &&
-              run->plan.n_unreachable == 0;
+              run->plan.n_unreachable + run->plan.n_frozen == 0;
         return all && ret->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 

@@ -17,10 +17,13 @@ int command_plan(struct context *ctx)
         if (r == 0)
                 r = pipeline_unreachable(ctx, &plan->unreachable, &plan->n_unreachable);
         if (r == 0)
+                r = pipeline_frozen(ctx, &plan->frozen, &plan->n_frozen);
+        if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
         if (r < 0)
                 return r;
+        pipeline_note_in_force(ctx);
         plan->changes = &changes;
-        result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable > 0);
+        result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable + plan->n_frozen > 0);
         return output(ctx, &result);
 }

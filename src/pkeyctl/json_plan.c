@@ -67,6 +67,19 @@ json_t *as_json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
         return array;
 }
 
+static json_t *frozen(struct doc *d, const struct plan_result *r)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < r->n_frozen; i++) {
+                enum freeze why = d->ctx->plan->frozen[r->frozen[i]];
+
+                doc_append(d, array, doc_port(d, r->frozen[i], "{s:s, s:s, s:s}", "reason", freeze_to_string(why), "detail",
+                                              freeze_reason(why), "way_out", freeze_way_out(why)));
+        }
+        return array;
+}
+
 static void put_plan(struct doc *d, const struct plan_result *r)
 {
         const struct plan *plan = d->ctx->plan;
@@ -74,9 +87,9 @@ static void put_plan(struct doc *d, const struct plan_result *r)
 
         for (uint32_t i = 0; i < r->changes->n; i++)
                 doc_append(d, changes, change_object(d, &r->changes->items[i]));
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
                 plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected, "memberships", changes, "phases",
-                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable));
+                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable), "frozen", frozen(d, r));
 }
 
 void as_json_plan(struct doc *d, const struct result *r)

@@ -38,6 +38,8 @@ struct plan_result {
         const struct changes *changes;
         const uint32_t *unreachable;   /* ports whose tables were not read */
         uint32_t n_unreachable;
+        const uint32_t *frozen;        /* endports */
+        uint32_t n_frozen;
 };
 
 struct apply_result {

@@ -168,6 +168,33 @@ int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *re
         return 0;
 }
 
+void pipeline_note_in_force(struct context *ctx)
+{
+        const struct generation *g = control_get_status(ctx->control)->in_force;
+
+        for (size_t i = 0; g && i < ctx->findings.n; i++)
+                if (ctx->findings.items[i].severity == FINDING_ERROR && ctx->findings.items[i].code != FINDING_PORT_FROZEN) {
+                        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_PORT_FROZEN, NULL,
+                                            "the policy that is in force (generation %" PRIu64 ") has these errors, too: they "
+                                            "freeze the ports that they are about, and stop nothing else", g->number);
+                        return;
+                }
+}
+
+int pipeline_frozen(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
+{
+        uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
+                if (ctx->plan->frozen[p] != FREEZE_NONE && ctx->subnet->ports[p].role == PORT_ENDPORT)
+                        ports[n++] = p;
+        *ret = ports;
+        *ret_n = n;
+        return 0;
+}
+
 /* --- the decision ---------------------------------------------------------------------------------------------------- */
 
 int pipeline_resolve(struct context *ctx)

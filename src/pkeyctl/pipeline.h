@@ -35,3 +35,9 @@ int pipeline_resolve(struct context *ctx);
 
 /* Ports whose tables were not read now, in the context's arena. Returns 0 or -ENOMEM. */
 int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+
+/* Endports that the plan leaves as they are (policy/freeze.h), in the context's arena. Returns 0 or -ENOMEM. */
+int pipeline_frozen(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+
+/* Where the policy was planned in spite of errors, why. */
+void pipeline_note_in_force(struct context *ctx);

@@ -41,6 +41,24 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
+/* A line for each that the daemon named. */
+static void print_frozen(const struct daemon_status *s)
+{
+        uint64_t n = 0;
+
+        if (s->ports_frozen == 0)
+                return;
+        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan says what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
+        for (const char *line = s->frozen; line && *line; n++) {
+                size_t length = strcspn(line, "\n");
+
+                printf("                %.*s\n", (int) length, line);
+                line += length + (line[length] == '\n');
+        }
+        if (n < s->ports_frozen)
+                printf("                and %" PRIu64 " more\n", s->ports_frozen - n);
+}
+
 void text_status(struct context *ctx, const struct result *result)
 {
         const struct daemon_status *s = &result->daemon;
@@ -52,6 +70,7 @@ void text_status(struct context *ctx, const struct result *result)
         print_files(s);
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
+        print_frozen(s);
         printf("  last success  %s\n", format_time(s->last_success, buffer));
         if (s->violations_since == 0)
                 printf("  violations    are not counted\n");
@@ -151,7 +170,7 @@ static void print_changes(const struct watched *r)
         for (size_t i = 0; i < n_daemon_status_fields; i++) {
                 const struct bus_field *f = &daemon_status_fields[i];
 
-                if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT)
+                if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT || i == DAEMON_STATUS_FROZEN)
                         continue;
                 if (f->kind == FIELD_TEXT)
                         printf("%s%s=%s", space, f->json_key, bus_field_text(f, &r->status) ?: "");

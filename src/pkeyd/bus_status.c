@@ -32,6 +32,28 @@ static const char *state_of(const struct control_status *c)
         return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : "right");
 }
 
+/* A line for each, as many as there is room for. */
+static void describe_frozen(const struct control_status *c, char *text, size_t size)
+{
+        size_t used = 0;
+
+        *text = '\0';
+        for (uint32_t i = 0; i < c->n_frozen; i++) {
+                size_t n = strlen(c->frozen[i].text) + (used > 0);
+
+                if (used + n >= size)
+                        return;
+                used += (size_t) snprintf(text + used, size - used, "%s%s", used > 0 ? "\n" : "", c->frozen[i].text);
+        }
+}
+
+/* Of one that was copied. */
+static void point_to_buffers(struct bus_status *s)
+{
+        s->text = s->text_buffer;
+        s->frozen = s->frozen_buffer;
+}
+
 static void fill(struct bus_status *s, const struct control_status *c, const struct violation_list *violations,
                  const char *policy_file)
 {
@@ -52,13 +74,15 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .ports_right = c->ports.right,
                 .ports_differ = c->ports.differ,
                 .ports_unreachable = c->ports.unreachable,
+                .ports_frozen = c->n_frozen,
                 .last_success = c->numbers.last_success,
                 .violations_total = violations->total(violations->userdata),
                 .violations_since = violations->since,
                 .notices = violations->notices(violations->userdata),
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
-        s->text = s->text_buffer;
+        describe_frozen(c, s->frozen_buffer, sizeof(s->frozen_buffer));
+        point_to_buffers(s);
 }
 
 static bool differs(const struct property *p, const struct bus_status *a, const struct bus_status *b)
@@ -84,7 +108,7 @@ uint32_t bus_status_update(struct bus_status *s, const struct control_status *co
                 if (differs(&properties[i], s, &now))
                         changed |= UINT32_C(1) << i;
         *s = now;
-        s->text = s->text_buffer;
+        point_to_buffers(s);
         return changed;
 }
 

@@ -25,6 +25,8 @@
         X(PortsRight, "u", ports_right)                                                                                \
         X(PortsDiffer, "u", ports_differ)                                                                              \
         X(PortsUnreachable, "u", ports_unreachable)                                                                    \
+        X(PortsFrozen, "u", ports_frozen)                                                                              \
+        X(Frozen, "s", frozen)                                                                                         \
         X(LastSuccess, "t", last_success)                                                                              \
         X(ViolationsTotal, "t", violations_total)                                                                      \
         X(ViolationsSince, "t", violations_since)                                                                      \
@@ -32,14 +34,14 @@
 
 /* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *role, *policy_file, *notices;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen;
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
-        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable;
-        char text_buffer[1200]; /* what `text` points to */
+        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen;
+        char text_buffer[1200], frozen_buffer[4096]; /* what `text` and `frozen` point to */
 };
 
-/* What became another: bit i is property i. All text but that of `text_buffer` is static or the caller's policy_file. */
+/* What became another: bit i is property i. All text but that of the buffers is static or the caller's policy_file. */
 uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
                            const char *policy_file);
 

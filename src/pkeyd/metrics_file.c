@@ -62,6 +62,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         m->n_verified = s->ports.right;
         m->n_drifted = s->ports.differ;
         m->n_unreachable = s->ports.unreachable;
+        m->n_frozen = s->n_frozen;
         m->now = clock_now();
         m->realtime = clock_wall();
         f->collect(m, f->userdata);

@@ -34,6 +34,20 @@ bool freeze_is_of_ports(enum finding_code code)
 
 const char *freeze_to_string(enum freeze f)
 {
+        static const char *const words[N_FREEZES] = {
+                [FREEZE_NONE] = "none",
+                [FREEZE_NAME] = "name",
+                [FREEZE_SWITCH_NAME] = "switch-name",
+                [FREEZE_LINES] = "lines",
+                [FREEZE_CAPACITY] = "capacity",
+                [FREEZE_TRANSITION] = "transition",
+        };
+
+        return WORD(words, f, "?");
+}
+
+const char *freeze_reason(enum freeze f)
+{
         static const char *const texts[N_FREEZES] = {
                 [FREEZE_NONE] = "it is not frozen",
                 [FREEZE_NAME] = "another adapter has the same name, by which the policy means it",

@@ -14,9 +14,11 @@
  *
  *     isolation   Nobody comes to talk with a frozen port whom the policy does not let talk with it. If the port holds a base that
  *                 it is not given, what would let others talk with it there waits, and the base is held.
- *     continuity  Who talks with a frozen port, and may, goes on: the port loses nothing, and others lose nothing that they need to
- *                 talk with what it is given.
- *     progress    Partitions that name the port go on for all others, as long as it holds no more than it was given.
+ *     continuity  Who talks with a frozen port, and is let by what it is given so, goes on: the port loses nothing, and others lose
+ *                 nothing that they need for it.
+ *     progress    Partitions that name the port go on for all others, as long as it holds just what it is given so, or nothing.
+ *
+ * (tests/unit/check_freezer.c tries all cases of three ports.)
  *
  * What a frozen port should lose it keeps until a person ends the contradiction. So a name is a claim (partitions.yaml(5)).
  */
@@ -38,6 +40,7 @@ enum freeze {
  * policy in force is not carried out. */
 bool freeze_is_of_ports(enum finding_code code);
 
-/* "another adapter has the same name", ...; and what a person can do about it. Static strings. */
+/* "name", "lines", ...: for JSON; why it is so, in words; what a person can do about it. Static strings. */
 const char *freeze_to_string(enum freeze f);
+const char *freeze_reason(enum freeze f);
 const char *freeze_way_out(enum freeze f);

@@ -67,6 +67,12 @@ static void must(int r)
                 err(2, "out of memory");
 }
 
+static void announce(struct knowledge *k, uint32_t record, const struct p_key block[P_KEY_BLOCK_ENTRIES])
+{
+        must(knowledge_announce_block(k, record, 0, block));
+        knowledge_stored(k);
+}
+
 static int number(void)
 {
         int n;
@@ -156,8 +162,7 @@ static void add_switch(struct subnet_builder *b, uint64_t guid)
 
 static void add_host(struct subnet_builder *b, const struct host *h, unsigned i)
 {
-        const struct subnet_node node = { .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY,
-                                           .incomplete = h->policy == POLICY_UNKNOWN };
+        const struct subnet_node node = { .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY };
         const struct subnet_port port = { .number = 1, .guid = { node.guid.v + 1 } }, leaf = { .number = (uint8_t) (i + 1) };
 
         must(subnet_builder_add_node(b, &node, "host", 4));
@@ -197,12 +202,6 @@ static void fill(int level, struct p_key ret[P_KEY_BLOCK_ENTRIES])
                 ret[0] = p_key_make(BASE, level == LEVEL_FULL);
 }
 
-static void announce(struct knowledge *k, uint32_t record, const struct p_key block[P_KEY_BLOCK_ENTRIES])
-{
-        must(knowledge_announce_block(k, record, 0, block));
-        knowledge_stored(k);
-}
-
 /* Tables of these two kinds are read, and the second is then sent something. */
 static void read_tables(struct arena *a, struct knowledge *k, const struct scene *s, const struct subnet *subnet, int kind,
                         int kind_sent)
@@ -231,7 +230,7 @@ static void read_tables(struct arena *a, struct knowledge *k, const struct scene
                 fill(t->sent, block);
                 announce(k, record_of(k, s, i / 2, i % 2), block);
                 if (!knowledge_send_block(k, record_of(k, s, i / 2, i % 2), 0, block))
-                        errx(2, "a block was announced, and cannot be sent");
+                        errx(2, "a block that was announced may not be sent");
                 knowledge_withdraw(k);
         }
 }
@@ -320,7 +319,7 @@ static bool passes_gate(struct knowledge *k, const struct scene *s)
         p_key_block_encode(block, data);
         answered(g, set.route, SMP_ATTR_P_KEY_TABLE, set.modifier, data);
         fill(s->level, block);
-        if (t->kind != NEVER)
+        if (knowledge_get(k, record_of(k, s, s->port, s->is_leaf))->entries)
                 announce(k, record_of(k, s, s->port, s->is_leaf), block);
         p_key_block_encode(block, set.data);
         mad_request_encode(&set, 1, &frame);

@@ -6,6 +6,7 @@ SYSTEM_TESTS = \
 	tests/system/test_daemon.py \
 	tests/system/test_discovery.py \
 	tests/system/test_doctor.py \
+	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
 	tests/system/test_import.py \
 	tests/system/test_indexes.py \

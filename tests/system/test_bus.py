@@ -15,7 +15,8 @@ from private_bus import Bus, require, signals
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
               "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
-              "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LastSuccess": "t", "ViolationsTotal": "t",
+              "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "PortsFrozen": "u",
+              "Frozen": "s", "LastSuccess": "t", "ViolationsTotal": "t",
               "ViolationsSince": "t", "Notices": "s"}
 OPEN_POLICY = """<policy context="default"><allow own="org.pkeyd1"/><allow send_destination="org.pkeyd1"/></policy>"""
 

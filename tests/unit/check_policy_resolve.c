@@ -844,7 +844,8 @@ START_TEST(scopes)
                 ck_assert_int_eq(freeze_is_of_ports(code), is_listed);
         }
         for (enum freeze f = FREEZE_NAME; f < N_FREEZES; f++) {
-                ck_assert_uint_gt(strlen(freeze_to_string(f)), 10);
+                ck_assert_uint_gt(strlen(freeze_to_string(f)), 3);
+                ck_assert_uint_gt(strlen(freeze_reason(f)), 10);
                 ck_assert_uint_gt(strlen(freeze_way_out(f)), 10);
         }
 }

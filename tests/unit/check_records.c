@@ -414,6 +414,10 @@ START_TEST(damaged_known_ports)
                 check_damaged(KNOWN);
                 ck_assert_uint_eq(now->known.n, 0);
         }
+        delete(KNOWN);
+        put_text("known/0x0000000000000000", with(good_known, "0x2", "0x0"));
+        check_damaged("known/0x0000000000000000");
+        delete("known/0x0000000000000000");
         memset(description, 'x', sizeof(example.description) - 1);
         put_text(KNOWN, with(good_known, "\"a\"", arena_printf(arena, "\"%s\"", description)));
         begin_anew();
@@ -512,6 +516,22 @@ START_TEST(old_generations_go_after_a_failure)
         put_generation(RECORDS_MAX_GENERATIONS + 2, "policy", 6);
         ck_assert_uint_eq(n_all, 2 * RECORDS_MAX_GENERATIONS);
         ck_assert_ptr_null(stored(GENERATION(1)));
+}
+END_TEST
+
+/* However many there are. */
+START_TEST(too_many_generations)
+{
+        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS + 2; i++) {
+                const char *key = arena_printf(arena, RECORDS_GENERATION "%020" PRIu64, i);
+
+                put_text(key, arena_printf(arena, "{\"number\":%d,\"time\":1,\"policy_size\":0}", (int) i));
+        }
+        begin_anew();
+        put_generation(RECORDS_MAX_GENERATIONS + 3, "policy", 6);
+        ck_assert_uint_eq(n_all, RECORDS_MAX_GENERATIONS + 1);
+        ck_assert_ptr_null(stored(GENERATION(3)));
+        ck_assert_ptr_nonnull(stored(GENERATION(4)));
 }
 END_TEST
 
@@ -697,6 +717,7 @@ int main(void)
         tcase_add_test(c, large_policy);
         tcase_add_test(c, old_generations_go);
         tcase_add_test(c, old_generations_go_after_a_failure);
+        tcase_add_test(c, too_many_generations);
         tcase_add_test(c, damaged_generation);
         tcase_add_test(c, damaged_older_generation);
         tcase_add_test(c, generation_of_unknown_number);

@@ -700,6 +700,18 @@ START_TEST(import_of_some)
 }
 END_TEST
 
+/* Who only reads leaves them to a writer. */
+START_TEST(import_by_a_writer)
+{
+        state_close(&state);
+        write_text("indexes.json", good_indexes);
+        ck_assert_int_eq(state_open(&state, path, false), 0);
+        ck_assert(exists("indexes.json"));
+        open_again(0);
+        ck_assert(!exists("indexes.json"));
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("state");
@@ -733,6 +745,7 @@ int main(void)
         tcase_add_loop_test(t, damaged_known, 0, 7);
         tcase_add_loop_test(t, damaged_generation, 0, 6);
         tcase_add_test(t, import_of_some);
+        tcase_add_test(t, import_by_a_writer);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -4,6 +4,11 @@ TESTS += check_sm_follow
 check_sm_follow_SOURCES = tests/unit/check_sm_follow.c
 check_sm_follow_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += check_freezer
+TESTS += check_freezer
+check_freezer_SOURCES = tests/unit/check_freezer.c
+check_freezer_LDADD = $(TEST_LIBS)
+
 # with a shell that the test commands
 CONTROL_FIXTURE = tests/unit/control_fixture.c tests/unit/control_fixture.h $(FABSIM_FABRIC)
 check_PROGRAMS += check_control

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A policy in force keeps working when single ports make trouble: a second host claims a name, a host that `strict` wants is
+unplugged. Those ports are left as they are; drift of others is repaired, edits that revoke are carried out, and a new policy with
+the same trouble is refused."""
+
+from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
+from oracle import Policy
+
+SETTINGS = "sweep_interval: 1s\ntimeout: 200ms\n"
+STORAGE, TENANT = 0x0010, 0x0101
+
+
+def port_named(fabric, node):
+    return fabric.tables().get(fabric.topology.port_guid(node))
+
+
+def keys(fabric, node):
+    """What is in this host's table beside the default partition; None: it is not there."""
+    port = port_named(fabric, node)
+    return None if port is None or port.table is None else [k for k in port.keys() if k & 0x7FFF != 0x7FFF]
+
+
+def wait_for_keys(fabric, node, *wanted):
+    wait_for(lambda: keys(fabric, node) == list(wanted), "%s to hold %s" % (node, [hex(k) for k in wanted]))
+
+
+def wipe(fabric, node):
+    """Somebody else takes all but the default partition."""
+    port = port_named(fabric, node)
+    fabric.set_p_key(port, **{"i%d" % i: 0 for i, k in enumerate(port.table) if k & 0x7FFF not in (0, 0x7FFF)})
+
+
+def start(fabric, policy):
+    fabric.settings(SETTINGS)
+    return Daemon(fabric, fabric.write("partitions.yaml", policy.yaml()))
+
+
+def reload(fabric, daemon, policy):
+    """Gives what the daemon said meanwhile."""
+    before = len(daemon.text())
+    fabric.write("partitions.yaml", policy.yaml())
+    daemon.reload()
+    return daemon.text()[before:]
+
+
+def stop(daemon):
+    check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+def names_fabric():
+    """node0001 to 0003 on leaf01, 0004 to 0006 on leaf02, and a second one there that calls itself node0002."""
+    topology = two_level(2, 1, 4, names=["node0001", "node0002", "node0003", "spare1",
+                                         "node0004", "node0005", "node0006", "impostor"])
+    node_id, guid, _, n_ports, links = topology.hosts[7]
+    topology.hosts[7] = (node_id, guid, "node0002 mlx5_0", n_ports, links)
+    return Fabric(topology)
+
+
+def names_policy(tenant):
+    policy = Policy().add("storage", STORAGE, {"node0002": "full", "@leaf02": "limited"})
+    return policy.add("tenant", TENANT, tenant)
+
+
+def let_it_in(fabric):
+    fabric.console('ReLink "impostor"')
+    fabric.heavy_sweep()
+    wait_for(lambda: port_named(fabric, "impostor"), "the impostor to be there")
+
+
+def start_with_impostor(fabric, policy):
+    fabric.console('Unlink "impostor"')
+    fabric.heavy_sweep()
+    daemon = start(fabric, policy)
+    wait_for_keys(fabric, "node0002", STORAGE | 0x8000)
+    let_it_in(fabric)
+    wait_for(lambda: daemon.text().count("is frozen: ") == 2, "two ports to be frozen; pkeyd said:\n" + daemon.text())
+    # OpenSM wrote the tables of the leaf where something is new; pkeyd repairs them beside a frozen member of the partition
+    wait_for(lambda: all(keys(fabric, node)[:1] == [STORAGE] for node in ("node0004", "node0005", "node0006")),
+             "the tables of leaf02 to be repaired")
+    return daemon
+
+
+def test_second_host_claims_a_name():
+    with names_fabric() as fabric:
+        policy = names_policy({"node0003": "full", "node0005": "full"})
+        daemon = start_with_impostor(fabric, policy)
+        said = daemon.text()
+        check("two equally specific lines of the policy disagree" in said, "the impostor is on leaf02 and called node0002:", said)
+        check("another adapter has the same name" in said, "node0002 has a namesake:", said)
+        check_equal(keys(fabric, "impostor"), [], "the impostor's table")
+        check_equal(keys(fabric, "node0002"), [STORAGE | 0x8000], "node0002's table")
+
+        # others go on: drift is repaired, beside the frozen member of the same partition, too
+        for node, wanted in (("node0003", TENANT | 0x8000), ("node0004", STORAGE)):
+            wipe(fabric, node)
+            wait_for_keys(fabric, node, wanted)
+
+        # an edit that revokes from a third host, and gives a fourth one its place
+        policy = names_policy({"node0003": "full", "node0006": "full"})
+        said = reload(fabric, daemon, policy)
+        check("generation 2 is in force" in said, "reload:", said)
+        wait_for_keys(fabric, "node0005", STORAGE)
+        wait_for_keys(fabric, "node0006", STORAGE, TENANT | 0x8000)
+        check_equal(keys(fabric, "impostor"), [], "the impostor's table after an edit")
+
+        # trouble of its own is refused as ever
+        said = reload(fabric, daemon, names_policy({"node0003": "full", "@leaf01": "limited"}))
+        check("generation 2 stays in force" in said, "reload with lines that disagree about node0003:", said)
+        check_equal(daemon.status().count("refused"), 1, "status: " + daemon.status())
+        fabric.write("partitions.yaml", policy.yaml())
+
+        # the impostor gives up, and is what the line of its switch says
+        fabric.console('Unlink "impostor"')
+        wait_for(lambda: daemon.text().count("is not frozen any more") == 2, "the ports not to be frozen any more")
+        stop(daemon)
+
+
+def test_restart_beside_a_second_host():
+    """The policy that was in force when pkeyd last ran is no new one."""
+    with names_fabric() as fabric:
+        policy = names_policy({"node0003": "full"})
+        daemon = start_with_impostor(fabric, policy)
+        stop(daemon)
+        wipe(fabric, "node0003")
+        daemon = start(fabric, policy)
+        check_equal(daemon.text().count("is frozen: "), 2, "frozen ports; pkeyd said:\n" + daemon.text())
+        wait_for_keys(fabric, "node0003", TENANT | 0x8000)
+        check_equal(keys(fabric, "impostor"), [], "the impostor's table")
+        stop(daemon)
+
+
+def test_plan_beside_a_second_host():
+    with names_fabric() as fabric:
+        policy = names_policy({"node0003": "full"})
+        daemon = start_with_impostor(fabric, policy)
+        stop(daemon)
+        path = fabric.path("partitions.yaml")
+        result = fabric.pkeyctl("plan", path, "--json").expect(3).json()
+        check_equal(sorted((f["node"], f["reason"]) for f in result["frozen"]), [("node0002", "lines"), ("node0002", "name")],
+                    "frozen ports")
+        check_equal((result["ok"], result["changes"]), (True, 0), "ok, changes")
+        frozen = [f for f in result["findings"] if f["code"] == "port.frozen"]
+        check_equal([f["severity"] for f in frozen].count("error"), 2, "findings: %s" % frozen)
+        check(any("policy that is in force" in f["text"] for f in frozen), "why it is not refused:", frozen)
+        text = fabric.pkeyctl("plan", path).expect(3)
+        check("is frozen: " in text.err and "hint: " in text.err, "plan:", text)
+
+        # of a change the rest is planned and applied
+        other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
+        fabric.pkeyctl("plan", other).expect(2)
+        fabric.apply(other).expect(3)
+        check_equal(keys(fabric, "node0005"), [STORAGE, TENANT | 0x8000], "node0005's table")
+        check_equal(keys(fabric, "impostor"), [], "the impostor's table")
+
+        # with a state directory that knows of no policy it is a new one
+        fresh = fabric.run([*fabric.pkeyctl_arguments("plan", path), "--state-dir", fabric.path("fresh")]).expect(1)
+        check("disagree" in fresh.err, "plan of a new policy:", fresh)
+
+
+# --- strict -----------------------------------------------------------------------------------------------------------
+
+def strict_policy(**tenant):
+    policy = Policy().add("tenant", TENANT, {"node0002": "full", "node0004": "full", **tenant})
+    return "strict: true\n" + policy.yaml()
+
+
+def test_strict_with_an_unplugged_host():
+    with Fabric(two_level(2, 1, 3)) as fabric:
+        fabric.settings(SETTINGS)
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", strict_policy(node0005="full")))
+        wait_for_keys(fabric, "node0004", TENANT | 0x8000)
+        fabric.console('Unlink "node0004"')
+        daemon.wait_text("is gone")
+        daemon.wait_text("'node0004' matches nothing in the fabric")
+
+        wipe(fabric, "node0002")
+        wait_for_keys(fabric, "node0002", TENANT | 0x8000)
+
+        before = len(daemon.text())
+        fabric.write("partitions.yaml", strict_policy(node0006="full"))
+        daemon.reload()
+        check("generation 2 is in force" in daemon.text()[before:], "reload:", daemon.text()[before:])
+        wait_for_keys(fabric, "node0005")
+        wait_for_keys(fabric, "node0006", TENANT | 0x8000)
+
+        before = len(daemon.text())
+        fabric.write("partitions.yaml", strict_policy(nobody="full"))
+        daemon.reload()
+        check("generation 2 stays in force" in daemon.text()[before:], "reload:", daemon.text()[before:])
+
+        fabric.write("partitions.yaml", strict_policy(node0006="full"))
+        fabric.console('ReLink "node0004"')
+        fabric.heavy_sweep()
+        wait_for_keys(fabric, "node0004", TENANT | 0x8000)
+        stop(daemon)
+        fabric.pkeyctl("plan", fabric.path("partitions.yaml")).expect(0)
+
+
+if __name__ == "__main__":
+    main()
