@@ -160,7 +160,7 @@ static void add_condition(const struct held_words *words, const struct held *h, 
         text_add(t, " when %s ", many ? "the ports named here" : label_of(words, h->by[0].name, t));
         if (rule == RULE_LOSS)
                 text_add(t, "%s known to have it", many ? "are" : "is");
-        else if (!many && h->by[0].policy == LEVEL_NONE)
+        else if (!many && rule_policy_for(RULE_GAIN, h->by[0].policy) == LEVEL_NONE)
                 text_add(t, "is known not to hold it");
         else
                 text_add(t, "%s known to hold no more than the policy gives %s", many ? "are" : "is", many ? "them" : "it");

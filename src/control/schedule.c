@@ -22,7 +22,7 @@ usec_t schedule_due(const struct schedule *s)
 
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known)
 {
-        if (!known)
+        if (!known || s->is_stale)
                 return SWEEP_FULL;
         if (s->reload_due)
                 return SWEEP_KNOWN;
@@ -51,6 +51,7 @@ void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, us
         s->retry_at = USEC_INFINITY;
         if (result != SWEEP_FAILED)
                 s->trouble_delay = 0;
+        s->is_stale = result == SWEEP_STALE || (s->is_stale && (result == SWEEP_FAILED || result == SWEEP_WAITS));
         switch (result) {
         case SWEEP_DONE:
                 s->retry_delay = 0;

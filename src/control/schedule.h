@@ -20,12 +20,13 @@ struct schedule {
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;             /* after a reload: the next sweep of the known fabric is followed by a full one */
         bool reload_due;             /* a candidate waits for a sweep of the known fabric */
+        bool is_stale;               /* what was read is not what is there: a candidate waits for a full sweep, too */
 };
 
 void schedule_init(struct schedule *s);
 
 usec_t schedule_due(const struct schedule *s);
-/* What is due now. known: there is a snapshot of the port that is wanted, and the port works. */
+/* What is due now, after a stale sweep a full one in any case. known: there is a snapshot of the port that is wanted, and the port works. */
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 

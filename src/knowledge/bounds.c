@@ -121,7 +121,7 @@ enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t bas
         uint32_t i;
 
         if (!want)
-                return LEVEL_NONE;
+                return POLICY_UNKNOWN;
         i = LOWER_BOUND(item, want->wanted, want->n_wanted, p_key_base(*item) < base);
         return level_in(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
 }

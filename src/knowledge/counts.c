@@ -57,6 +57,11 @@ struct counted {
         int sign;
 };
 
+static uint32_t *count_wild(struct wild_counts *counts, const struct knowledge_record *p, enum direction direction)
+{
+        return &counts->n[direction][p->presence == KNOWLEDGE_ABSENT][!p->policy];
+}
+
 /* Each base of a port once. */
 static void change_at(struct knowledge *k, const struct counted *c, uint16_t base)
 {
@@ -72,7 +77,7 @@ static void change_at(struct knowledge *k, const struct counted *c, uint16_t bas
                         rule_count(&at->counts[m][d], &class, c->sign);
                 }
                 if (c->is_wild[d])
-                        at->n_wild_listed[d][k->records[c->port].presence == KNOWLEDGE_ABSENT] += (uint32_t) c->sign;
+                        *count_wild(&at->listed, &k->records[c->port], d) += (uint32_t) c->sign;
         }
 }
 
@@ -115,7 +120,7 @@ void knowledge_counts_change_all(struct knowledge *k, uint32_t record, int sign)
         for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                 c.is_wild[d] = knowledge_counts_is_wild(k, c.port, d);
                 if (c.is_wild[d])
-                        k->counts.n_wild[d][p->presence == KNOWLEDGE_ABSENT] += (uint32_t) sign;
+                        *count_wild(&k->counts.wild, p, d) += (uint32_t) sign;
         }
         if (p->policy)
                 change_keys(k, &c, p->policy->wanted, p->policy->n_wanted);
@@ -136,7 +141,7 @@ int knowledge_counts_rebuild(struct knowledge *k)
 
         for (size_t i = 0; i < c->n; i++)
                 c->bases[i] = (struct base_counts) { .base = c->bases[i].base, .mark = c->bases[i].mark };
-        memset(c->n_wild, 0, sizeof(c->n_wild));
+        c->wild = (struct wild_counts) {};
         c->out_of_memory = false;
         for (uint32_t i = 0; i < k->n; i++)
                 if (k->records[i].name.kind != KNOWLEDGE_LEAF)
@@ -154,11 +159,13 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         struct rule_class own = {};
 
         *ret = at ? at->counts[view.model][view.direction] : (struct rule_counts) {};
-        for (unsigned absent = 0; absent < 2; absent++) {
-                const struct rule_class wild = { .bounds = KNOWLEDGE_ANYTHING, .is_absent = absent };
+        for (unsigned i = 0; i < 4; i++) {
+                const struct rule_class wild = {
+                        .policy = i & 1 ? POLICY_UNKNOWN : LEVEL_NONE, .bounds = KNOWLEDGE_ANYTHING, .is_absent = i >> 1,
+                };
 
-                rule_count(ret, &wild, (int) (k->counts.n_wild[view.direction][absent] -
-                                              (at ? at->n_wild_listed[view.direction][absent] : 0)));
+                rule_count(ret, &wild, (int) (k->counts.wild.n[view.direction][i >> 1][i & 1] -
+                                              (at ? at->listed.n[view.direction][i >> 1][i & 1] : 0)));
         }
         if (port != KNOWLEDGE_NONE)
                 own = knowledge_class_of(k, port, base, view);
@@ -207,7 +214,8 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
         uint8_t before = knowledge_table_after(k, record, base, NULL).may;
         uint8_t after = knowledge_table_after(k, record, base, &change).may;
 
-        return after > before && (port == KNOWLEDGE_NONE || after > knowledge_policy_level(&k->records[port], base));
+        return after > before &&
+               (port == KNOWLEDGE_NONE || after > rule_policy_for(RULE_GAIN, knowledge_policy_level(&k->records[port], base)));
 }
 
 /* A host that was never read may use entries that are not in the policy: a filter would cut it off. */

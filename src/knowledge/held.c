@@ -168,7 +168,7 @@ static void add_by(struct item *item, const struct knowledge *k, uint32_t record
                 return;
         by = &item->held.by[item->held.n_by - 1];
         *by = make_by(k, record, reason);
-        by->policy = port == KNOWLEDGE_NONE ? LEVEL_NONE : knowledge_policy_level(&k->records[port], item->held.base);
+        by->policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base);
 }
 
 /* The table of the port that is not as it should be: its own, or else that of its leaf port. */
@@ -202,8 +202,9 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
 static void judge_view(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
                        enum rule_verdict *ret_stands)
 {
-        const struct rule_class right = { .policy = class->policy, .bounds = { class->policy, class->policy } };
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
+        const uint8_t policy = (uint8_t) rule_policy_for(verdict, class->policy);
+        const struct rule_class right = { .policy = class->policy, .bounds = { policy, policy } };
         bool helps;
 
         if (verdict == RULE_ADMITS)
@@ -212,7 +213,7 @@ static void judge_view(struct answer *a, struct bounds before, struct bounds aft
         a->verdict = a->verdict == RULE_ADMITS ? verdict : a->verdict;
         if (!helps)
                 a->own = verdict;
-        if (helps || (verdict == RULE_GAIN ? class->bounds.may > class->policy : class->bounds.has < class->policy))
+        if (helps || (verdict == RULE_GAIN ? class->bounds.may > policy : class->bounds.has < policy))
                 *ret_stands = verdict;
 }
 

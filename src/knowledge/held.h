@@ -44,7 +44,7 @@ struct held_by {
         struct knowledge_name name;
         uint32_t record;
         enum held_reason reason;
-        uint8_t policy;          /* enum level: what the policy gives the port */
+        uint8_t policy;          /* enum level: what the policy gives the port, or POLICY_UNKNOWN */
         uint64_t since, read_at;
         uint64_t until;          /* of HELD_ABSENT; 0: for ever */
 };

@@ -92,7 +92,7 @@ struct knowledge_record {
         bool is_restored;                /* and there was no discovery since */
 
         uint32_t other_end;              /* endport and leaf port; KNOWLEDGE_NONE: no leaf port that can filter */
-        const struct desired_port *policy; /* borrowed from desired; NULL: the policy gives it nothing that is known */
+        const struct desired_port *policy; /* borrowed from desired; NULL: nobody knows what the policy gives it */
 };
 
 /* Returns owned, or NULL when memory is out. */
@@ -157,7 +157,7 @@ void knowledge_recall(const struct knowledge *k, struct observed *to);
 /* --- the policy ---------------------------------------------------------------------------------------------------------- */
 
 /* What the policy gives each port. `desired` may be of a subnet that has absent ports, too; it is borrowed until the next call
- * (NULL: of nobody anything is known). A port whose node is incomplete is given nothing. Returns 0 or -ENOMEM. */
+ * (NULL: of nobody anything is known). Of a port whose node is incomplete nothing is known, either. Returns 0 or -ENOMEM. */
 int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
 /* What was borrowed is about to be freed: nothing is judged until the next knowledge_set_policy(). */

@@ -17,12 +17,16 @@
 #include "util/hash_index.h"
 #include "util/vector.h"
 
-/* Of one base. A wild port may hold anything, so it is counted in n_wild instead, except at the bases that the policy gives it. */
+struct wild_counts {
+        uint32_t n[N_DIRECTIONS][2][2]; /* [][1]: absent ones; [][][1]: those of which nobody knows what the policy gives them */
+};
+
+/* Of one base. A wild port may hold anything, so it is counted in `wild` instead, except at the bases that the policy gives it. */
 struct base_counts {
         uint16_t base;
         uint32_t mark;                 /* that of struct counts: this base was met already */
         struct rule_counts counts[N_FILTER_MODELS][N_DIRECTIONS];
-        uint32_t n_wild_listed[N_DIRECTIONS][2]; /* wild ports that are in counts; [1]: absent ones */
+        struct wild_counts listed;     /* wild ports that are in counts */
 };
 
 struct counts {
@@ -30,7 +34,7 @@ struct counts {
         struct base_counts *bases;
         size_t n, allocated;
         struct hash_index index;       /* of bases */
-        uint32_t n_wild[N_DIRECTIONS][2];
+        struct wild_counts wild;
         uint32_t mark;                 /* of the port whose bases are gone through */
         bool out_of_memory;
 };
@@ -75,7 +79,7 @@ struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, 
                                     const struct knowledge_change *change);
 struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
                                    const struct knowledge_change *change);
-/* What the policy gives the port of this record (no leaf port). */
+/* What the policy gives the port of this record (no leaf port), or POLICY_UNKNOWN. */
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);
 

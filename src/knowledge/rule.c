@@ -5,15 +5,27 @@
 
 #define ABSENT N_LEVELS /* in place of bounds.has */
 
+enum level rule_policy_for(enum rule_verdict side, enum level policy)
+{
+        if (policy != POLICY_UNKNOWN)
+                return policy;
+        return side == RULE_GAIN ? LEVEL_NONE : LEVEL_FULL;
+}
+
+/* Does the policy let them talk, as far as is known? */
+static bool is_wanted(enum rule_verdict side, enum level x, enum level y)
+{
+        return levels_talk(rule_policy_for(side, x), rule_policy_for(side, y));
+}
+
 enum rule_verdict rule_judge_pair(enum level policy, struct bounds before, struct bounds after, const struct rule_class *other)
 {
-        bool wanted = levels_talk(policy, other->policy), present = !other->is_absent;
-        bool can_lower = after.has < before.has || after.may < before.may;
+        bool present = !other->is_absent, can_lower = after.has < before.has || after.may < before.may;
 
-        if (after.may > before.may && !wanted && levels_talk(after.may, other->bounds.may) &&
+        if (after.may > before.may && !is_wanted(RULE_GAIN, policy, other->policy) && levels_talk(after.may, other->bounds.may) &&
             !(present && levels_talk(before.has, other->bounds.has)))
                 return RULE_GAIN;
-        if (can_lower && wanted && present && levels_talk(before.may, other->bounds.may) &&
+        if (can_lower && is_wanted(RULE_LOSS, policy, other->policy) && present && levels_talk(before.may, other->bounds.may) &&
             !levels_talk(after.has, other->bounds.has))
                 return RULE_LOSS;
         return RULE_ADMITS;
@@ -32,7 +44,7 @@ enum rule_verdict rule_judge(enum level policy, struct bounds before, struct bou
 {
         enum rule_verdict verdict = RULE_ADMITS;
 
-        for (unsigned p = 0; p < N_LEVELS; p++)
+        for (unsigned p = 0; p < N_POLICY_LEVELS; p++)
                 for (unsigned has = 0; has <= ABSENT; has++)
                         for (unsigned may = LEVEL_LIMITED; verdict == RULE_ADMITS && may <= LEVEL_FULL; may++) {
                                 const struct rule_class class = class_at(p, has, may);
@@ -48,7 +60,7 @@ void rule_count(struct rule_counts *counts, const struct rule_class *class, int 
         unsigned has = class->is_absent ? ABSENT : class->bounds.has, may = class->bounds.may;
         uint32_t *count;
 
-        assert(class->policy < N_LEVELS && has <= ABSENT && may < N_LEVELS && (class->is_absent || has <= may));
+        assert(class->policy < N_POLICY_LEVELS && has <= ABSENT && may < N_LEVELS && (class->is_absent || has <= may));
         if (may == LEVEL_NONE)
                 return;
         count = &counts->n[class->policy][has][may - 1];

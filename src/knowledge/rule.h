@@ -6,7 +6,8 @@
  *
  * A port's level in a base is what its P_Key table gives it there (limited and full entry together count as full). Two ports
  * can talk if both have a level and at least one is full. What pkeyd knows of a port are bounds: the level that it certainly
- * has, and the highest that it may have. The policy gives each port a level, too. (Behind a filter of one direction a port has a
+ * has, and the highest that it may have. The policy gives each port a level, too. (Of a port that was never discovered completely
+ * nobody knows what that is: nobody may gain it, and nobody may be cut off from it who might talk with it by the policy. Behind a filter of one direction a port has a
  * level for what it sends and one for what it receives: what one sends is judged against what the others receive.)
  *
  *     gain  A write that can raise a port's level is admitted only if every port with which it may then come to talk is one
@@ -28,6 +29,8 @@ enum level {
         LEVEL_LIMITED,
         LEVEL_FULL,
         N_LEVELS,
+        POLICY_UNKNOWN = N_LEVELS, /* nobody knows what the policy gives this port: none for a gain, full for a loss */
+        N_POLICY_LEVELS,
 };
 
 /* What is known of a port's level in one base: has <= the level <= may. */
@@ -37,14 +40,14 @@ struct bounds {
 
 /* What the rule has to know of another port. */
 struct rule_class {
-        uint8_t policy;       /* enum level: what the policy gives it */
+        uint8_t policy;       /* enum level: what the policy gives it, or POLICY_UNKNOWN */
         struct bounds bounds;
         bool is_absent;       /* it may hold bounds.may, and talks with nobody now */
 };
 
 /* How many ports there are of each class, for one base. A port that certainly has no level is in none. */
 struct rule_counts {
-        uint32_t n[N_LEVELS][N_LEVELS + 1][LEVEL_FULL]; /* by policy; by bounds.has, the last: absent; by bounds.may - 1 */
+        uint32_t n[N_POLICY_LEVELS][N_LEVELS + 1][LEVEL_FULL]; /* by policy; by bounds.has, the last: absent; by bounds.may - 1 */
 };
 
 static inline bool levels_talk(unsigned x, unsigned y)
@@ -87,6 +90,9 @@ enum rule_verdict {
         RULE_GAIN, /* it could let ports talk that may not */
         RULE_LOSS, /* it could cut ports off that may talk */
 };
+
+/* What the policy counts for on this side of the rule: of POLICY_UNKNOWN what admits the least. */
+enum level rule_policy_for(enum rule_verdict side, enum level policy);
 
 /* Judges a write by one other port: policy is what the policy gives the port that is written, before and after are its bounds
  * around the write. */

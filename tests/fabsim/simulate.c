@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* simulate --seed N [--trace] | --first S --seeds N [-j JOBS] */
+/* simulate --seed N [--trace] | --first S --seeds N [-j JOBS] [--all] */
 
 #include <errno.h>
 #include <getopt.h>
@@ -184,25 +184,35 @@ static void print_totals(const struct totals *t)
         (void) fflush(stdout);
 }
 
-/* Seeds first, first + step, ...; 0, or 1 when one failed. *current is always the one at hand, should it crash. */
-static int run_seeds(uint64_t first, uint64_t n, uint64_t step, struct totals *totals, volatile uint64_t *current)
+static void print_failure(const struct sim *s)
+{
+        printf("seed %" PRIu64 " (writer %s): %s\n", s->seed, s->writer == WRITER_OPENSM ? "opensm" : "direct", s->failure);
+        (void) fflush(stdout);
+}
+
+/* Seeds first, first + step, ..., to the first one that fails, or all; 0, or 1 when one failed. *current is always the one at hand,
+ * should it crash, at last the first one that failed. */
+static int run_seeds(uint64_t first, uint64_t n, uint64_t step, bool all, struct totals *totals, volatile uint64_t *current)
 {
         struct sim *s = malloc(sizeof(*s));
+        uint64_t failed = 0;
 
         if (!s)
                 return -ENOMEM;
-        for (uint64_t i = 0; i < n; i += step) {
+        for (uint64_t i = 0; i < n && (all || !failed); i += step) {
                 *current = first + i;
                 simulate(s, first + i, false);
                 add(totals, s);
                 if (!s->failed)
                         continue;
-                printf("seed %" PRIu64 ": %s\n", first + i, s->failure);
-                free(s);
-                return 1;
+                print_failure(s);
+                failed = failed ?: s->seed;
         }
         free(s);
-        return 0;
+        if (!failed)
+                return 0;
+        *current = failed;
+        return 1;
 }
 
 struct report {
@@ -210,7 +220,7 @@ struct report {
         int r;
 };
 
-static int start_job(uint64_t first, uint64_t n, unsigned jobs, volatile uint64_t *current, pid_t *ret_pid)
+static int start_job(uint64_t first, uint64_t n, unsigned jobs, bool all, volatile uint64_t *current, pid_t *ret_pid)
 {
         struct report report = {};
         int fds[2];
@@ -226,12 +236,12 @@ static int start_job(uint64_t first, uint64_t n, unsigned jobs, volatile uint64_
                 return fds[0];
         }
         (void) close(fds[0]);
-        report.r = run_seeds(first, n, jobs, &report.totals, current);
+        report.r = run_seeds(first, n, jobs, all, &report.totals, current);
         /* not _exit: the sanitizer looks for leaks, and gcov writes what it counted */
         exit(write(fds[1], &report, sizeof(report)) == (ssize_t) sizeof(report) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-static int run_jobs(uint64_t first, uint64_t n, unsigned jobs)
+static int run_jobs(uint64_t first, uint64_t n, unsigned jobs, bool all)
 {
         struct totals totals = {};
         uint64_t failed = UINT64_MAX;
@@ -243,7 +253,7 @@ static int run_jobs(uint64_t first, uint64_t n, unsigned jobs)
         if (current == MAP_FAILED)
                 return EXIT_FAILURE;
         for (unsigned j = 0; j < jobs; j++) {
-                fds[j] = start_job(first + j, n > j ? n - j : 0, jobs, &current[j], &pids[j]);
+                fds[j] = start_job(first + j, n > j ? n - j : 0, jobs, all, &current[j], &pids[j]);
                 if (fds[j] < 0)
                         return EXIT_FAILURE;
         }
@@ -282,8 +292,10 @@ static int run_one(uint64_t seed, bool trace)
         add(&totals, s);
         print_totals(&totals);
         printf("history %016" PRIx64 "\n", s->digest);
-        if (s->failed)
-                printf("seed %" PRIu64 ": %s\nfailed: seed %" PRIu64 "\n", seed, s->failure, seed);
+        if (s->failed) {
+                print_failure(s);
+                printf("failed: seed %" PRIu64 "\n", seed);
+        }
         r = s->failed ? EXIT_FAILURE : EXIT_SUCCESS;
         free(s);
         return r;
@@ -294,11 +306,12 @@ int main(int argc, char **argv)
         static const struct option options[] = {
                 { "seed", required_argument, NULL, 's' },  { "trace", no_argument, NULL, 't' },
                 { "first", required_argument, NULL, 'f' }, { "seeds", required_argument, NULL, 'n' },
-                { "jobs", required_argument, NULL, 'j' },  { NULL, 0, NULL, 0 },
+                { "jobs", required_argument, NULL, 'j' },  { "all", no_argument, NULL, 'a' },
+                { NULL, 0, NULL, 0 },
         };
         uint64_t seed = 0, first = 1, n = 1500;
         unsigned jobs = 1;
-        bool one = false, trace = false;
+        bool one = false, trace = false, all = false;
         int c;
 
         while ((c = getopt_long(argc, argv, "j:", options, NULL)) != -1)
@@ -319,11 +332,14 @@ int main(int argc, char **argv)
                 case 'j':
                         jobs = (unsigned) strtoul(optarg, NULL, 0);
                         break;
+                case 'a':
+                        all = true;
+                        break;
                 default:
-                        fprintf(stderr, "usage: simulate --seed N [--trace] | --first S --seeds N [-j JOBS]\n");
+                        fprintf(stderr, "usage: simulate --seed N [--trace] | --first S --seeds N [-j JOBS] [--all]\n");
                         return EXIT_FAILURE;
                 }
         if (jobs < 1 || jobs > MAX_JOBS)
                 jobs = 1;
-        return one ? run_one(seed, trace) : run_jobs(first, n, jobs);
+        return one ? run_one(seed, trace) : run_jobs(first, n, jobs, all);
 }

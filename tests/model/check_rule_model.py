@@ -3,7 +3,7 @@
 """Compares rule_judge, knowledge_judge_block and gate_admit with rule_model.py, on all small cases and on random ones.
 
 Where ../shared/gate_model.py is beside the source (or in the folder that PKEYD_SHARED names), that one is compared, too. It knows
-bounds of one level for each port, so both speak of the same thing where no port is absent, and filters are by level and on in both
+bounds of one level for each port, so both speak of the same thing where no port is absent, what the policy gives each is known, and filters are by level and on in both
 directions or off. There:
 
     rule_judge admits what it admits, and nothing else;
@@ -20,8 +20,9 @@ import importlib.util, itertools, os, random, subprocess, sys
 import rule_model as m
 
 LEVELS = (m.NONE, m.LIMITED, m.FULL)
+POLICIES = LEVELS + (m.UNKNOWN,)
 BOUNDS = [(has, may) for has in LEVELS for may in LEVELS if has <= may]
-OTHERS = ([m.Other(p, *b, False) for p in LEVELS for b in BOUNDS] + [m.Other(p, m.NONE, may, True) for p in LEVELS for may in LEVELS])
+OTHERS = ([m.Other(p, *b, False) for p in POLICIES for b in BOUNDS] + [m.Other(p, m.NONE, may, True) for p in POLICIES for may in LEVELS])
 failures = 0
 
 
@@ -59,14 +60,14 @@ def shared_admits(admit, policy, before, after, others):
 # --- the rule ----------------------------------------------------------------------------------------------------------------
 
 def rule_cases(rng, count):
-    for policy, before, after in itertools.product(LEVELS, BOUNDS, BOUNDS):
+    for policy, before, after in itertools.product(POLICIES, BOUNDS, BOUNDS):
         yield policy, before, after, []
         for i, other in enumerate(OTHERS):
             yield policy, before, after, [other]
             for second in OTHERS[i:]:
                 yield policy, before, after, [other, second]
     for _ in range(count):
-        yield rng.choice(LEVELS), rng.choice(BOUNDS), rng.choice(BOUNDS), rng.choices(OTHERS, k=rng.randint(3, 6))
+        yield rng.choice(POLICIES), rng.choice(BOUNDS), rng.choice(BOUNDS), rng.choices(OTHERS, k=rng.randint(3, 6))
 
 
 def check_rule(rng, count, admit):
@@ -78,7 +79,7 @@ def check_rule(rng, count, admit):
         gain = any(m.gains(policy, before, after, o) for o in others)
         loss = any(m.loses(policy, before, after, o) for o in others)
         require(verdict == 0 if not gain and not loss else (verdict == 1 and gain) or (verdict == 2 and loss), "rule_judge", case)
-        if not admit:
+        if not admit or m.UNKNOWN in [policy] + [o.policy for o in others]:
             continue
         present = [o for o in others if not o.is_absent]
         if present == others:
@@ -99,20 +100,20 @@ NO_LEAF = m.Table(m.NO_TABLE, 0, 0)
 
 def away(presence):
     """What is not there was not read."""
-    return [m.Host(p, presence, t, NO_LEAF, (0, 0), 0) for p in LEVELS for t in BEFORE_TABLES]
+    return [m.Host(p, presence, t, NO_LEAF, (0, 0), 0) for p in POLICIES for t in BEFORE_TABLES]
 
 
 def random_host(rng):
     presence = rng.choices((m.THERE, m.ABSENT, m.EXPIRED), (6, 2, 1))[0]
     tables = TABLES if presence == m.THERE else BEFORE_TABLES
     leaf = rng.choice(tables) if rng.random() < 0.6 else NO_LEAF
-    return m.Host(rng.choice(LEVELS), presence, rng.choice(tables), leaf, (rng.randint(0, 1), rng.randint(0, 1)),
+    return m.Host(rng.choice(POLICIES), presence, rng.choice(tables), leaf, (rng.randint(0, 1), rng.randint(0, 1)),
                   int(rng.random() < 0.2))
 
 
 def fabric_cases(rng, count):
     """Every knowledge of two ports without filters; then any of two to four, with and without."""
-    plain = [m.Host(p, m.THERE, t, NO_LEAF, (0, 0), 0) for p in LEVELS for t in TABLES if t.kind not in (m.READ_SENT, m.BEFORE_SENT)]
+    plain = [m.Host(p, m.THERE, t, NO_LEAF, (0, 0), 0) for p in POLICIES for t in TABLES if t.kind not in (m.READ_SENT, m.BEFORE_SENT)]
     for level, one, other in itertools.product(LEVELS, plain, plain + away(m.ABSENT) + away(m.EXPIRED)[:3]):
         yield [one, other], 0, False, level
     for _ in range(count):
@@ -142,7 +143,7 @@ def read_now(case):
 
 def check_shared_fabric(admit, case, admitted, by_base):
     hosts, port, is_leaf, level = case
-    if any(h.presence == m.ABSENT or h.unsure or h.filters[0] != h.filters[1] for h in hosts):
+    if any(h.policy == m.UNKNOWN or h.presence == m.ABSENT or h.unsure or h.filters[0] != h.filters[1] for h in hosts):
         return False
     bounds = [m.host_bounds(h, m.BY_LEVEL, m.SENDS) for h in hosts]
     after = m.host_bounds(hosts[port], m.BY_LEVEL, m.SENDS, level, is_leaf)

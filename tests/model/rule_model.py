@@ -7,7 +7,7 @@ most the other. For all of that is known it may be anything between.
 
 from collections import namedtuple
 
-NONE, LIMITED, FULL = range(3)
+NONE, LIMITED, FULL, UNKNOWN = range(4)  # UNKNOWN: of a policy only
 THERE, ABSENT, EXPIRED = range(3)
 READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, NO_TABLE = range(7)
 BY_LEVEL, BY_BASE = range(2)
@@ -23,16 +23,21 @@ def talk(x, y):
     return min(x, y) > NONE and max(x, y) == FULL
 
 
+def wanted(x, y, instead):
+    """Does the policy let them talk? `instead`: what counts where nobody knows what it gives one of them."""
+    return talk(instead if x == UNKNOWN else x, instead if y == UNKNOWN else y)
+
+
 def gains(policy, before, after, other):
     """Could the write let this pair talk that may not, and does not for certain?"""
     certain = not other.is_absent and talk(before[0], other.has)
-    return after[1] > before[1] and talk(after[1], other.may) and not talk(policy, other.policy) and not certain
+    return after[1] > before[1] and talk(after[1], other.may) and not wanted(policy, other.policy, NONE) and not certain
 
 
 def loses(policy, before, after, other):
     """Could the write part a pair that may talk, and may be talking? Who is not there talks with nobody."""
     lowers = after[0] < before[0] or after[1] < before[1]
-    return (lowers and not other.is_absent and talk(policy, other.policy) and talk(before[1], other.may)
+    return (lowers and not other.is_absent and wanted(policy, other.policy, FULL) and talk(before[1], other.may)
             and not talk(after[0], other.has))
 
 
@@ -84,4 +89,4 @@ def exceeds_policy(host, is_leaf, level):
     """Could the write raise this table, and above what the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
     after = table_bounds(table, level)[1]
-    return after > table_bounds(table)[1] and after > host.policy
+    return after > table_bounds(table)[1] and (host.policy == UNKNOWN or after > host.policy)

@@ -56,6 +56,27 @@ START_TEST(schedule_at_the_start)
 END_TEST
 
 /* A short sweep does not put off the full one. */
+/* A reload that comes with it does not make the next sweep rest on what was read before. */
+START_TEST(schedule_after_a_stale_sweep)
+{
+        static const enum sweep_result failures[] = { SWEEP_STALE, SWEEP_FAILED, SWEEP_WAITS };
+        struct schedule s = scheduled();
+
+        schedule_reload(&s);
+        ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
+        for (unsigned i = 0; i < ELEMENTS(failures); i++) {
+                schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
+                schedule_ended(&s, T0, failures[i], 60 * S);
+                schedule_reload(&s);
+                ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_FULL);
+        }
+        schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_REFUSED, 60 * S);
+        schedule_reload(&s);
+        ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
+}
+END_TEST
+
 START_TEST(schedule_of_short_sweeps)
 {
         struct schedule s = scheduled();
@@ -585,6 +606,7 @@ int main(void)
         const TTest *const tests[] = {
                         backoff,
                         schedule_at_the_start,
+                        schedule_after_a_stale_sweep,
                         schedule_of_short_sweeps,
                         schedule_of_a_reload,
                         schedule_of_a_refused_candidate,

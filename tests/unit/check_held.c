@@ -369,13 +369,15 @@ static void judge_alone(const struct write *w, uint16_t base, uint32_t p, bool *
         for (unsigned view = 0; view < 4; view++) {
                 enum filter_model m = view & 1;
                 enum direction d = view >> 1;
-                struct rule_class class = naive_class(p, base, m, !d), right = { class.policy, { class.policy, class.policy }, false };
+                struct rule_class class = naive_class(p, base, m, !d), right = { class.policy, {}, false };
                 struct bounds before = naive_bounds(q, base, m, d, NULL), after = naive_bounds(q, base, m, d, w);
                 enum rule_verdict verdict = rule_judge_pair(policy, before, after, &class);
-                bool more = class.bounds.may > class.policy, less = class.bounds.has < class.policy;
+                uint8_t level = (uint8_t) rule_policy_for(verdict, class.policy);
+                bool more = class.bounds.may > level, less = class.bounds.has < level;
 
                 if (verdict == RULE_ADMITS)
                         continue;
+                right.bounds = (struct bounds) { level, level };
                 if (rule_judge_pair(policy, before, after, &right) != RULE_ADMITS)
                         *own = true;
                 else

@@ -405,6 +405,24 @@ START_TEST(members_hold_nothing_up)
 }
 END_TEST
 
+/* Of a device that was never discovered nobody knows what the policy gives it. */
+START_TEST(unknown_device_is_not_cut_off)
+{
+        struct subnet *s = discover(ALL & ~1u, 1, 0, 0);
+        struct desired_port limited = { &(struct p_key) { 0x0001 }, 1 };
+        struct desired d = { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, i == 1 ? 0x8001 : 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        d.ports[port_at(s, host_guid(1), 1)] = limited;
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_LOSS);
+        ck_assert_int_eq(knowledge_vouch(k, place_record(0), "root", 77), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_ADMITS);
+}
+END_TEST
+
 /* A filter may not be opened for what a mute host may hold, nor closed over what it uses. */
 START_TEST(filters_are_judged)
 {
@@ -509,7 +527,7 @@ static bool arrival_is_admitted(uint32_t record, uint16_t base, enum level polic
                         if (p == record || other->name.kind == KNOWLEDGE_LEAF)
                                 continue;
                         b = naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES, NULL);
-                        if (levels_talk(arrives, b.may) && !levels_talk(policy, naive_policy(other, base)))
+                        if (levels_talk(arrives, b.may) && !levels_talk(policy, rule_policy_for(RULE_GAIN, naive_policy(other, base))))
                                 return false;
                 }
         return true;
@@ -602,6 +620,7 @@ int main(void)
         tcase_add_test(rule, mute_port_holds_a_base);
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
+        tcase_add_test(rule, unknown_device_is_not_cut_off);
         tcase_add_test(rule, filters_are_judged);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
         tcase_add_test(rule, leaf_of_nobody);

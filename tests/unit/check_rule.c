@@ -31,6 +31,7 @@ struct scene {
         bool mute[MAX_TABLES];
         struct bounds known[MAX_TABLES];  /* of mute tables */
         bool absent[MAX_PORTS];           /* host and leaf table are mute, and it talks with nobody */
+        bool unknown[MAX_PORTS];          /* host table is mute, and nobody knows what the policy gives it */
         bool any_mute;
 };
 
@@ -84,6 +85,11 @@ static void check_promises(const struct scene *s, const uint8_t *now, enum filte
                 }
 }
 
+static enum level policy_of(const struct scene *s, unsigned port)
+{
+        return s->unknown[port] ? POLICY_UNKNOWN : (enum level) s->policy[port];
+}
+
 /* The counts of all others say the same as each other alone. */
 static bool is_admitted_by(const struct scene *s, const uint8_t *levels, unsigned table, enum filter_model model)
 {
@@ -98,16 +104,16 @@ static bool is_admitted_by(const struct scene *s, const uint8_t *levels, unsigne
         after = bounds_of(s, then, q, model);
         for (unsigned p = 0; p < s->n_ports; p++) {
                 const struct rule_class class = {
-                        .policy = s->policy[p], .bounds = bounds_of(s, levels, p, model), .is_absent = s->absent[p],
+                        .policy = (uint8_t) policy_of(s, p), .bounds = bounds_of(s, levels, p, model), .is_absent = s->absent[p],
                 };
 
                 if (p == q)
                         continue;
                 rule_count(&others, &class, 1);
                 if (worst == RULE_ADMITS)
-                        worst = rule_judge_pair(s->policy[q], before, after, &class);
+                        worst = rule_judge_pair(policy_of(s, q), before, after, &class);
         }
-        verdict = rule_judge(s->policy[q], before, after, &others);
+        verdict = rule_judge(policy_of(s, q), before, after, &others);
         REQUIRE((verdict == RULE_ADMITS) == (worst == RULE_ADMITS));
         return verdict == RULE_ADMITS;
 }
@@ -188,13 +194,16 @@ static void know(struct scene *s, unsigned table)
                 }
 }
 
-/* One port in turn is absent: its tables are mute, and it talks with nobody until it is back. */
+/* One mute port in turn is absent: it talks with nobody until it is back; or it was never discovered completely. */
 static void leave(struct scene *s)
 {
         know(s, 0);
         for (unsigned p = 0; p < s->n_ports; p++) {
                 if (!s->mute[p] || leaf_of(s, p) != MAX_TABLES)
                         continue;
+                s->unknown[p] = true;
+                know(s, 0);
+                s->unknown[p] = false;
                 s->absent[p] = true;
                 know(s, 0);
                 s->absent[p] = false;
@@ -255,7 +264,8 @@ START_TEST(counts_are_taken_back)
         struct rule_counts counts = {}, none = {};
         const struct rule_class classes[] = {
                 { LEVEL_FULL, { LEVEL_LIMITED, LEVEL_FULL }, false }, { LEVEL_FULL, { LEVEL_NONE, LEVEL_FULL }, true },
-                { LEVEL_NONE, { LEVEL_NONE, LEVEL_LIMITED }, false }, { LEVEL_FULL, { LEVEL_NONE, LEVEL_NONE }, false },
+                { LEVEL_NONE, { LEVEL_NONE, LEVEL_LIMITED }, false },
+                { POLICY_UNKNOWN, { LEVEL_NONE, LEVEL_FULL }, false }, { LEVEL_FULL, { LEVEL_NONE, LEVEL_NONE }, false },
         };
 
         for (unsigned i = 0; i < ELEMENTS(classes); i++)
@@ -292,6 +302,20 @@ START_TEST(absent_ports_lose_nothing)
 }
 END_TEST
 
+/* Nobody may gain it as a peer, and nobody who may be its peer may be cut off from it. */
+START_TEST(unknown_policy_admits_least)
+{
+        const struct bounds full = { LEVEL_FULL, LEVEL_FULL }, none = {};
+        const struct rule_class other = { POLICY_UNKNOWN, { LEVEL_NONE, LEVEL_FULL }, false };
+        const struct bounds limited = { LEVEL_LIMITED, LEVEL_LIMITED };
+
+        ck_assert_int_eq(rule_judge_pair(LEVEL_FULL, none, limited, &other), RULE_GAIN);
+        ck_assert_int_eq(rule_judge_pair(LEVEL_LIMITED, full, limited, &other), RULE_LOSS);
+        ck_assert_int_eq(rule_judge_pair(LEVEL_NONE, full, none, &other), RULE_ADMITS);
+        ck_assert_int_eq(rule_judge_pair(POLICY_UNKNOWN, full, none, &other), RULE_LOSS);
+}
+END_TEST
+
 int main(void)
 {
         TCase *model = tcase_create("model"), *counts = tcase_create("counts");
@@ -306,6 +330,7 @@ int main(void)
         tcase_add_test(counts, counts_are_taken_back);
         tcase_add_test_raise_signal(counts, cannot_take_away_what_is_not_there, 6);
         tcase_add_test(counts, absent_ports_lose_nothing);
+        tcase_add_test(counts, unknown_policy_admits_least);
         suite_add_tcase(s, model);
         suite_add_tcase(s, counts);
         sr = srunner_create(s);

@@ -73,7 +73,7 @@ struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, en
 
 enum level naive_policy(const struct knowledge_record *p, uint16_t base)
 {
-        return p->policy ? level(p->policy->wanted, p->policy->n_wanted, base) : 0;
+        return p->policy ? level(p->policy->wanted, p->policy->n_wanted, base) : POLICY_UNKNOWN;
 }
 
 static enum rule_verdict judge_each(const struct write *w, uint16_t base, enum filter_model m, enum direction d)
