@@ -350,11 +350,14 @@ static void update_status(struct control *c)
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
 }
 
-/* Only who has the lock may store: what another process stored meanwhile would be lost. */
-static bool store_at_end(struct control *c)
+/* True: the sweep ends when that is stored, whatever happens until then. Only who has the lock may store: what another process
+ * stored meanwhile would be lost. */
+static bool stores_at_end(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
 
+        if (c->state == CONTROL_STORING_END)
+                return event->kind != CONTROL_EVENT_STORED;
         if (!s->locked || s->stored_at_end)
                 return false;
         s->stored_at_end = true;
@@ -372,7 +375,7 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->now = MAX(c->now, now);
         c->wall = event->wall;
         handle(c, event);
-        if (c->sweep.ended && c->state != CONTROL_ENDED && !store_at_end(c))
+        if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
                 sweep_ended(c);
         update_status(c);
         return 0;

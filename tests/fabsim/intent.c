@@ -320,16 +320,23 @@ static unsigned specificity(enum rule_kind k)
         return of[k];
 }
 
-enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
+/* NULL: no line is about it. */
+static const struct rule *find_rule(const struct intent_partition *p, const struct census_entry *e)
 {
-        const struct census_entry *e = &c->entries[endport];
-        const struct intent_partition *p = &it->partitions[partition];
         const struct rule *best = NULL;
 
         for (unsigned i = 0; i < p->n_rules; i++)
                 if (matches(&p->rules[i], e) &&
                     (!best || specificity(p->rules[i].kind) > specificity(best->kind)))
                         best = &p->rules[i];
+        return best;
+}
+
+enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
+{
+        const struct census_entry *e = &c->entries[endport];
+        const struct rule *best = find_rule(&it->partitions[partition], e);
+
         if (partition == 0 && (e->is_self || e->is_sm))
                 return best && best->membership == MEMBERSHIP_BOTH ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
         if (best)
@@ -337,9 +344,53 @@ enum membership intent_membership(const struct intent *it, const struct census *
         return partition == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
 }
 
+static bool is_owned(const struct intent *it, uint16_t base)
+{
+        return !it->has_owns || base == 0x7fff || base <= 0x00ff;
+}
+
+static bool is_twin(const struct census_entry *x, const struct census_entry *y, bool maybe)
+{
+        bool same = x->type == NODE_CA && y->type == NODE_CA && x->host == y->host && x->device == y->device;
+
+        if (maybe)
+                return same || x->is_ambiguous || y->is_ambiguous;
+        return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
+}
+
+bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].node != s->endports[endport].node && is_twin(&c->entries[i], &c->entries[endport], maybe))
+                        return true;
+        return false;
+}
+
+static bool is_by_name(enum rule_kind kind)
+{
+        return kind == RULE_GROUP || kind == RULE_HOST || kind == RULE_DEVICE;
+}
+
+/* The host that pkeyd runs on is certainly who it is. */
+bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport)
+{
+        const struct census_entry *e = &c->entries[endport];
+
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].node == s->endports[endport].node && c->entries[i].is_self)
+                        return false;
+        for (unsigned i = 0; i < it->n_partitions; i++) {
+                const struct rule *r = find_rule(&it->partitions[i], e);
+
+                if (r && is_by_name(r->kind) && is_owned(it, it->partitions[i].base) && (i > 0 || !e->is_sm))
+                        return intent_has_twin(s, c, endport, false);
+        }
+        return false;
+}
+
 bool intent_may_touch(const struct intent *it, uint16_t base)
 {
-        if (it->has_owns && base != 0x7fff && base > 0x00ff)
+        if (!is_owned(it, base))
                 return false;
         if (it->settings.unmanaged == UNMANAGED_REMOVE)
                 return true;

@@ -292,7 +292,7 @@ void observer_judged(struct sim *s, struct process *p)
                 unsigned endport = observer_endport(s, s->tables[i].at);
 
                 for (unsigned b = 0; b < SIM_BASES; b++)
-                        if (endport == UINT32_MAX || promises_level(p->judgement, endport, sim_bases[b]) == 0)
+                        if (endport == UINT32_MAX || p->judgement->level[endport][b] == 0)
                                 p->observer.tables[i].home[b] = SIM_NO_INDEX;
         }
 }

@@ -87,10 +87,45 @@ static void bury(struct sim *s, struct process *p)
 
 /* --- what it judges by ----------------------------------------------------------------------------------------------- */
 
+static uint64_t endport_of(const struct sim *s, struct guid node, uint8_t number)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->f.nodes[s->endports[i].node].guid.v == node.v && s->endports[i].port == number)
+                        return UINT64_C(1) << i;
+        return 0; /* it is another device now */
+}
+
+static uint64_t find_frozen(const struct sim *s, const struct process *p)
+{
+        const struct control_status *status = control_get_status(p->control);
+        const struct reconciled *decision = control_get_results(p->control)->decision;
+        uint64_t frozen = 0;
+
+        for (uint32_t i = 0; i < status->n_frozen; i++)
+                frozen |= endport_of(s, status->frozen[i].node_guid, status->frozen[i].number);
+        for (uint32_t i = 0; p->goal != CONTROL_SERVE && decision && i < decision->plan->subnet->n_ports; i++) {
+                const struct subnet *subnet = decision->plan->subnet;
+                const struct subnet_port *port = &subnet->ports[i];
+
+                if (decision->plan->frozen[i] != FREEZE_NONE && port->role == PORT_ENDPORT)
+                        frozen |= endport_of(s, subnet_port_node(subnet, port)->guid, port->number);
+        }
+        return frozen;
+}
+
+/* What is in force was decided about, and is carried out. */
+static bool is_carried_out(const struct process *p)
+{
+        enum control_state state = control_get_status(p->control)->state;
+
+        return state == CONTROL_STORING || state == CONTROL_APPLYING || state == CONTROL_WRITING_OPENSM || state == CONTROL_MIRRORING;
+}
+
 static void take_judgement(struct sim *s, struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct generation *g = p->goal == CONTROL_SERVE ? status->in_force : status->wanted;
+        uint64_t frozen = find_frozen(s, p);
         struct judgement *j;
 
         if (status->snapshot && status->snapshot->subnet != p->subnet) {
@@ -99,7 +134,7 @@ static void take_judgement(struct sim *s, struct process *p)
                 observer_discovered(s, p, p->subnet);
                 p->judged = NULL;
         }
-        if (!g || (g == p->judged && g->number == p->judged_generation))
+        if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && frozen == p->judgement->frozen))
                 return;
         p->judged = g;
         p->judged_generation = g->number;
@@ -109,9 +144,10 @@ static void take_judgement(struct sim *s, struct process *p)
         j->intent = s->intents[intent_of_text(g->policy_bytes)];
         j->intent.settings = s->intents[intent_of_text(g->settings_bytes)].settings;
         j->census = p->adopted;
+        j->frozen = frozen;
         sim_trace(s, "process %u: generation %" PRIu64 " is policy %u with settings %u", p->number, g->number,
                   intent_of_text(g->policy_bytes), intent_of_text(g->settings_bytes));
-        p->judgement = j;
+        promises_judged(s, p, j);
         observer_judged(s, p);
 }
 
@@ -354,6 +390,8 @@ static void see_sweeps(struct sim *s, struct process *p)
                 p->sweep_began = 0;
                 p->full = false;
                 s->counters.sweeps++;
+                if (r == SWEEP_DONE || r == SWEEP_PARTIAL)
+                        promises_given(p);
                 promises_swept(s, p);
         }
 }
@@ -383,6 +421,8 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
                 sim_fail(s, "event %d was not expected in state %d", (int) kind,
                          (int) control_get_status(p->control)->state);
         take_judgement(s, p);
+        if (is_carried_out(p))
+                promises_given(p);
         see_sweeps(s, p);
 }
 

@@ -146,7 +146,7 @@ void promises_begin(struct sim *s)
 
 /* --- pairs ----------------------------------------------------------------------------------------------------------- */
 
-uint8_t promises_level(const struct judgement *by, unsigned endport, uint16_t base)
+static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint16_t base)
 {
         uint8_t level = 0;
 
@@ -161,6 +161,55 @@ uint8_t promises_level(const struct judgement *by, unsigned endport, uint16_t ba
                         level = m == MEMBERSHIP_LIMITED ? 1 : 2;
         }
         return level;
+}
+
+/* Up to twice what is wanted may be in a table on the way. */
+static bool may_overflow(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
+{
+        struct p_key wants[2 * SIM_MAX_PARTITIONS];
+        bool is_leaf = !fabsim_is_endport(&s->f, at);
+
+        return 2 * intent_wants(&by->intent, &by->census, endport, is_leaf, wants) + SIM_BASES >
+               s->f.nodes[at.node].ports[at.port].capacity;
+}
+
+static void check_frozen(struct sim *s, const struct judgement *by, unsigned endport)
+{
+        const struct fabsim_place at = s->endports[endport];
+        struct fabsim_place leaf;
+
+        if (!intent_has_twin(s, &by->census, endport, true) && !may_overflow(s, by, endport, at) &&
+            !(observer_leaf(s, endport, &leaf) && may_overflow(s, by, endport, leaf)))
+                sim_fail(s, "node %u port %u is frozen without a reason", at.node, at.port);
+}
+
+/* A frozen port is given the lower one of what the lines say now, and of what it was given before. */
+void promises_judged(struct sim *s, struct process *p, struct judgement *j)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                for (unsigned b = 0; b < SIM_BASES; b++) {
+                        uint8_t before = p->is_given >> i & 1 ? p->given[i][b] : 0;
+
+                        j->level[i][b] = level_by_lines(j, i, sim_bases[b]);
+                        if (j->frozen >> i & 1)
+                                j->level[i][b] = MIN(j->level[i][b], before);
+                }
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (j->frozen >> i & 1)
+                        check_frozen(s, j, i);
+        p->judgement = j;
+}
+
+void promises_given(struct process *p)
+{
+        const struct judgement *j = p->judgement;
+
+        for (unsigned i = 0; j && i < SIM_MAX_ENDPORTS; i++) {
+                if (!j->census.entries[i].is_seen || j->frozen >> i & 1)
+                        continue;
+                p->is_given |= UINT64_C(1) << i;
+                memcpy(p->given[i], j->level[i], sizeof(p->given[i]));
+        }
 }
 
 struct change {
@@ -219,8 +268,8 @@ static void check_direction(struct sim *s, const struct change *c, unsigned othe
         if (before == after)
                 return;
         s->counters.pairs_changed++;
-        x = promises_level(c->basis->by, c->endport, sim_bases[b]);
-        y = promises_level(c->basis->by, other, sim_bases[b]);
+        x = c->basis->by->level[c->endport][b];
+        y = c->basis->by->level[other][b];
         wanted = x && y && (x == 2 || y == 2);
         if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
                 return;
@@ -443,6 +492,12 @@ void promises_changed(struct sim *s, const struct basis *basis, const struct eve
                 sim_fail(s, basis->by ? "a Set of what is no P_Key table" : "a Set by no policy");
                 return;
         }
+        if (w.endport != UINT32_MAX && basis->by->frozen >> w.endport & 1 && !(basis->elsewhere >> w.endport & 1) &&
+            s->moved_at[w.endport] < basis->since)
+                sim_fail(s, "a Set to node %u port %u, which is frozen", at.node, at.port);
+        if (w.endport != UINT32_MAX && !(basis->by->frozen >> w.endport & 1) &&
+            intent_is_contested(s, &basis->by->intent, &basis->by->census, w.endport))
+                sim_fail(s, "a Set to node %u port %u, whose name another one has, too", at.node, at.port);
         w.not_taken = find_not_taken(s, e, w.record, now);
         check_entries(s, &w);
         note_changes(s, at, basis->process);
@@ -521,7 +576,6 @@ static bool table_is_right(const struct sim *s, const struct judgement *by, unsi
 /* A switch port that cannot hold what is wanted, or holds what is not pkeyd's, may be let go (enforcement_overflow). */
 static bool leaf_is_special(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place leaf)
 {
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
         const struct fabsim_port *ports[] = { &s->f.nodes[leaf.node].ports[leaf.port],
                                               &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port] };
 
@@ -529,8 +583,7 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
                 for (unsigned i = 0; i < ports[k]->capacity; i++)
                         if (ports[k]->table[i].v & 0x7fff && !intent_may_touch(&by->intent, ports[k]->table[i].v & 0x7fff))
                                 return true;
-        /* up to twice what is wanted may be there on the way */
-        return 2 * intent_wants(&by->intent, &by->census, endport, true, wants) + SIM_BASES > ports[0]->capacity;
+        return may_overflow(s, by, endport, leaf);
 }
 
 /* OpenSM sees to these itself. */
@@ -595,7 +648,7 @@ void promises_swept(struct sim *s, const struct process *p)
                 return;
         observer_basis(s, p, &basis);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
-                if (!by->census.entries[i].is_seen || basis.surprises[i] || basis.elsewhere >> i & 1 ||
+                if (!by->census.entries[i].is_seen || by->frozen >> i & 1 || basis.surprises[i] || basis.elsewhere >> i & 1 ||
                     s->moved_at[i] >= by->census.began)
                         continue;
                 s->counters.verified++;
@@ -630,19 +683,23 @@ static bool may_hold(struct sim *s, const struct process *p, unsigned endport, s
                 if (p->observer.tables[r - s->tables].used[i] == base)
                         return true;
         for (const struct judgement *j = s->judgements; j; j = j->next)
-                if (promises_level(j, endport, base) > 0)
+                if (level_by_lines(j, endport, base) > 0)
                         return true;
         return false;
 }
 
-/* Whether a silent port may hold this base, or is to hold it. */
-static bool is_kept(struct sim *s, const struct process *p, uint16_t base)
+/* Whether a silent port may hold this base, or is to hold it; or a frozen one does not hold what it is given. */
+static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 {
+        const uint16_t base = sim_bases[b];
+
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct fabsim_place at = s->endports[i], leaf = at;
 
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
+                if (p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b])
+                        return true;
                 if (is_incomplete(s, at))
                         return true;
                 if (!observer_leaf(s, i, &leaf) || !may_enforce(s, leaf))
@@ -675,14 +732,14 @@ static void find_held(struct sim *s, const struct process *p, bool held[SIM_BASE
         bool more = true;
 
         for (unsigned b = 0; b < SIM_BASES; b++)
-                held[b] = is_kept(s, p, sim_bases[b]);
+                held[b] = is_kept(s, p, b);
         while (more) {
                 more = false;
                 for (unsigned b = 0; b < SIM_BASES; b++)
                         for (unsigned i = 0; i < s->n_endports && !held[b]; i++) {
                                 struct fabsim_place leaf;
 
-                                if (promises_level(p->judgement, i, sim_bases[b]) == 0)
+                                if (p->judgement->level[i][b] == 0)
                                         continue;
                                 held[b] = is_without_room(s, held, s->endports[i], sim_bases[b]) ||
                                           (observer_leaf(s, i, &leaf) && may_enforce(s, leaf) &&
@@ -692,7 +749,7 @@ static void find_held(struct sim *s, const struct process *p, bool held[SIM_BASE
         }
 }
 
-/* Silent ports stay as they are. What is not held because of them is as the policy says. */
+/* Silent and frozen ports stay as they are. What is not held because of them is as the policy says. */
 static void converged_without_silent(struct sim *s, const struct process *p)
 {
         const struct judgement *by = p->judgement;
@@ -702,12 +759,12 @@ static void converged_without_silent(struct sim *s, const struct process *p)
         s->counters.unconverged++;
         find_held(s, p, held);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
-                if (!by->census.entries[i].is_seen || is_silent(s, s->endports[i]) ||
+                if (!by->census.entries[i].is_seen || by->frozen >> i & 1 || is_silent(s, s->endports[i]) ||
                     (observer_leaf(s, i, &leaf) && may_enforce(s, leaf) && is_silent(s, leaf)))
                         continue;
                 for (unsigned b = 0; b < SIM_BASES; b++)
                         if (intent_may_touch(&by->intent, sim_bases[b]) && !held[b] &&
-                            s->reach[i][b].own != promises_level(by, i, sim_bases[b]))
+                            s->reach[i][b].own != by->level[i][b])
                                 not_right(s, by, i, "did not converge, though it answers");
         }
 }
@@ -741,10 +798,11 @@ static bool sm_is_hidden(const struct sim *s)
         return sm == UINT32_MAX || is_silent(s, s->f.sm) || keys_hide(s, sm);
 }
 
-static bool somebody_is_silent(const struct sim *s)
+/* ... or frozen, for a reason that is there. */
+static bool somebody_is_silent(struct sim *s, const struct judgement *by)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (is_silent(s, s->endports[i]) || keys_hide(s, i))
+                if ((by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
                         return true;
         return false;
 }
@@ -766,7 +824,7 @@ void promises_converged(struct sim *s, const struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct judgement *by = p->judgement;
-        bool is_calm = !somebody_is_silent(s);
+        bool is_calm = !somebody_is_silent(s, by);
 
         if (p->n_requests > 0)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
@@ -778,7 +836,7 @@ void promises_converged(struct sim *s, const struct process *p)
                 s->counters.unconverged++;
                 return;
         }
-        if (p->last_result == SWEEP_PARTIAL && !is_calm) {
+        if ((p->last_result == SWEEP_PARTIAL || p->last_result == SWEEP_DONE) && !is_calm) {
                 if (by && status->writing && by->intent.settings.writer == WRITER_DIRECT)
                         converged_without_silent(s, p);
                 return;

@@ -103,6 +103,10 @@ void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size
 unsigned intent_of_text(const char *text);
 /* What the policy makes of an endport: the oracle. */
 enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
+/* Has another adapter its name? Maybe: it has one that pkeyd did not see completely, or that changed meanwhile. */
+bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe);
+/* ... and does a line of the policy mean it by that? */
+bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
 /* May pkeyd touch entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
@@ -116,6 +120,8 @@ struct judgement {
         struct judgement *next;
         struct intent intent;
         struct census census;
+        uint64_t frozen;        /* a bit for each endport: pkeyd calls it frozen (policy/freeze.h) */
+        uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* what the policy gives it: 0 nothing, 1 limited, 2 full */
 };
 
 /* By what a write is judged: the policy that was in force when it was sent, and what pkeyd could not know then. */
@@ -252,6 +258,8 @@ struct process {
         const struct judgement *judgement; /* NULL: none yet */
         uint64_t judged_generation;
         const struct generation *judged;
+        uint64_t is_given;             /* a bit for each endport: this process carried out a policy that gave it something or nothing */
+        uint8_t given[SIM_MAX_ENDPORTS][SIM_BASES]; /* ... before it was frozen */
         struct observer observer;
         struct pending_reads pending[SIM_MAX_TABLES];
 
@@ -476,8 +484,10 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
 /* promises.c */
 /* Everything is as it was before pkeyd came. */
 void promises_begin(struct sim *s);
-/* What the policy gives an endport in a base: 0 nothing, 1 limited, 2 full. */
-uint8_t promises_level(const struct judgement *by, unsigned endport, uint16_t base);
+/* p goes by this judgement from now on: what the policy gives each endport. `frozen` as pkeyd says, if it has a reason. */
+void promises_judged(struct sim *s, struct process *p, struct judgement *j);
+/* What p carries out was given, but to frozen ports. */
+void promises_given(struct process *p);
 /* The Set of this event, by this basis, changed what is at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */

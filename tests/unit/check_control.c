@@ -663,6 +663,22 @@ START_TEST(reload_while_storing)
 }
 END_TEST
 
+/* What happens while the end of a sweep is stored is heard when that is done. */
+START_TEST(reload_while_storing_at_the_end)
+{
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING_END);
+        give_verbs(VERBS_SM_CHANGE);
+        give_candidate(ENFORCE, POLICY_2, 7);
+        ck_assert_int_eq(state(), CONTROL_STORING_END);
+        until(CONTROL_IDLE);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_eq(noted.n_answers, 1);
+}
+END_TEST
+
 /* The store was lost: everything is stored anew, before the next write and also when nothing is to be written. */
 START_TEST(store_that_was_lost)
 {
@@ -1000,6 +1016,7 @@ int main(void)
                         second_phase_is_not_stored,
                         stopped_while_storing,
                         reload_while_storing,
+                        reload_while_storing_at_the_end,
                         calm_sweep_stores_nothing,
                         store_that_was_lost,
                         verbs_events,
