@@ -96,12 +96,12 @@ static uint64_t hash_of(const struct mad_route *route, uint16_t attribute, uint3
         return h;
 }
 
-/* The same SMA, by the same way. */
+/* The same SMA, by the same way. A frame may state any number of hops. */
 static bool same_route(const struct mad_route *x, const struct mad_route *y)
 {
         if (x->lid.v != 0 || y->lid.v != 0)
                 return x->lid.v == y->lid.v;
-        return x->hops == y->hops && memcmp(x->path + 1, y->path + 1, x->hops) == 0;
+        return x->hops == y->hops && x->hops <= MAD_MAX_HOPS && memcmp(x->path + 1, y->path + 1, x->hops) == 0;
 }
 
 static struct answer *find_answer(const struct gate *g, const struct mad_route *route, uint16_t attribute, uint32_t modifier)

@@ -194,6 +194,26 @@ START_TEST(directed_routes)
 }
 END_TEST
 
+/* More hops than there is room for in a MAD; what is compared must end where a route does (the sanitizer sees it). */
+START_TEST(routes_that_no_mad_has)
+{
+        struct mad_request set = {
+                .route = { .hops = MAD_MAX_HOPS, .path = { 0, 1, 3 } }, .method = MAD_SET, .attribute = SMP_ATTR_P_KEY_TABLE,
+        };
+        struct mad_route route = set.route;
+        struct mad_frame frame;
+
+        for (uint16_t lid = 1; lid < 64; lid++)
+                say_key(to_lid(lid), 0, 0);
+        route.hops = UINT8_MAX;
+        say_who(route, NODE_CA, host_guid(0), 1);
+        mad_request_encode(&set, 99, &frame);
+        mad_set_field(frame.mad, 0, IB_DRSMP_HOPCNT_F, UINT8_MAX);
+        ck_assert(!gate_admit(gate, &frame));
+        check_refusal("nobody at this address");
+}
+END_TEST
+
 START_TEST(leaf_ports)
 {
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
@@ -462,6 +482,7 @@ int main(void)
         tcase_add_test(t, what_the_policy_gives);
         tcase_add_test(t, what_changes_nothing);
         tcase_add_test(t, directed_routes);
+        tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
         tcase_add_test(t, closed);
         tcase_add_test(t, nobody_said_who_it_is);
