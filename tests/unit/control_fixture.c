@@ -486,7 +486,7 @@ static bool ask_fabric(const struct mad_request *request, struct mad_result *ret
         unsigned hops;
 
         mad_request_encode(request, 1, &frame);
-        ck_assert(gate.admit(gate.state, &frame));
+        ck_assert(c ? gate.admit(gate.state, &frame) : request->method == MAD_GET);
         if (!fabsim_route(&f, &frame, &at, &hops) || (lose && lose(request, at)) ||
             !fabsim_answer(&f, now, at, &frame, &response))
                 return false;
@@ -501,7 +501,8 @@ static void see_result(const struct mad_result *result)
 {
         const struct mad_gate gate = control_gate(c);
 
-        gate.see(gate.state, result);
+        if (c)
+                gate.see(gate.state, result);
 }
 
 void run_stage(const struct mad_stage *stage)
