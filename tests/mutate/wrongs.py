@@ -456,7 +456,7 @@ WRONGS += [
     Wrong("writer-mirror-admits-all", WRITER, "        int r = admit_at_once(w);\n\n        if (r < 0)\n                end(w, r);\n        else\n                write_content(w, FOR_MIRROR);", "        write_content(w, FOR_MIRROR);"),
     Wrong("writer-closes-what-is-held", WRITER, "        int r = admit_at_once(w);\n\n        if (is_last_path", "        int r = 0;\n\n        if (is_last_path"),
     Wrong("writer-stops-on-the-way", WRITER, "        if (w->n_missing > 0)\n", "        if (w->n_missing > 0 && !w->stopping)\n"),
-    Wrong("writer-unread-is-not-tried-again", WRITER, "                snapshot->failed[i] |=", "                (void)"),
+    Wrong("writer-unread-is-not-tried-again", WRITER, "snapshot->failed[i] |=", "snapshot->failed[i] &="),
     Wrong("writer-stale-is-believed", WRITER, "if (r == 0 && w->survey && survey_is_stale(w->survey)) {", "if (false) {"),
     Wrong("writer-held-is-not-logged", WRITER, "                report_held(w);\n", "                (void) report_held;\n"),
     Wrong("writer-held-is-carried-out", WRITER, "if (n == 0 && w->n_files > 0 && w->n_held == 0)", "if (n == 0 && w->n_files > 0)"),

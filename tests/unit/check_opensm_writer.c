@@ -670,9 +670,16 @@ START_TEST(stopped_for_a_reload)
         read_files();
         (void) write_file();
         signal_opensm();
-        give_candidate(OPENSM, POLICY_0, 0);
         opensm_reads_file();
-        look(); /* of the phase */
+        look();
+        (void) write_file();
+        signal_opensm();
+        give_candidate(OPENSM, POLICY_0, 0);
+        look(); /* of the phase: OpenSM is still to write what the next policy could not know of */
+        expect_signal(0);
+        give_signalled(0);
+        opensm_reads_file();
+        look();
         take_nothing();
         look(); /* of all */
         ck_assert_int_eq(state(), CONTROL_IDLE);
@@ -844,6 +851,37 @@ START_TEST(mute_switch_port)
 }
 END_TEST
 
+static bool names_full(const char *text, unsigned node)
+{
+        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
+}
+
+/* OpenSM took its defaults, but nobody knows that of the host that does not answer: what it may hold is not given to others. */
+START_TEST(mute_when_it_fell_back)
+{
+        for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
+                const char *text;
+
+                begin_again(BEFORE);
+                until(CONTROL_IDLE);
+                take_defaults();
+                if (is_mute) {
+                        put_key(hosts[0], 1, 0x8010);
+                        mute(hosts[0]);
+                }
+                give_candidate(OPENSM, AFTER, 0);
+                until(CONTROL_WRITING_OPENSM);
+                read_files();
+                expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "it is given the file of the policy again");
+                text = write_file();
+                ck_assert_int_eq(names_full(text, hosts[2]), !is_mute);
+                ck_assert(has(text, "=0x0011"));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* What it may hold goes on as the file had it, whatever OpenSM can reach. */
 START_TEST(mute_port_keeps_its_line)
 {
@@ -936,6 +974,29 @@ START_TEST(mirror)
         read_files();
         take_nothing();
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* OpenSM may read the mirror at any time: it lets nobody in before the tables do. (Behind a closed filter a mute host would hold
+ * nothing up.) */
+START_TEST(mirror_of_what_is_held)
+{
+        for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
+                start(MIRROR "enforcement: off\n", BEFORE);
+                sweep();
+                if (is_mute)
+                        mute(hosts[0]);
+                give_candidate(MIRROR "enforcement: off\n", AFTER, 0);
+                until(CONTROL_OPENING_PORT);
+                until(CONTROL_DISCOVERING); /* the second sweep: it reads the tables */
+                until(CONTROL_MIRRORING);
+                read_files();
+                if (waits())
+                        (void) write_file();
+                ck_assert_int_eq(names_full(file_at(FILE_CONF)->bytes, hosts[2]), !is_mute);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -1072,10 +1133,12 @@ int main(void)
                         mute_in_the_last_phase,
                         mute_switch_port,
                         mute_port_keeps_its_line,
+                        mute_when_it_fell_back,
                         store_fails,
                         stored_before_the_file,
                         lids_move_on_the_way,
                         mirror,
+                        mirror_of_what_is_held,
                         mirror_of_a_foreign_file,
                         no_mirror_in_audit_mode,
                         standby_mirrors,
