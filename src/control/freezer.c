@@ -221,7 +221,7 @@ static int remember_given(const struct freezer *old, const struct reconciled *de
                 r = keep_absent(old, &at, node, number, to);
                 before = at < old->n_given && compare(old->given[at].node_guid, old->given[at].number, node, number) == 0 ?
                          &old->given[at++] : NULL;
-                if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE)
+                if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE && !subnet_port_is_incomplete(s, &s->ports[i]))
                         r = copy_given(to, node, number, &decision->given->ports[i]);
                 else if (r == 0 && before)
                         r = copy_given(to, node, number, &before->keys);

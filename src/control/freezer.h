@@ -36,7 +36,7 @@ DEFINE_CLEANUP(struct freezer *, freezer_free)
 int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *all,
                   const struct desired **ret);
 
-/* A decision is in force: remembers what it gives, and logs which ports are frozen from now on, and which are not any more.
+/* A decision is in force: remembers what it gives those that were discovered completely, and logs which ports are frozen from now on, and which are not any more.
  * `wall` in seconds since 1970. Returns 0 or -ENOMEM (then all is as before). */
 int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t generation, uint64_t wall, struct log *log);
 

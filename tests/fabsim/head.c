@@ -170,16 +170,12 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 int head_store(struct process *p, const struct store_transaction *t)
 {
         struct store *store = &p->head->store;
-        bool has_ports = false;
 
         if (store->fails)
                 return -ENOSPC;
-        for (size_t i = 0; i < t->n; i++) {
+        for (size_t i = 0; i < t->n; i++)
                 store_carry_out(store, &t->ops[i]);
-                has_ports |= strncmp(t->ops[i].key, RECORDS_KNOWN, strlen(RECORDS_KNOWN)) == 0;
-        }
-        if (has_ports)
-                observer_store_ports(&p->observer, &store->observer);
+        observer_store(p, &store->observer);
         p->store_version = ++store->version;
         return 0;
 }
@@ -200,6 +196,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         if (h->store.version == p->store_version)
                 return;
         p->store_version = h->store.version;
+        observer_load(p);
         ret->changed = load(s, &h->store);
 }
 

@@ -281,9 +281,16 @@ void observer_init(struct observer *o)
                 memset(o->tables[i].home, SIM_NO_INDEX, SIM_BASES);
 }
 
-void observer_store_ports(const struct observer *from, struct observer *to)
+void observer_store(const struct process *p, struct observer *to)
 {
-        memcpy(to->ports, from->ports, sizeof(to->ports));
+        memcpy(to->tables, p->observer.tables, sizeof(to->tables));
+        if (p->goal == CONTROL_SERVE)
+                memcpy(to->ports, p->observer.ports, sizeof(to->ports));
+}
+
+void observer_load(struct process *p)
+{
+        p->observer = p->head->store.observer;
 }
 
 void observer_judged(struct sim *s, struct process *p)

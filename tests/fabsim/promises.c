@@ -13,7 +13,7 @@
  *                  what talked, and may talk by every policy in force since, talks on.
  *     ownership    a pair comes to talk, or ceases to, only in a base that is pkeyd's; entries of other bases stay as they are
  *     stability    an entry that is wanted stays at its index; one that somebody else wiped comes back at its index
- *     indexes      no index passes from one base to another while one that was never used is left
+ *     indexes      no index passes from one base to another while one that was never used is left (for a base that waits, too)
  *     identity     a Set goes only to an address that named its port since the stage began
  *     progress     (promises_converged) when all is calm, each table is as the policy says
  *
@@ -642,7 +642,7 @@ void promises_swept(struct sim *s, const struct process *p)
                   (int) p->last_result, status->ports.right, status->ports.managed, status->ports.differ,
                   status->ports.unreachable);
         for (unsigned i = 0; by && i < s->n_tables; i++)
-                check_passed_on(s, p, &s->tables[i], p->last_result == SWEEP_DONE);
+                check_passed_on(s, p, &s->tables[i], p->last_result == SWEEP_DONE && status->ports.differ == 0);
         if (p->last_result != SWEEP_DONE || !by || status->ports.differ || status->ports.unreachable ||
             by->intent.settings.mode == MODE_AUDIT)
                 return;

@@ -462,8 +462,10 @@ struct table_record *observer_table(struct sim *s, struct fabsim_place at);
 /* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. */
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
 unsigned observer_endport(const struct sim *s, struct fabsim_place at);
-/* Which ports there are was stored. */
-void observer_store_ports(const struct observer *from, struct observer *to);
+/* What p saw was stored: the tables; and which ports there are, but not by a pkeyctl. */
+void observer_store(const struct process *p, struct observer *to);
+/* p takes what is stored for what it knows. */
+void observer_load(struct process *p);
 /* Nothing was seen yet. */
 void observer_init(struct observer *o);
 /* The engine of p took this answer. */

@@ -139,6 +139,20 @@ START_TEST(frozen_and_never_seen)
 END_TEST
 
 /* In each base the lower level; what only one of both has is nothing. */
+/* Without its name nobody knows what it is given. */
+START_TEST(frozen_and_seen_incomplete)
+{
+        struct decision d;
+
+        make_decision(&d, 0, 3);
+        ((struct subnet *) d.plan.subnet)->nodes[1].incomplete = true;
+        see(&d, 0);
+        make_decision(&d, 0, 3);
+        d.plan.frozen[1] = FREEZE_NAME;
+        ck_assert_uint_eq(limit(&d, NULL)->ports[1].n_wanted, 0);
+}
+END_TEST
+
 START_TEST(lower_of_both)
 {
         static const struct p_key before[] = { { 0x0010 }, { 0x8010 }, { 0x8011 }, { 0x0012 }, { 0x8013 }, { 0x7fff } };
@@ -359,6 +373,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, nothing_frozen);
         tcase_add_test(t, frozen_and_never_seen);
+        tcase_add_test(t, frozen_and_seen_incomplete);
         tcase_add_test(t, lower_of_both);
         tcase_add_test(t, given_before_is_kept);
         tcase_add_test(t, larger_subnet);
