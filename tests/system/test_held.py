@@ -5,8 +5,9 @@ A is mute: it answers discovery, and not for its P_Key table."""
 
 import os
 
-from harness import Fabric, check, check_equal, main, program, two_level
+from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
+from private_bus import Bus, require
 
 A, B, C = "node0002", "node0003", "node0004"
 SETTINGS = "timeout: 100ms\n"
@@ -181,6 +182,35 @@ def test_vouch_ends():
         f.lose(A, 100)
         the_base(f.apply(path, "--json").expect(3).json())
         check(not holds(f, C), "C got the P_Key by a vouch that is over")
+
+
+def test_daemon():
+    require()
+    with Scene() as f:
+        bus = Bus(f)
+        f.settings("sweep_interval: 1s\ntimeout: 100ms\nmetrics: {textfile: %s}\n" % f.path("pkeyd.prom"))
+        daemon = Daemon(f, f.path("partitions.yaml"), environment=bus.environment())
+        bus.wait_name()
+        daemon.wait_text('base 0x0010 (partition "storage") is held')
+        check(not holds(f, C), "C got the P_Key while A may still hold it")
+        text = daemon.text()
+        check("way out:" in text and "pkeyctl forget " + A in text, "the way out is not in the journal:", text)
+
+        def status(*arguments):
+            return f.pkeyctl("status", *arguments, **bus.environment()).expect(0, 2, 3)
+
+        data = status("--json").json()
+        check_equal(data["held_bases"], 1, "held bases in status")
+        check(A in data["held"] and C in data["held"], "the ports", data["held"])
+        check_words(status().out, "status")
+        wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
+        check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
+        # the daemon takes the vouch over at its next sweep
+        f.pkeyctl("forget", A, "--yes").expect(0)
+        wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
+        daemon.wait_text("no base is held any more")
+        wait_for(lambda: status("--json").json()["held_bases"] == 0, "status without held bases")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
 if __name__ == "__main__":
