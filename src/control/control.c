@@ -347,6 +347,7 @@ static void update_status(struct control *c)
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
+        s->known = &c->known;
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
 }
 

@@ -126,6 +126,7 @@ static int describe_plan(struct context *ctx, struct run *run)
         if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
         run->plan.changes = &run->changes;
+        run->plan.held = control_get_results(ctx->control)->held;
         return r;
 }
 
@@ -159,7 +160,7 @@ static enum exit_status collect(const struct context *ctx, const struct run *run
         bool all;
 
         *ret = (struct apply_result) {
-                .plan = &run->plan, .apply = results->apply, .verification = results->verification,
+                .plan = &run->plan, .apply = results->apply, .held = results->held, .verification = results->verification,
                 .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0,
                 .interrupted = results->stopped, .generation = results->generation,
         };

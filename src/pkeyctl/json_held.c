@@ -85,6 +85,11 @@ json_t *as_json_held(struct doc *d, const struct held_list *held)
         return array;
 }
 
+void as_json_show_held(struct doc *d, const struct result *result)
+{
+        doc_add(d, d->root, "{s:o}", "held", as_json_held(d, result->held));
+}
+
 /* --- vouches ------------------------------------------------------------------------------------------------------------- */
 
 static json_t *vouch_object(struct doc *d, const struct held_words *words, const struct vouch *v)

@@ -25,7 +25,7 @@ static const struct command commands[] = {
         { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, 0 },
         { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES },
         { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, LOCAL },
-        { "show", "[ports|partitions|vouches|port NODE]", "show what is in the tables", 0, 2, command_show, 0 },
+        { "show", "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 2, command_show, 0 },
         { "forget", "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget, YES },
         { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
           TOPOLOGY | OPENSM_CONFIG | OUTPUT },

@@ -40,11 +40,13 @@ struct plan_result {
         uint32_t n_unreachable;
         const uint32_t *frozen;        /* endports */
         uint32_t n_frozen;
+        const struct held_list *held;  /* what would wait; NULL: not known */
 };
 
 struct apply_result {
         const struct plan_result *plan;
         const struct apply *apply;     /* NULL: there was nothing to write */
+        const struct held_list *held;  /* what waits; NULL: not known */
         struct apply_summary summary;
         const struct verification *verification;
         bool verified;
@@ -158,6 +160,7 @@ enum result_kind {
         RESULT_PARTITIONS,
         RESULT_PORT,                   /* show port, which may be several */
         RESULT_FILE,                   /* that was made: to --output, or standard output */
+        RESULT_HELD,                   /* show held */
         RESULT_FORGOTTEN,
         RESULT_VOUCHES,                /* show vouches */
         RESULT_EXPLAIN,
@@ -182,6 +185,7 @@ struct result {
                         const char *bytes;
                         size_t n;
                 } file;
+                const struct held_list *held;
                 struct vouches_result vouches;
                 struct explain_result explain;
                 struct doctor_result doctor;

@@ -18,6 +18,7 @@ void text_show_partitions(struct context *ctx, const struct result *r);
 void text_show_port(struct context *ctx, const struct result *r);
 void text_file(struct context *ctx, const struct result *r);
 void text_vouches_proposal(struct context *ctx, const struct vouches_result *r);
+void text_show_held(struct context *ctx, const struct result *r);
 void text_forgotten(struct context *ctx, const struct result *r);
 void text_vouches(struct context *ctx, const struct result *r);
 void text_explain(struct context *ctx, const struct result *r);

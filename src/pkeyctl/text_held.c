@@ -49,6 +49,13 @@ void text_held(struct context *ctx, const struct held_list *held)
                 fputs(output_taken(ctx, &t), stdout);
 }
 
+void text_show_held(struct context *ctx, const struct result *result)
+{
+        if (result->status == EXIT_DONE)
+                puts("no base is held");
+        text_held(ctx, result->held);
+}
+
 /* --- vouches ------------------------------------------------------------------------------------------------------------- */
 
 static const char *label_of(struct context *ctx, struct knowledge_name name)
