@@ -683,6 +683,7 @@ int run_suite(const char *name, const TTest *const *tests, size_t n)
         int failed;
 
         tcase_add_checked_fixture(t, setup, teardown);
+        tcase_set_timeout(t, 120); /* against a test that hangs; a busy host is slow */
         for (size_t i = 0; i < n; i++)
                 tcase_add_test(t, tests[i]);
         suite_add_tcase(s, t);
