@@ -468,14 +468,19 @@ static void begin_single(unsigned there, unsigned silent, unsigned mute, unsigne
         ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
 }
 
-/* The policy gives base 1 to these hosts. */
-static void compute(unsigned members, const struct opensm_tables *in_place)
+/* The policy gives base 1 to these hosts, there or not. */
+static void compute_both(unsigned members, bool allow_both)
 {
         _cleanup_findings_ struct findings findings = {};
 
         findings_init(&findings, arena);
-        want(subnet, members);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, in_place, false, &findings, &phases), 0);
+        want(make_subnet(&(struct scene) { 7, 0, 0, 0, false }), members);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, NULL, allow_both, &findings, &phases), 0);
+}
+
+static void compute(unsigned members)
+{
+        compute_both(members, false);
 }
 
 static bool is_held(uint16_t base)
@@ -497,7 +502,7 @@ START_TEST(absent_host)
                 set_way(1, none, 0, none, 0);
                 set_way(2, none, 0, full, 1);
                 ck_assert_uint_eq(ways[2].port, SUBNET_NONE);
-                compute(4, NULL);
+                compute(4);
                 admit(OPENSM_REVOKE);
                 for (unsigned i = 0; i < CAPACITY; i++)
                         seen->tables[port_at(subnet, host_guid(0), 1)].entries[i].v = 0;
@@ -522,10 +527,55 @@ START_TEST(absent_host_loses)
         set_way(0, full, 1, full, 1);
         set_way(1, full, 1, full, 1);
         set_way(2, full, 1, limited, 1);
-        compute(7, NULL);
+        compute(7);
         admit(OPENSM_LOWER);
         ck_assert(!is_held(1));
         ck_assert_uint_eq(phases.tables[OPENSM_LOWER][2].keys[0].v, 0x0001);
+}
+END_TEST
+
+/* Host 0 is to drop its full entry beside the limited one; host 1, which does not answer, may be limited still. */
+START_TEST(entry_that_goes)
+{
+        static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
+        uint32_t port;
+
+        for (unsigned mute = 0; mute < 2; mute++) {
+                begin_single(7, 0, mute << 1, 2);
+                port = port_at(subnet, host_guid(0), 1);
+                seen->tables[port].entries[0].v = 0x0001;
+                seen->tables[port].entries[1].v = 0x8001;
+                ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
+                set_way(0, both, 2, limited, 1);
+                set_way(1, full, 1, full, 1);
+                set_way(2, none, 0, none, 0);
+                compute_both(3, true);
+                admit(OPENSM_LOWER);
+                ck_assert_int_eq(is_held(1), mute);
+                ck_assert_uint_eq(phases.tables[OPENSM_LOWER][0].n_keys, mute ? 2 : 1);
+                k = knowledge_free(k);
+                k = knowledge_new();
+        }
+}
+END_TEST
+
+/* OpenSM may still write what a table does not show. */
+START_TEST(confirmed_is_what_was_read)
+{
+        begin_single(7, 0, 0, 0);
+        set_way(0, none, 0, full, 1);
+        set_way(1, none, 0, none, 0);
+        set_way(2, none, 0, none, 0);
+        compute(1);
+        admit(OPENSM_GRANT);
+        opensm_confirm(&phases, OPENSM_GRANT, seen, k);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).may, LEVEL_FULL);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).has, LEVEL_NONE);
+        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8001;
+        seen->tables[port_at(subnet, SWITCH, 1)].entries[0].v = 0x8001;
+        opensm_confirm(&phases, OPENSM_GRANT, seen, k);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).has, LEVEL_FULL);
+        ck_assert_uint_eq(knowledge_get(k, leaf_record(0))->n_writes, 0);
 }
 END_TEST
 
@@ -543,7 +593,7 @@ START_TEST(default_members)
                 set_way(0, default_full, 1, default_full, 1);
                 set_way(1, none, 0, none, 0);
                 set_way(2, is_full ? default_full : none, is_full, is_full ? default_full : default_limited, 1);
-                compute(0, NULL);
+                compute(0);
                 admit(OPENSM_ADOPT);
                 ck_assert_uint_eq(knowledge_get(k, host_record(2))->n_writes, 1);
                 ck_assert_int_eq(is_held(P_KEY_DEFAULT_BASE), is_full);
@@ -620,7 +670,7 @@ START_TEST(expected_once)
         set_way(0, limited, 1, limited, 1);
         set_way(1, none, 0, none, 0);
         set_way(2, none, 0, none, 0);
-        compute(1, NULL);
+        compute(1);
         for (unsigned i = 0; i < 3; i++) {
                 ck_assert_int_eq(opensm_expect(&phases, phases.tables[OPENSM_ADOPT], subnet, k), 0);
                 ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
@@ -680,7 +730,7 @@ START_TEST(filter_goes_off)
                 set_way(0, full, 1, after, 2);
                 ways[1].before = ways[1].after = o->tables[port_at(subnet, host_guid(1), 1)].entries;
                 ways[1].n_before = ways[1].n_after = 1;
-                compute(1, NULL);
+                compute(1);
                 admit(OPENSM_GRANT);
                 ck_assert_int_eq(is_held(2), dead);
                 ck_assert_int_eq(knowledge_get(k, leaf_record(0))->filters_unsure, !dead);
@@ -705,6 +755,8 @@ int main(void)
         tcase_add_test(t, filters_of_their_own);
         tcase_add_test(t, absent_host);
         tcase_add_test(t, absent_host_loses);
+        tcase_add_test(t, entry_that_goes);
+        tcase_add_test(t, confirmed_is_what_was_read);
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
         tcase_add_test(t, expected_once);

@@ -564,11 +564,17 @@ START_TEST(test_missing)
                         o->tables[PORTS].entries[i].v = 0x0010;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
         ck_assert_uint_eq(first, 0);
+        opensm_bases_add(&p.held, 0x10); /* what is held is not waited for */
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+        p.held = (struct opensm_bases) {};
         o->tables[PORTS].capacity = 1; /* it cannot be filled, and OpenSM lets it go */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
         o->tables[2].entries[5].v = 0x8033;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
         ck_assert_uint_eq(first, 2);
+        opensm_bases_add(&p.held, 0x33);
+        ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
+        p.held = (struct opensm_bases) {};
         o->tables[2].source = TABLE_ASSUMED;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
 }

@@ -729,6 +729,11 @@ static void unmute(void)
         lose = NULL;
 }
 
+static bool names_full(const char *text, unsigned node)
+{
+        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
+}
+
 static void expect_held(uint16_t base)
 {
         const uint16_t *bases;
@@ -808,6 +813,22 @@ START_TEST(mute_on_the_way)
 }
 END_TEST
 
+/* It keeps the line of that file: what the policy gives it besides waits until it is read. */
+START_TEST(mute_on_the_way_gets_nothing_more)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, "version: 1\npartitions:\n  q:\n    pkey: 0x0011\n    members: {node1: full, node2: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "revoke"));
+        mute(hosts[0]);
+        carry_out();
+        ck_assert(holds(hosts[1], 0x8011));
+        ck_assert(names_full(file_at(FILE_CONF)->bytes, hosts[1]) && !names_full(file_at(FILE_CONF)->bytes, hosts[0]));
+}
+END_TEST
+
 /* It goes mute when it is given the P_Key: nothing is left to be done, but nobody knows whether it has it. */
 START_TEST(mute_in_the_last_phase)
 {
@@ -850,11 +871,6 @@ START_TEST(mute_switch_port)
         expect_held(0x0010);
 }
 END_TEST
-
-static bool names_full(const char *text, unsigned node)
-{
-        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
-}
 
 /* OpenSM took its defaults, but nobody knows that of the host that does not answer: what it may hold is not given to others. */
 START_TEST(mute_when_it_fell_back)
@@ -1130,6 +1146,7 @@ int main(void)
                         stopped_before_a_phase,
                         mute_before_the_sweep,
                         mute_on_the_way,
+                        mute_on_the_way_gets_nothing_more,
                         mute_in_the_last_phase,
                         mute_switch_port,
                         mute_port_keeps_its_line,
