@@ -573,6 +573,17 @@ static void not_right(struct sim *s, const struct judgement *by, unsigned endpor
         sim_fail(s, "node %u port %u (beside node %u port %u) %s", at.node, at.port, leaf.node, leaf.port, what);
 }
 
+/* pkeyd leaves it as it is: two claim its name, or its table is too small since it was plugged in elsewhere. */
+static bool is_frozen(const struct sim *s, const struct control_status *status, unsigned endport)
+{
+        struct fabsim_place at = s->endports[endport];
+
+        for (uint32_t i = 0; i < status->n_frozen; i++)
+                if (status->frozen[i].node_guid.v == s->f.nodes[at.node].guid.v && status->frozen[i].number == at.port)
+                        return true;
+        return false;
+}
+
 /* After a sweep that reports that all is well, all is well that it could know. */
 void promises_swept(struct sim *s, const struct process *p)
 {
@@ -589,7 +600,7 @@ void promises_swept(struct sim *s, const struct process *p)
             by->intent.settings.mode == MODE_AUDIT)
                 return;
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
-                if (!is_armed(s, p, by, 0, i))
+                if (!is_armed(s, p, by, 0, i) || is_frozen(s, status, i))
                         continue;
                 s->counters.verified++;
                 if (!endport_is_right(s, by, i))
@@ -641,13 +652,26 @@ static bool is_without_room(const struct sim *s, const bool held[SIM_BASES], str
         return keeps;
 }
 
-/* Bases that have to wait, because of ports without their M_Key. */
-static void find_held(const struct sim *s, const struct judgement *by, bool held[SIM_BASES])
+static bool is_held_by_frozen(const struct sim *s, const struct control_status *status, uint16_t base)
+{
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct fabsim_place at = s->endports[i];
+                const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
+
+                for (unsigned k = 0; is_frozen(s, status, i) && k < p->capacity; k++)
+                        if (p_key_is_used(p->table[k]) && p_key_base(p->table[k]) == base)
+                                return true;
+        }
+        return false;
+}
+
+/* Bases that have to wait, because of ports without their M_Key, or because of what frozen ports hold. */
+static void find_held(const struct sim *s, const struct judgement *by, const struct control_status *status, bool held[SIM_BASES])
 {
         bool more = true;
 
         for (unsigned b = 0; b < SIM_BASES; b++)
-                held[b] = is_kept(s, by, sim_bases[b]);
+                held[b] = is_kept(s, by, sim_bases[b]) || is_held_by_frozen(s, status, sim_bases[b]);
         while (more) {
                 more = false;
                 for (unsigned b = 0; b < SIM_BASES; b++)
@@ -664,22 +688,22 @@ static void find_held(const struct sim *s, const struct judgement *by, bool held
         }
 }
 
-/* Ports whose M_Key pkeyd has not got stay as they are. What is not held because of them is as the policy says. */
-static void converged_without_keys(struct sim *s, const struct judgement *by)
+/* Ports whose M_Key pkeyd has not got stay as they are, and frozen ones. What is not held because of them is as the policy says. */
+static void converged_in_part(struct sim *s, const struct judgement *by, const struct control_status *status)
 {
         bool held[SIM_BASES];
         struct fabsim_place leaf;
 
         s->counters.unconverged++;
-        find_held(s, by, held);
+        find_held(s, by, status, held);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
-                if (!by->census.entries[i].is_seen || keys_are_wrong(s, s->endports[i]) ||
+                if (!by->census.entries[i].is_seen || keys_are_wrong(s, s->endports[i]) || is_frozen(s, status, i) ||
                     (leaf_of(s, i, &leaf) && may_enforce(s, leaf) && keys_are_wrong(s, leaf)))
                         continue;
                 for (unsigned b = 0; b < SIM_BASES; b++)
                         if (intent_may_touch(&by->intent, sim_bases[b]) && !held[b] &&
                             s->reach[i][b].own != level_wanted(s, by, i, sim_bases[b]))
-                                not_right(s, by, i, "did not converge, though its M_Key is right");
+                                not_right(s, by, i, "did not converge, though its M_Key is right, and it is not frozen");
         }
 }
 
@@ -712,9 +736,9 @@ void promises_converged(struct sim *s, const struct process *p)
                 s->counters.unconverged++;
                 return;
         }
-        if (p->last_result == SWEEP_PARTIAL && s->n_wrong_keys > 0) {
+        if ((p->last_result == SWEEP_PARTIAL && s->n_wrong_keys > 0) || (p->last_result == SWEEP_DONE && status->n_frozen > 0)) {
                 if (by && status->writing && by->intent.settings.writer == WRITER_DIRECT)
-                        converged_without_keys(s, by);
+                        converged_in_part(s, by, status);
                 return;
         }
         if (p->last_result == SWEEP_FAILED && s->n_wrong_keys > 0)
