@@ -8,6 +8,7 @@
 enum cookie_kind {
         COOKIE_TASK = 1,
         COOKIE_READ_BACK = 2,
+        COOKIE_READ_BACK_WHO = 3,
 };
 
 enum task_step {
@@ -35,6 +36,7 @@ struct task {
 struct touched {
         enum plan_phase phase; /* of its last write */
         uint32_t write;
+        bool failed;           /* its SMA is another one, or did not say who it is */
 };
 
 struct apply {
@@ -52,13 +54,14 @@ struct apply {
 
         struct touched *touched;    /* made when the phases are through */
         uint32_t n_touched, n_read_back_begun, n_read_back_ended;
+        uint32_t n_asked, n_said;   /* of touched: the SMA was asked who it is, and that is over */
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
         uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each base in which something waits */
         uint16_t *held_bases;       /* the same, ascending, when all is done */
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: something of its table was not written */
-        bool *is_identified;        /* by destination: the SMA said that it is the expected one */
+        bool *is_identified;        /* by destination: the SMA said in this phase that it is the expected one */
         bool aborted, stale;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
@@ -568,6 +571,7 @@ static int prepare_phase(struct apply *ap, enum plan_phase phase)
         ap->phase = phase;
         ap->n_begun = ap->n_ended = 0;
         ap->ready_first = ap->n_ready = 0;
+        memset(ap->is_identified, 0, ap->plan->subnet->n_ports * sizeof(*ap->is_identified));
         memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
         for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++)
                 r = task_prepare(ap, i);
@@ -710,21 +714,56 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
         return false;
 }
 
+static const struct plan_write *touched_write(const struct apply *ap, uint32_t i)
+{
+        const struct touched *t = &ap->touched[i];
+
+        return &ap->plan->steps[t->phase].writes[t->write];
+}
+
+/* Touched is sorted by port, and the ports of a switch are beside each other. */
+static bool is_of_same_sma(const struct apply *ap, uint32_t i, uint32_t k)
+{
+        const struct subnet_port *ports = ap->plan->subnet->ports;
+
+        return ports[touched_write(ap, i)->port].destination == ports[touched_write(ap, k)->port].destination;
+}
+
+/* Each SMA says once more who it is before anything is read back: LIDs move. */
+static bool next_to_identify(struct apply *ap, struct mad_request *ret)
+{
+        while (ap->n_asked > 0 && ap->n_asked < ap->n_touched && is_of_same_sma(ap, ap->n_asked - 1, ap->n_asked))
+                ap->n_asked++;
+        if (ap->n_asked == ap->n_touched)
+                return false;
+        address(ap, touched_write(ap, ap->n_asked), ret);
+        make_identify(ret);
+        ret->cookie = make_cookie(COOKIE_READ_BACK_WHO, ap->n_asked++);
+        return true;
+}
+
+static bool next_to_read_back(struct apply *ap, struct mad_request *ret)
+{
+        for (; ap->n_read_back_begun < ap->n_touched && ap->touched[ap->n_read_back_begun].failed; ap->n_read_back_begun++) {
+                ap->n_read_back_ended++;
+                ap->steps_done++;
+        }
+        if (ap->n_said < ap->n_touched || ap->n_read_back_begun == ap->n_touched)
+                return false;
+        address(ap, touched_write(ap, ap->n_read_back_begun), ret);
+        ret->cookie = make_cookie(COOKIE_READ_BACK, ap->n_read_back_begun++);
+        return true;
+}
+
 static bool apply_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct apply *ap = state;
-        const struct touched *t;
 
         (void) now;
         advance(ap);
-        if (ap->phase < PLAN_N_PHASES && next_of_phase(ap, ret))
-                return true;
-        if (ap->phase < PLAN_N_PHASES || ap->n_read_back_begun == ap->n_touched)
-                return false;
-        t = &ap->touched[ap->n_read_back_begun];
-        address(ap, &ap->plan->steps[t->phase].writes[t->write], ret);
-        ret->cookie = make_cookie(COOKIE_READ_BACK, ap->n_read_back_begun++);
-        return true;
+        if (ap->phase < PLAN_N_PHASES)
+                return next_of_phase(ap, ret);
+        return next_to_identify(ap, ret) || next_to_read_back(ap, ret);
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
@@ -762,15 +801,22 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
 }
 
 /* LIDs move: at this address may be somebody else by now. */
-static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+static bool is_expected(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
-        const struct subnet_port *p = &ap->plan->subnet->ports[write_of(ap, i)->port];
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         const struct subnet_node *node = subnet_port_node(ap->plan->subnet, p);
         struct node_info info;
 
         node_info_decode(result->data, &info);
-        if (info.node_guid.v != node->guid.v || (node->type != NODE_SWITCH && info.local_port != p->number)) {
-                ap->stale = true;
+        if (info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number))
+                return true;
+        ap->stale = true;
+        return false;
+}
+
+static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        if (!is_expected(ap, write_of(ap, i), result)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 return;
         }
@@ -820,10 +866,30 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         o->mad_status = mad_status;
 }
 
+/* Of an SMA that is another one, or does not say who it is, nothing is read back. */
+static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        enum apply_reason reason = reason_of(result->outcome);
+
+        if (result->outcome == MAD_ANSWERED && !is_expected(ap, touched_write(ap, i), result))
+                reason = APPLY_STRANGER;
+        for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
+                const struct plan_write *w = touched_write(ap, k);
+
+                ap->n_said++;
+                if (reason == APPLY_OK)
+                        continue;
+                ap->touched[k].failed = true;
+                fail_read_back(ap, &ap->touched[k], reason, result->mad_status);
+                if (w->kind == WRITE_BLOCK)
+                        call_unread(table_of(ap, w), result);
+        }
+}
+
 static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         const struct touched *t = &ap->touched[i];
-        const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
+        const struct plan_write *w = touched_write(ap, i);
         struct p_key entries[P_KEY_BLOCK_ENTRIES], known[P_KEY_BLOCK_ENTRIES];
         struct port_info pi;
 
@@ -854,6 +920,8 @@ static void apply_result(void *state, usec_t now, const struct mad_result *resul
         (void) now;
         if (result->cookie >> 32 == COOKIE_READ_BACK)
                 read_back_result(ap, i, result);
+        else if (result->cookie >> 32 == COOKIE_READ_BACK_WHO)
+                read_back_who_result(ap, i, result);
         else
                 task_result(ap, i, result);
         advance(ap);

@@ -12,11 +12,11 @@
  * apply_prepare() announces all that the phase may send. It must be in the store before the first MAD of the phase leaves, so that
  * after a crash every write that may have happened is known.
  *
- * Each write is: ask who is there, once for each SMA; read the block; if it is not what the plan rests on, do not write; set it;
+ * Each write is: ask who is there, once for each SMA in each phase (LIDs move while others are waited for); read the block; if it is not what the plan rests on, do not write; set it;
  * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
  * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was
- * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every touched
- * block is read back once more.
+ * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every SMA
+ * says once more who it is, and every touched block is read back.
  *
  * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
  * rest goes on. The bases in which something waits are held, and named.

@@ -310,6 +310,7 @@ static void run_phase(struct control *c)
         struct sweep *s = &c->sweep;
         bool is_guarded = control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM;
 
+        gate_open(c->gate, c->knowledge, s->generation->policy);
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }
 
@@ -365,7 +366,6 @@ void sweep_apply(struct control *c)
                 sweep_fail(c, "the plan could not be carried out", r);
                 return;
         }
-        gate_open(c->gate, c->knowledge, s->generation->policy);
         prepare_guard(c);
         next_phase(c);
 }

@@ -150,6 +150,7 @@ static void run_apply(struct run *r)
         stage = apply_stage(r->apply);
         while (apply_prepare(r->apply) > 0) {
                 knowledge_stored(r->wire.knowledge);
+                gate_open(r->wire.gate, r->wire.knowledge, &r->f.policy);
                 run_phase(r, &stage, &steps);
         }
         expect_all_steps(&stage);
@@ -603,7 +604,55 @@ START_TEST(test_stranger)
 }
 END_TEST
 
-/* Who is there is asked once for each SMA. */
+static bool another_is_there_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (r->sets_by_port[r->f.host[0]] > 0 && request->method == MAD_GET)
+                return another_is_there(r, request, ret);
+        return false;
+}
+
+/* LIDs moved when all was written: what host 1 holds is not what host 0 holds. */
+START_TEST(test_stranger_at_the_end)
+{
+        uint32_t record;
+        struct run r;
+
+        two_grants(&r);
+        r.most = 1;
+        r.fault = another_is_there_later;
+        run_apply(&r);
+        ck_assert(apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 1)->state, APPLY_WRITTEN);
+        ck_assert(has_entry(&r, r.f.host[0], 0x8011));
+        record = knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]);
+        ck_assert_uint_eq(knowledge_table_bounds(r.wire.knowledge, record, FAKE_BASE(1)).has, LEVEL_FULL);
+        ck_assert_int_eq(r.o->tables[r.f.host[0]].source, TABLE_ASSUMED);
+        run_done(&r);
+}
+END_TEST
+
+/* ... or between two phases. */
+START_TEST(test_stranger_in_a_later_phase)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        r.fault = another_is_there_later;
+        run_plan(&r, to, 2);
+        run_apply(&r);
+        ck_assert(apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        ck_assert(!has_entry(&r, r.f.host[0], FAKE_BASE(2) | 0x8000));
+        run_done(&r);
+}
+END_TEST
+
+/* Who is there is asked once for each SMA in each phase: revoke, open, grant; and before it is read back. */
 START_TEST(test_asks_who_is_there_once)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -616,7 +665,7 @@ START_TEST(test_asks_who_is_there_once)
         r.most = 1;
         run_plan(&r, to, 3);
         run_apply(&r);
-        ck_assert_uint_eq(r.f.asked_who, 3);
+        ck_assert_uint_eq(r.f.asked_who, 1 + 1 + 2 + 3);
         ck_assert(!apply_is_stale(r.apply));
         run_done(&r);
 }
@@ -1656,6 +1705,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_nobody_joins_what_another_may_hold);
         tcase_add_test(t, test_unread_behind_a_filter);
         tcase_add_test(t, test_stranger);
+        tcase_add_test(t, test_stranger_at_the_end);
+        tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
         tcase_add_test(t, test_read_before_write_unanswered);
