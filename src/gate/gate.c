@@ -184,7 +184,9 @@ static bool judge_base(struct gate *g, const struct block_set *b, uint16_t base)
 
 static bool judge_key(struct gate *g, const struct block_set *b, struct p_key key)
 {
-        return !p_key_is_used(key) || judge_base(g, b, p_key_base(key));
+        uint16_t base = p_key_base(key);
+
+        return base == 0 || judge_base(g, b, base);
 }
 
 static bool judge_entries(struct gate *g, const struct block_set *b)

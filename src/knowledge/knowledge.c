@@ -515,7 +515,7 @@ int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t bloc
         int e;
 
         assert(r->entries);
-        e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
+        e = VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1); /* hardly ever more than one */
         if (e < 0)
                 return e;
         r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_announced = true };
