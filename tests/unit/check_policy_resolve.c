@@ -747,6 +747,18 @@ START_TEST(names_in_force)
 }
 END_TEST
 
+/* One partition is enough, whichever it is. */
+START_TEST(contested_in_one_of_several)
+{
+        resolve_in_force("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {twin: full}\n"
+                         "  q:\n    pkey: 0x0011\n    members: {ALL: full, oss02: limited, \"@leaf03\": none}\n"
+                         "  r:\n    pkey: 0x0012\n    members: {ALL: full}\n");
+        ck_assert_int_eq(frozen(0x901), FREEZE_NAME);
+        ck_assert_int_eq(frozen(0xc01), FREEZE_LINES);
+        ck_assert_uint_eq(count_frozen(), 3);
+}
+END_TEST
+
 /* The least under every reading of the contested lines: each of them may mean the port, or not. */
 static const struct {
         const char *lines;
@@ -938,6 +950,7 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, lines_disagree_in_force);
         tcase_add_test(c, three_lines_disagree_in_force);
         tcase_add_loop_test(c, names_in_force, 0, ELEMENTS(twin_policies));
+        tcase_add_test(c, contested_in_one_of_several);
         tcase_add_loop_test(c, certain, 0, ELEMENTS(certain_policies));
         tcase_add_test(c, certain_of_the_default_partition);
         tcase_add_test(c, names_in_groups);
