@@ -75,6 +75,7 @@ static int set_policy(struct control *c)
         struct desired *all;
         int r;
 
+        knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
         r = give_all(c, &all);
         if (r == 0)
                 r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, all, &limited);

@@ -149,14 +149,20 @@ static bool is_incomplete(const struct discovery *d, const struct discovery_agen
         return !a->has_port_info || (is_switch(a) && (!a->has_switch_info || is_local_leaf_unknown(d, a)));
 }
 
-static void find_silent_ports(const struct discovery *d, const struct discovery_agent *a, uint64_t ret[4])
+/* What is at the other ends of its links. */
+static void find_peers(const struct discovery *d, const struct discovery_agent *a, struct subnet_node *node)
 {
         for (uint32_t i = 0; i < discovery_count_ports(a); i++) {
                 const struct discovery_port *p = &d->ports[a->first_port + i];
+                const struct discovery_agent *peer = p->peer == DISCOVERY_NONE ? NULL : &d->agents[p->peer];
+                uint64_t bit = UINT64_C(1) << (p->number % 64);
 
-                if (p->link == LINK_DOWN || (p->peer != DISCOVERY_NONE && d->agents[p->peer].is_in_snapshot))
+                if (p->link == LINK_DOWN)
                         continue;
-                ret[p->number / 64] |= UINT64_C(1) << (p->number % 64);
+                if (!peer || !peer->is_in_snapshot)
+                        node->silent_ports[p->number / 64] |= bit;
+                else if (is_switch(peer))
+                        node->switch_ports[p->number / 64] |= bit;
         }
 }
 
@@ -185,7 +191,7 @@ static int add_node(const struct conversion *c, uint32_t first)
                 node.incomplete = node.incomplete || is_incomplete(d, a);
                 if (!description && a->has_description)
                         description = a->description;
-                find_silent_ports(d, a, node.silent_ports);
+                find_peers(d, a, &node);
         }
         if (!is_there)
                 return 0;

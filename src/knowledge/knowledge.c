@@ -149,7 +149,7 @@ static void find_again(struct knowledge_record *r, enum knowledge_presence prese
         if (presence != r->was)
                 r->since = wall;
         r->presence = presence;
-        r->expired = r->is_restored = false;
+        r->expired = r->found = r->is_restored = false;
         r->seen = now;
         r->seen_at = wall;
 }
@@ -307,7 +307,13 @@ static bool is_discovered(const struct subnet *s, const struct knowledge_record 
 {
         uint32_t node = subnet_find_node(s, r->name.node);
 
-        return node != SUBNET_NONE && subnet_find_port(s, node, r->name.number) != SUBNET_NONE;
+        return node != SUBNET_NONE && (subnet_find_port(s, node, r->name.number) != SUBNET_NONE ||
+                                       subnet_port_leads_to_switch(&s->nodes[node], r->name.number));
+}
+
+static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
+{
+        r->expired = r->found || (absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
 /* When a port was seen last is stored when it goes. One that went while nobody looked was there until now, for all that is
@@ -319,9 +325,18 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
         if (r->is_restored && r->was != KNOWLEDGE_ABSENT)
                 r->seen = now;
         r->is_restored = false;
-        r->expired = absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold;
-        if (r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r))
-                r->expired = true;
+        r->found = r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r);
+        expire(r, now, absent_hold);
+}
+
+void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
+{
+        k->counts.valid = false;
+        k->now = now;
+        k->absent_hold = absent_hold;
+        for (size_t i = 0; i < k->n; i++)
+                if (k->records[i].presence == KNOWLEDGE_ABSENT)
+                        expire(&k->records[i], now, absent_hold);
 }
 
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)

@@ -78,7 +78,8 @@ struct knowledge_record {
         struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
         uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
         enum knowledge_presence was;     /* before the last discovery */
-        bool expired;                    /* absent for longer than absent_hold */
+        bool expired;                    /* absent for longer than absent_hold; or found */
+        bool found;                      /* of a place: what is there was discovered */
         bool vouched;                    /* by a person: it holds nothing */
         char *vouched_by;                /* who that was, the last time; NULL: nobody ever */
         uint64_t vouched_at;             /* seconds since 1970 */
@@ -118,6 +119,9 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
  * `now` is the clock of seen, `wall` seconds since 1970. Ports that are absent for longer than absent_hold (USEC_INFINITY:
  * never) do not count. Returns 0 or -ENOMEM. */
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
+
+/* Other settings: ports that are absent for longer than this absent_hold do not count. knowledge_set_policy() is to follow. */
+void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);
 
 /* The tables that were read (TABLE_READ) in `seen`, with the filter bits of the switch ports among them. Returns 0 or
  * -ENOMEM. */

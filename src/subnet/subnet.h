@@ -35,6 +35,7 @@ struct subnet_node {
                                                on it may be changed, see subnet_port_is_incomplete */
         uint64_t silent_ports[4];           /* a bit for each port number: its link is up, and who is at the other end did
                                                not answer discovery, so it is not in the snapshot */
+        uint64_t switch_ports[4];           /* likewise: at the other end is a switch that is in the snapshot */
         const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
         const char *name;                   /* "" if the description names no host */
         const char *device;                 /* second word; "" if there is none */
@@ -119,6 +120,11 @@ bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port 
 static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
 {
         return n->silent_ports[number / 64] >> (number % 64) & 1;
+}
+
+static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint8_t number)
+{
+        return n->switch_ports[number / 64] >> (number % 64) & 1;
 }
 
 /* The node with this GUID, or the endport with this port GUID (the first, should a fabric have two); SUBNET_NONE if

@@ -391,7 +391,7 @@ static void see_sweeps(struct sim *s, struct process *p)
                 p->full = false;
                 s->counters.sweeps++;
                 if (r == SWEEP_DONE || r == SWEEP_PARTIAL)
-                        promises_given(p);
+                        promises_given(s, p);
                 promises_swept(s, p);
         }
 }
@@ -422,7 +422,7 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
                          (int) control_get_status(p->control)->state);
         take_judgement(s, p);
         if (is_carried_out(p))
-                promises_given(p);
+                promises_given(s, p);
         see_sweeps(s, p);
 }
 

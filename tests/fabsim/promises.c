@@ -194,17 +194,16 @@ void promises_judged(struct sim *s, struct process *p, struct judgement *j)
                         if (j->frozen >> i & 1)
                                 j->level[i][b] = MIN(j->level[i][b], before);
                 }
-        for (unsigned i = 0; i < s->n_endports; i++)
-                if (j->frozen >> i & 1)
-                        check_frozen(s, j, i);
         p->judgement = j;
 }
 
-void promises_given(struct process *p)
+void promises_given(struct sim *s, struct process *p)
 {
         const struct judgement *j = p->judgement;
 
-        for (unsigned i = 0; j && i < SIM_MAX_ENDPORTS; i++) {
+        for (unsigned i = 0; j && i < s->n_endports; i++) {
+                if (j->frozen >> i & 1)
+                        check_frozen(s, j, i);
                 if (!j->census.entries[i].is_seen || j->frozen >> i & 1)
                         continue;
                 p->is_given |= UINT64_C(1) << i;
@@ -779,13 +778,23 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
         return r;
 }
 
+/* It is plugged in where it was when it was seen last: else nobody knows what the silent device is. */
+static bool is_in_place(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct fabsim_port *port = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
+        const struct seen_port *seen = &p->observer.ports[endport];
+
+        return seen->at > 0 && (!port->is_cabled || (seen->entry.is_cabled && seen->entry.cable.node == port->peer_node &&
+                                                     seen->entry.cable.port == port->peer_port));
+}
+
 /* A port that is there, and was never read, may hold any base: then every base waits. */
 static bool anything_may_be_held(struct sim *s, const struct process *p, const struct judgement *by)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
                 if (by->census.entries[i].is_there && (is_silent(s, s->endports[i]) || is_incomplete(s, s->endports[i]) ||
                                                        keys_hide(s, i)) &&
-                    !was_read(s, p, s->endports[i]))
+                    !(was_read(s, p, s->endports[i]) && is_in_place(s, p, i)))
                         return true;
         return false;
 }

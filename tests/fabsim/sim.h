@@ -486,10 +486,10 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
 /* promises.c */
 /* Everything is as it was before pkeyd came. */
 void promises_begin(struct sim *s);
-/* p goes by this judgement from now on: what the policy gives each endport. `frozen` as pkeyd says, if it has a reason. */
+/* p goes by this judgement from now on: what the policy gives each endport. */
 void promises_judged(struct sim *s, struct process *p, struct judgement *j);
-/* What p carries out was given, but to frozen ports. */
-void promises_given(struct process *p);
+/* What p carries out is given, but to frozen ports; these are frozen for a reason. */
+void promises_given(struct sim *s, struct process *p);
 /* The Set of this event, by this basis, changed what is at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */

@@ -1318,6 +1318,26 @@ START_TEST(standby_learns)
 }
 END_TEST
 
+#define POLICY_OF_NODE2 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node2: full\n"
+
+/* node1 is gone with its P_Key, and may come back. A reload that ends that is heard without another discovery. */
+START_TEST(absent_hold_is_shortened)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        fabsim_disconnect(&f, hosts[0], 1);
+        next_sweep();
+        give_candidate(ENFORCE, POLICY_OF_NODE2, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(!holds(hosts[1], 0x8010));
+        give_candidate(ENFORCE "absent_hold: 0s\n", POLICY_OF_NODE2, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(holds(hosts[1], 0x8010));
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -1360,6 +1380,7 @@ int main(void)
                         new_policy_is_no_drift,
                         audited_policy_is_no_drift,
                         numbers,
+                        absent_hold_is_shortened,
                         look,
                         look_at_some_tables,
                         plan,

@@ -558,8 +558,10 @@ START_TEST(two_timeouts)
         ck_assert_uint_eq(port(leaf2, 0)->lid.v, 0);
         ck_assert(has_port(host_b, 1)); /* found over port 1 */
         ck_assert(!has_port(host_a, 2));
-        for (uint8_t number = 2; number <= 6; number++)
+        for (uint8_t number = 2; number <= 6; number++) {
                 ck_assert_int_eq(subnet_port_is_silent(node(leaf2), number), number != 4 && number != 5); /* lead to leaf 1 */
+                ck_assert_int_eq(subnet_port_leads_to_switch(node(leaf2), number), number == 4 || number == 5);
+        }
         /* a single lost answer does not end the queries */
         mean(leaf2, SMP_ATTR_PORT_INFO, ANY);
         meant.from = meant.to = 2;

@@ -268,6 +268,45 @@ START_TEST(unknown_behind_a_silent_switch)
 }
 END_TEST
 
+/* At a second port of host 0 is what did not answer at first, and then is a switch. */
+START_TEST(found_behind_a_silent_switch)
+{
+        struct subnet *s = discover(ALL, 0, 0, 1);
+        struct subnet_node *node = &s->nodes[subnet_find_node(s, G(host_guid(0)))];
+        uint32_t place;
+
+        node->silent_ports[0] = 1u << 2;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 2, 0, USEC_INFINITY), 0);
+        place = knowledge_find(k, (struct knowledge_name) { G(host_guid(0)), 2, KNOWLEDGE_PLACE });
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL);
+        node->silent_ports[0] = 0;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 3, 0, USEC_INFINITY), 0);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL); /* it may have been unplugged */
+        node->switch_ports[0] = 1u << 2;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 4, 0, USEC_INFINITY), 0);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_NONE);
+        knowledge_hold_absent(k, 5, USEC_INFINITY);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+START_TEST(absent_hold_is_changed)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, 10);
+        knowledge_hold_absent(k, 15, 11);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        knowledge_hold_absent(k, 15, 10);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        knowledge_hold_absent(k, 15, USEC_INFINITY);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        knowledge_hold_absent(k, 15, 0);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL); /* it is there */
+}
+END_TEST
+
 START_TEST(absent_for_some_time)
 {
         struct subnet *s = discover(ALL, 0, 0, 5);
@@ -612,6 +651,8 @@ int main(void)
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, behind_a_silent_switch);
         tcase_add_test(presence, unknown_behind_a_silent_switch);
+        tcase_add_test(presence, found_behind_a_silent_switch);
+        tcase_add_test(presence, absent_hold_is_changed);
         tcase_add_test(presence, absent_for_some_time);
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
