@@ -182,6 +182,11 @@ static enum apply_reason reason_of_set(const struct task *t)
         return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
 }
 
+static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
+{
+        return knowledge_find_port(ap->options.knowledge, ap->plan->subnet, w->port);
+}
+
 /* From here on nobody may call the table read. */
 static void call_unread(struct observed_table *t, const struct mad_result *result)
 {
@@ -201,8 +206,16 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *re
                 call_unread(t, result);
 }
 
+/* It was read in this sweep, and does not answer any more: what it has is not certain. */
+static void see_silence(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+{
+        if (w->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
+                knowledge_doubt(ap->options.knowledge, record_of(ap, w));
+}
+
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
+        see_silence(ap, write_of(ap, i), result);
         if (ap->tasks[i].rounds > 0)
                 doubt_task(ap, i, result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
@@ -216,11 +229,6 @@ static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_
 static bool is_all_or_nothing(enum plan_phase phase)
 {
         return phase <= PHASE_REPAIR_DROP;
-}
-
-static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
-{
-        return knowledge_find_port(ap->options.knowledge, ap->plan->subnet, w->port);
 }
 
 static bool changes_base(const struct plan_write *w, uint16_t base)
@@ -883,6 +891,7 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
                 fail_read_back(ap, &ap->touched[k], reason, result->mad_status);
                 if (w->kind == WRITE_BLOCK)
                         call_unread(table_of(ap, w), result);
+                see_silence(ap, w, result);
         }
 }
 
@@ -899,6 +908,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
                 fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
                 if (w->kind == WRITE_BLOCK)
                         call_unread(table_of(ap, w), result);
+                see_silence(ap, w, result);
         } else if (w->kind == WRITE_BLOCK) {
                 p_key_block_decode(result->data, entries);
                 observed_table_get_block(table_of(ap, w), w->block, known);

@@ -294,25 +294,10 @@ static void see_filter(struct gate *g, const struct mad_result *result)
         knowledge_see_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound);
 }
 
-/* It was read in this sweep, and does not answer any more: what it has is not certain. */
-static void see_silence(struct gate *g, const struct mad_result *result)
-{
-        uint32_t record = KNOWLEDGE_NONE;
-
-        if (result->outcome == MAD_TIMED_OUT && result->attribute == SMP_ATTR_P_KEY_TABLE)
-                record = find_record(g, &result->route, result->modifier >> 16);
-        if (record != KNOWLEDGE_NONE)
-                knowledge_doubt(g->knowledge, record);
-}
-
 void gate_see(struct gate *g, const struct mad_result *result)
 {
-        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP)
+        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP || result->outcome != MAD_ANSWERED)
                 return;
-        if (result->outcome != MAD_ANSWERED) {
-                see_silence(g, result);
-                return;
-        }
         keep_answer(g, result);
         if (result->attribute == SMP_ATTR_P_KEY_TABLE)
                 see_block(g, result);

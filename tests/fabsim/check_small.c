@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "../unit/fake_fabric.h"
+#include "knowledge/memory.h"
 
 #define MAX_PENDING 64
 #define MAX_BASES   2
@@ -216,9 +217,8 @@ static void send_smp(struct fake_wire *wire, const struct mad_request *request)
 }
 
 /* All requests that are to be had are sent; they are carried out and answered in this order, or in the reverse one. */
-static void carry_out(struct trial *t, struct fake_wire *wire, struct apply *apply)
+static void carry_out_phase(struct trial *t, struct fake_wire *wire, struct mad_stage stage)
 {
-        struct mad_stage stage = apply_stage(apply);
         struct mad_request pending[MAX_PENDING];
         unsigned first = 0, end = 0, i;
         struct mad_result result;
@@ -236,6 +236,14 @@ static void carry_out(struct trial *t, struct fake_wire *wire, struct apply *app
                         first = end = 0;
         }
         REQUIRE(stage.done(stage.state));
+}
+
+static void carry_out(struct trial *t, struct fake_wire *wire, struct apply *apply)
+{
+        while (apply_prepare(apply) > 0) {
+                knowledge_stored(wire->knowledge);
+                carry_out_phase(t, wire, apply_stage(apply));
+        }
 }
 
 /* --- what is known ------------------------------------------------------------------------------------------------------- */
@@ -262,7 +270,7 @@ static void see_before(const struct trial *t, struct arena *a, struct knowledge 
         see(k, o);
         for (uint32_t i = 0; i < t->f.subnet->n_ports; i++)
                 if (t->uncertain[i].known == KNOWN_SENT)
-                        REQUIRE(knowledge_send_block(k, knowledge_find_port(k, o->subnet, i), 0, t->f.tables[i]) == 0);
+                        REQUIRE(knowledge_expect_block(k, knowledge_find_port(k, o->subnet, i), 0, t->f.tables[i]) == 0);
 }
 
 /* Fills the knowledge of the wire, and what the planner sees of it. */

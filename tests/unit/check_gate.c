@@ -449,32 +449,6 @@ START_TEST(no_answer_says_nothing)
 }
 END_TEST
 
-/* A port that does not answer for its table any more certainly has nothing. */
-START_TEST(silence)
-{
-        struct mad_result result = {
-                .attribute = SMP_ATTR_P_KEY_TABLE, .route = to_lid(HOST_LID(0)), .outcome = MAD_TIMED_OUT,
-        };
-        struct p_key block[P_KEY_BLOCK_ENTRIES];
-
-        block_of(0x8001, block);
-        knowledge_see_block(k, host_record(0), 0, block);
-        gate_see(gate, &result); /* nobody said who is there */
-        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_FULL);
-        say_host(0);
-        result.attribute = SMP_ATTR_PORT_INFO;
-        gate_see(gate, &result);
-        result.attribute = SMP_ATTR_P_KEY_TABLE;
-        result.outcome = MAD_REFUSED;
-        gate_see(gate, &result);
-        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_FULL);
-        result.outcome = MAD_TIMED_OUT;
-        gate_see(gate, &result);
-        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_NONE);
-        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).may, LEVEL_FULL);
-}
-END_TEST
-
 /* What is sent is in the store before, as it is sent. */
 START_TEST(not_stored)
 {
@@ -526,7 +500,6 @@ int main(void)
         tcase_add_test(t, vouched);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
-        tcase_add_test(t, silence);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_NORMAL);
