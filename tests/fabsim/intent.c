@@ -103,7 +103,7 @@ static void make_partition(struct sim *s, struct intent_partition *p, unsigned n
 
 static void make_settings(struct sim *s, struct settings *ret)
 {
-        static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, 50 };
+        static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, SIM_MAX_HOLD / USEC_PER_SEC };
 
         settings_default(ret);
         ret->unmanaged = prng_permille(&s->rng, 250) ? UNMANAGED_KEEP : UNMANAGED_REMOVE;

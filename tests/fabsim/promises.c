@@ -788,14 +788,21 @@ static bool is_in_place(const struct sim *s, const struct process *p, unsigned e
                                                      seen->entry.cable.port == port->peer_port));
 }
 
-/* A port that is there, and was never read, may hold any base: then every base waits. */
+/* A port that is there, and was never read, may hold any base: then every base waits. So may who is behind a switch that is not
+ * discovered. */
 static bool anything_may_be_held(struct sim *s, const struct process *p, const struct judgement *by)
 {
-        for (unsigned i = 0; i < s->n_endports; i++)
-                if (by->census.entries[i].is_there && (is_silent(s, s->endports[i]) || is_incomplete(s, s->endports[i]) ||
-                                                       keys_hide(s, i)) &&
-                    !(was_read(s, p, s->endports[i]) && is_in_place(s, p, i)))
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                const struct census_entry *e = &by->census.entries[i];
+                bool is_read = was_read(s, p, s->endports[i]) && is_in_place(s, p, i);
+
+                if (!e->is_there)
+                        continue;
+                if (e->type == NODE_SWITCH && !e->is_seen)
                         return true;
+                if (!is_read && (is_silent(s, s->endports[i]) || is_incomplete(s, s->endports[i]) || keys_hide(s, i)))
+                        return true;
+        }
         return false;
 }
 

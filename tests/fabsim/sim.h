@@ -27,6 +27,7 @@
 #define SIM_MAX_RULES      8
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_ENDPORTS   40
+#define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
 #define SIM_BASES          14 /* that any table or policy of a simulation ever holds */
 #define SIM_MAX_TABLES     80 /* of endports, and of switch ports that can enforce */
 #define SIM_BLOCKS         (FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES)
@@ -266,7 +267,7 @@ struct process {
         uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads that were not answered yet */
         unsigned n_requests;
         uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
-        unsigned n_quiet;              /* of the full ones so many began since faults were over */
+        unsigned n_quiet;              /* of the full ones so many began since all is calm */
         usec_t sweep_began;            /* of the one that runs; 0: none does */
         bool full;                     /* it discovered the fabric */
         enum sweep_result last_result; /* of the last one that ended */
@@ -324,7 +325,7 @@ struct sim {
         struct events events;
         struct faults faults;
         bool quiet;              /* faults are over */
-        usec_t quiet_at, end_at;
+        usec_t quiet_at, calm_at, end_at; /* calm: all that follows from what happened has happened, and no absent port counts */
         bool use_directed_routes, has_rival, moves_cables, has_pkeyctl;
         enum settings_writer writer;
         enum settings_role role;
