@@ -26,7 +26,10 @@ struct table_record *observer_table(struct sim *s, struct fabsim_place at)
 
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret)
 {
-        return fabsim_neighbour(&s->f, s->endports[endport], ret) && s->f.nodes[ret->node].type == NODE_SWITCH;
+        const struct fabsim_port *p = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
+
+        *ret = (struct fabsim_place) { p->peer_node, p->peer_port };
+        return p->is_cabled && s->f.nodes[p->peer_node].type == NODE_SWITCH;
 }
 
 unsigned observer_endport(const struct sim *s, struct fabsim_place at)
@@ -222,12 +225,27 @@ static bool switch_is_discovered(const struct sim *s, const struct subnet *subne
         return i != SUBNET_NONE && !subnet->nodes[i].incomplete;
 }
 
-static bool node_was_seen(const struct sim *s, const struct observer *o, unsigned node)
+/* The port of this node that was discovered last; NULL: none was. */
+static const struct seen_port *find_seen(const struct sim *s, const struct observer *o, unsigned node)
 {
+        const struct seen_port *last = NULL;
+
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (s->endports[i].node == node && o->ports[i].at)
-                        return true;
-        return false;
+                if (s->endports[i].node == node && o->ports[i].at > (last ? last->at : 0))
+                        last = &o->ports[i];
+        return last;
+}
+
+/* It is called what it was called before. */
+static void discover_incomplete(const struct sim *s, const struct observer *o, struct census_entry *e, unsigned endport)
+{
+        const struct seen_port *before = find_seen(s, o, s->endports[endport].node);
+
+        e->is_unknown = !before;
+        if (before) {
+                e->host = before->entry.host;
+                e->device = before->entry.device;
+        }
 }
 
 /* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was found. */
@@ -248,9 +266,8 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         seen->entry.is_seen = false;
         if (port == SUBNET_NONE)
                 *e = seen->entry;
-        else
-                e->is_unknown = subnet_port_node(subnet, &subnet->ports[port])->incomplete &&
-                                !node_was_seen(s, o, s->endports[endport].node);
+        else if (subnet_port_node(subnet, &subnet->ports[port])->incomplete)
+                discover_incomplete(s, o, e, endport);
 }
 
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)

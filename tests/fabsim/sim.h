@@ -460,7 +460,8 @@ void wire_forget(struct sim *s, const struct process *p);
 /* observer.c */
 /* The table at a place; NULL: none, or nobody has to do with it. */
 struct table_record *observer_table(struct sim *s, struct fabsim_place at);
-/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. */
+/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. Whether they are up
+ * or not: what is unplugged and comes back is where it was, or it was moved. */
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
 unsigned observer_endport(const struct sim *s, struct fabsim_place at);
 /* What p saw was stored: the tables; and which ports there are, but not by a pkeyctl. */
