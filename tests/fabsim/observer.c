@@ -5,7 +5,7 @@
  *
  *     surprise   somebody else changed the table after it was read. A table that was never read is none: it may hold anything.
  *     elsewhere  the port was plugged in elsewhere, or became another device, after it was discovered
- *     missing    the port was gone at the last discovery; how long before it was seen last decides whether it counts
+ *     missing    the port was gone at the last discovery; how long ago it was seen last decides whether it counts
  *
  * A survey is known when it ends, and of each table only if all of it was answered. While something is applied, each answer is
  * known at once.
@@ -260,7 +260,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
-        seen->missing_for = e->was_gone ? (seen->at ? s->now - seen->at : USEC_INFINITY) : 0;
+        seen->is_missing = e->was_gone;
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
@@ -337,7 +337,7 @@ static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsi
                 return false;
         if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
-        if (seen->missing_for > 0) /* it may come back anywhere */
+        if (seen->is_missing) /* it may come back anywhere */
                 return false;
         return seen->entry.is_cabled != port->is_cabled ||
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
@@ -380,8 +380,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                         ret->surprises[i] |= table_surprises(s, p, r);
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
-                ret->missing |= (uint64_t) (seen->missing_for > 0) << i;
-                ret->expired |= (uint64_t) (p->judgement && seen->missing_for > 0 &&
-                                            seen->missing_for >= p->judgement->intent.settings.absent_hold) << i;
+                ret->missing |= (uint64_t) (seen->is_missing) << i;
+                ret->expired |= (uint64_t) (p->judgement && seen->is_missing &&
+                                            s->now - seen->at >= p->judgement->intent.settings.absent_hold) << i;
         }
 }

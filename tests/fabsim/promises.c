@@ -24,7 +24,7 @@
  *                  arrived. A table that was never read is no surprise.
  *     elsewhere    one of both was plugged in elsewhere since it was discovered, or was renamed, moved or replaced during the
  *                  discovery. What a port is to the policy is what it was when it was discovered last.
- *     expired      (isolation) one of both was gone at the last discovery, and for longer than absent_hold before it
+ *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
  *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
  *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry

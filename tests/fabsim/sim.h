@@ -135,7 +135,7 @@ struct basis {
         usec_t asked_at;            /* when who is there was answered last; 0: it was not asked */
         uint16_t surprises[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
         uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
-        uint64_t missing, expired;  /* ... it was absent at the last discovery; for longer than absent_hold */
+        uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
 };
 
@@ -153,7 +153,7 @@ struct seen_table {
 
 struct seen_port {
         usec_t at;                    /* when it was discovered last; 0: never */
-        usec_t missing_for;           /* at the last discovery: how long ago that was; 0: it was there */
+        bool is_missing;              /* it was not there at the last discovery */
         struct census_entry entry;    /* as it was then */
 };
 
