@@ -261,6 +261,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 return;
         }
         seen->is_missing = e->was_gone;
+        seen->is_ambiguous = port != SUBNET_NONE && e->is_ambiguous;
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
@@ -335,7 +336,7 @@ static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsi
 
         if (seen->at == 0)
                 return false;
-        if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
+        if (seen->is_ambiguous || seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
         if (seen->is_missing) /* it may come back anywhere */
                 return false;
@@ -382,6 +383,6 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
                 ret->missing |= (uint64_t) (seen->is_missing) << i;
                 ret->expired |= (uint64_t) (p->judgement && seen->is_missing &&
-                                            s->now - seen->at >= p->judgement->intent.settings.absent_hold) << i;
+                                            (seen->at == 0 || s->now - seen->at >= p->judgement->intent.settings.absent_hold)) << i;
         }
 }
