@@ -585,6 +585,20 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
         return may_overflow(s, by, endport, leaf);
 }
 
+/* A switch port that filters, and cannot hold what is wanted. It stays closed as long as its host has an entry that is not pkeyd's,
+ * and others have that, too: nobody said that they may talk. */
+static bool is_shut(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b)
+{
+        const struct fabsim_port *p;
+        struct fabsim_place leaf;
+
+        if (by->intent.settings.writer == WRITER_OPENSM || !observer_leaf(s, endport, &leaf) || !may_enforce(s, leaf) ||
+            !leaf_is_special(s, by, endport, leaf))
+                return false;
+        p = fabsim_port_at((struct fabsim *) &s->f, leaf);
+        return (p->enforce_inbound || p->enforce_outbound) && fabsim_level(p, sim_bases[b]) < by->level[endport][b];
+}
+
 /* OpenSM sees to these itself. */
 static bool leaf_is_right(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place leaf)
 {
@@ -697,7 +711,8 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
-                if (p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b])
+                if ((p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b]) ||
+                    is_shut(s, p->judgement, i, b))
                         return true;
                 if (is_incomplete(s, at))
                         return true;
@@ -814,11 +829,19 @@ static bool sm_is_hidden(const struct sim *s)
         return sm == UINT32_MAX || is_silent(s, s->f.sm) || keys_hide(s, sm);
 }
 
-/* ... or frozen, for a reason that is there. */
+static bool any_is_shut(const struct sim *s, const struct judgement *by, unsigned endport)
+{
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                if (is_shut(s, by, endport, b))
+                        return true;
+        return false;
+}
+
+/* ... or frozen, for a reason that is there, or behind a switch port that stays closed. */
 static bool somebody_is_silent(struct sim *s, const struct judgement *by)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if ((by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
+                if ((by && any_is_shut(s, by, i)) || (by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
                         return true;
         return false;
 }
