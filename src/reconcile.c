@@ -117,17 +117,21 @@ static int keep_frozen(struct arena *a, const struct observed *observed, struct 
         const enum freeze *frozen = out->plan->frozen;
         struct desired *given = arena_new_object(a, struct desired);
         struct desired_port *ports = arena_new_array(a, struct desired_port, observed->subnet->n_ports);
+        struct desired_port *certain = arena_new_array(a, struct desired_port, observed->subnet->n_ports);
         int r = 0;
 
-        if (!given || !ports)
+        if (!given || !ports || !certain)
                 return -ENOMEM;
         *given = *out->desired;
         for (uint32_t i = 0; r == 0 && i < observed->subnet->n_ports; i++) {
                 ports[i] = given->ports[i];
                 if (frozen[i] != FREEZE_NONE)
                         r = take_observed(a, &observed->tables[i], &ports[i]);
+                if (r == 0 && frozen[i] != FREEZE_NONE && observed->subnet->ports[i].role == PORT_ENDPORT)
+                        r = desired_certain(a, out->memberships, i, &certain[i]);
         }
         out->given = given;
+        out->certain = certain;
         out->desired->ports = ports;
         out->desired->frozen = frozen;
         return r;

@@ -13,6 +13,7 @@ struct reconciled {
         struct memberships *memberships;
         struct desired *desired;     /* what tables are to hold: a frozen port what it has */
         const struct desired *given; /* what the policy gives: the same, but for frozen ports */
+        const struct desired_port *certain; /* of frozen endports: what it gives whichever of the contested lines mean them */
         struct plan *plan;
 };
 

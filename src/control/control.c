@@ -309,12 +309,14 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_APPLYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_phase_applied },
         [CONTROL_WRITING_OPENSM] = {
                 [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
+                [CONTROL_EVENT_STORED] = sweep_writer_answered,
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
                 [CONTROL_EVENT_OPENSM_SIGNALLED] = sweep_writer_answered,
                 [CONTROL_EVENT_STAGE_ENDED] = sweep_writer_answered,
         },
         [CONTROL_MIRRORING] = {
                 [CONTROL_EVENT_FILES_READ] = sweep_writer_answered,
+                [CONTROL_EVENT_STORED] = sweep_writer_answered,
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
         },
         [CONTROL_STORING_END] = { [CONTROL_EVENT_STORED] = on_stored_at_end },
@@ -345,6 +347,7 @@ static void update_status(struct control *c)
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
+        s->known = &c->known;
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
 }
 

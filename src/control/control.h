@@ -253,6 +253,7 @@ struct control_status {
         size_t n_errors;                     /* of the policy in force on this fabric: they stop nothing but the ports they are about */
         struct control_numbers numbers;
         const struct knowledge *knowledge;   /* what is known of each table */
+        const struct known *known;           /* endports that were seen once */
         const struct held_list *held;        /* bases in which writes wait, as the last sweep that planned found; NULL: none planned */
         uint64_t sm_changes;                 /* times that the SM changed or asked all clients to register again */
 };

@@ -475,27 +475,6 @@ static uint64_t digest_held(const struct held *const *items, size_t n)
         return h;
 }
 
-/* One line: the journal has an entry for each base. */
-static void add_held_base(const struct held_words *words, const struct held *h, struct text *t)
-{
-        unsigned done = 0;
-
-        held_add_headline(words, h, t);
-        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) EXAMPLES); i++) {
-                text_add(t, "; ");
-                held_add_reason(words, &h->by[i], t);
-        }
-        if (h->n_by > EXAMPLES)
-                text_add(t, "; and %u ports more", h->n_by - EXAMPLES);
-        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) EXAMPLES); i++) {
-                if (done & 1u << h->by[i].reason)
-                        continue;
-                done |= 1u << h->by[i].reason;
-                text_add(t, "; way out: ");
-                held_add_way_out(words, h, h->by[i].reason, t);
-        }
-}
-
 /* Its fields are about the first port that holds it. */
 static void log_held_base(struct log *l, const struct generation *g, const struct held_words *words, const struct held *h)
 {
@@ -511,7 +490,7 @@ static void log_held_base(struct log *l, const struct generation *g, const struc
                 about.port_guid = port.port_guid;
                 about.port = h->by[0].name.number;
         }
-        add_held_base(words, h, &t);
+        held_add_line(words, h, &t);
         if (!t.failed)
                 log_add(l, LOG_EVENT_BASE_HELD, &about, "%s", t.bytes);
 }

@@ -74,24 +74,43 @@ static struct p_key take_highest(const struct desired_port *p, uint32_t *at)
         return key;
 }
 
-/* In each base the lower level of both. */
-static int lower_of(struct arena *a, const struct desired_port *x, const struct desired_port *y, struct desired_port *ret)
+/* One base of two sets. */
+struct two_keys {
+        struct p_key x, y; /* 0: it is not in this set */
+};
+
+/* The next base of both together. *i and *k: where they stand. False: there is none. */
+static bool take_next(const struct desired_port *x, uint32_t *i, const struct desired_port *y, uint32_t *k, struct two_keys *ret)
 {
-        struct p_key *keys = arena_new_array(a, struct p_key, x->n_wanted), kx, ky;
+        uint32_t base_x = *i < x->n_wanted ? p_key_base(x->wanted[*i]) : UINT32_MAX;
+        uint32_t base_y = *k < y->n_wanted ? p_key_base(y->wanted[*k]) : UINT32_MAX;
+
+        if (base_x == UINT32_MAX && base_y == UINT32_MAX)
+                return false;
+        *ret = (struct two_keys) {};
+        if (base_x <= base_y)
+                ret->x = take_highest(x, i);
+        if (base_y <= base_x)
+                ret->y = take_highest(y, k);
+        return true;
+}
+
+/* In each base the lower level of both, or the higher one. */
+static int combine(struct arena *a, const struct desired_port *x, const struct desired_port *y, bool higher, struct desired_port *ret)
+{
+        struct p_key *keys = arena_new_array(a, struct p_key, (size_t) x->n_wanted + y->n_wanted);
         uint32_t i = 0, k = 0, n = 0;
+        struct two_keys two;
 
         if (!keys)
                 return -ENOMEM;
-        while (i < x->n_wanted && k < y->n_wanted) {
-                if (p_key_base(x->wanted[i]) < p_key_base(y->wanted[k])) {
-                        i++;
-                } else if (p_key_base(x->wanted[i]) > p_key_base(y->wanted[k])) {
-                        k++;
-                } else {
-                        kx = take_highest(x, &i);
-                        ky = take_highest(y, &k);
-                        keys[n++] = p_key_is_full(kx) ? ky : kx;
-                }
+        while (take_next(x, &i, y, &k, &two)) {
+                bool both = p_key_is_used(two.x) && p_key_is_used(two.y);
+
+                if (both)
+                        keys[n++] = p_key_is_full(two.x) == higher ? two.x : two.y;
+                else if (higher)
+                        keys[n++] = p_key_is_used(two.x) ? two.x : two.y;
         }
         *ret = (struct desired_port) { keys, n };
         return 0;
@@ -114,6 +133,7 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
 
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
                 const struct given *before;
+                struct desired_port lower;
                 uint32_t at;
 
                 if (decision->plan->frozen[i] == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT)
@@ -122,9 +142,11 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                 if (at == SUBNET_NONE)
                         continue;
                 before = find_given(f, node_guid_of(s, i), s->ports[i].number);
-                to->ports[at] = (struct desired_port) {};
+                to->ports[at] = decision->certain[i];
                 if (before)
-                        r = lower_of(a, &before->keys, &decision->given->ports[i], &to->ports[at]);
+                        r = combine(a, &before->keys, &decision->given->ports[i], false, &lower);
+                if (before && r == 0)
+                        r = combine(a, &lower, &decision->certain[i], true, &to->ports[at]);
         }
         return r;
 }

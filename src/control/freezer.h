@@ -5,8 +5,8 @@
  * Frozen ports (policy/freeze.h) from one sweep to the next: what the last policy in force gave each port before it was frozen,
  * which ports are frozen, since when, and what of that was logged.
  *
- * What a port was given is in memory only. After a restart nothing is known of a port that is frozen then, so nothing is opened
- * towards it. Knowledge of tables (knowledge/) is another matter: that is stored.
+ * What a port was given is in memory only. After a restart nothing is known of a port that is frozen then, and only what the policy
+ * certainly gives it counts. Knowledge of tables (knowledge/) is another matter: that is stored.
  */
 
 #include "control/log.h"
@@ -30,9 +30,9 @@ struct freezer *freezer_free(struct freezer *f);
 DEFINE_CLEANUP(struct freezer *, freezer_free)
 
 /* For knowledge_set_policy(): what the policy gives each port. `all` is of a larger subnet, with ports that are not there now; NULL:
- * only those of the decision count. A frozen port is given, in each base, the lower one of what the decision says and of what it
- * was given before it was frozen; of a port that is not there, and about which the policy says two things, nothing. Returns 0 or
- * -ENOMEM; *ret lives in the arena, or borrows from the decision. */
+ * only those of the decision count. A frozen port is given, in each base, what the decision certainly gives it, or the lower one of
+ * what it says and of what the port was given before it was frozen, if that is higher; a port that is not there, and about which
+ * the policy says two things, nothing. Returns 0 or -ENOMEM; *ret lives in the arena, or borrows from the decision. */
 int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *all,
                   const struct desired **ret);
 

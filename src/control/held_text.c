@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MAX_LABELS 3 /* of ports in one sentence */
+#define MAX_PORTS  4 /* that stand in the way, in one line */
 
 /* --- ports ------------------------------------------------------------------------------------------------------------- */
 
@@ -332,6 +333,26 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
                 break;
         case HELD_N_REASONS:
                 break;
+        }
+}
+
+void held_add_line(const struct held_words *words, const struct held *h, struct text *t)
+{
+        unsigned done = 0;
+
+        held_add_headline(words, h, t);
+        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
+                text_add(t, "; ");
+                held_add_reason(words, &h->by[i], t);
+        }
+        if (h->n_by > MAX_PORTS)
+                text_add(t, "; and %u ports more", h->n_by - MAX_PORTS);
+        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
+                if (done & 1u << h->by[i].reason)
+                        continue;
+                done |= 1u << h->by[i].reason;
+                text_add(t, "; way out: ");
+                held_add_way_out(words, h, h->by[i].reason, t);
         }
 }
 

@@ -41,8 +41,10 @@ void held_add_headline(const struct held_words *words, const struct held *h, str
 /* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t);
 /* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget nodeA". One for all ports of this base
- * with the reason of by[i]. */
+ * with this reason. */
 void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t);
+/* All of that in one line, with the first few ports. */
+void held_add_line(const struct held_words *words, const struct held *h, struct text *t);
 /* The ports of this base are by[0] to by[n - 1]. */
 static inline uint32_t held_n_kept(uint32_t n)
 {

@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "control/event_text.h"
-#include "opensm/phases.h"
+#include "opensm/admission.h"
 #include "util/hash.h"
 #include "util/text.h"
 
 #define FIRST_LOOK (50 * USEC_PER_MSEC)
 #define MAX_LOOK   (1 * USEC_PER_SEC)
+#define MAX_NAMED  16
 /* How long a phase may take, and how long OpenSM is given to read a file that changes nothing in the tables. */
 #define PATIENCE          (20 * USEC_PER_SEC)
 #define PATIENCE_PER_PORT (10 * USEC_PER_MSEC)
@@ -24,6 +25,7 @@ enum step {
         STEP_IDLE,
         STEP_READING,       /* the file in place, and the copy of it */
         STEP_PUTTING_ASIDE, /* a file that OpenSM would drop */
+        STEP_STORING,       /* what the file may make OpenSM write */
         STEP_WRITING,       /* the file of a phase, or of the policy */
         STEP_SIGNALLING,
         STEP_WAITING,       /* for OpenSM; see due */
@@ -64,6 +66,7 @@ struct opensm_writer {
         enum opensm_phase phase; /* the one whose file stands there */
         struct file_bytes in_place;
         struct file_bytes good;  /* the file of the last phase that was carried out */
+        const struct partitions_file_port *good_tables; /* what it gives; NULL: there is none */
         struct file_bytes file;  /* what is being written */
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
@@ -74,7 +77,11 @@ struct opensm_writer {
 
         struct arena *look;      /* of one look at the tables */
         struct observed *seen;
+        struct survey *survey;
         struct mad_stage stage;  /* of the survey */
+
+        uint16_t held[P_KEY_BASE_MASK]; /* of the last job, ascending */
+        uint32_t n_held;
 };
 
 struct opensm_writer *opensm_writer_new(struct log *log)
@@ -137,11 +144,43 @@ static void go_to(struct opensm_writer *w, enum step step)
         w->due = USEC_INFINITY;
 }
 
+static void list_held(struct opensm_writer *w)
+{
+        w->n_held = 0;
+        for (uint32_t base = 1; base <= P_KEY_BASE_MASK; base++)
+                if (opensm_bases_have(&w->phases.held, (uint16_t) base))
+                        w->held[w->n_held++] = (uint16_t) base;
+}
+
+/* "0x0010, 0x0011 and 7 more" */
+static const char *name_held(const struct opensm_writer *w)
+{
+        const char *text = "";
+
+        for (uint32_t i = 0; text && i < MIN(w->n_held, (uint32_t) MAX_NAMED); i++)
+                text = arena_printf(w->arena, "%s%s0x%04x", text, i ? ", " : "", w->held[i]);
+        if (text && w->n_held > MAX_NAMED)
+                text = arena_printf(w->arena, "%s and %u more", text, w->n_held - MAX_NAMED);
+        return text ? text : "some";
+}
+
+/* The sweep goes on all the same. Logged once. */
+static void report_held(struct opensm_writer *w)
+{
+        report(w, LOG_EVENT_APPLY_PARTIAL,
+               "generation %" PRIu64 ": held back: partition%s %s; a port that cannot be read, or is absent, may still be a "
+               "member, so OpenSM is not given what would let others in or cut others off; all else is carried out",
+               w->job.generation->number, text_plural(w->n_held), name_held(w));
+}
+
 static void end(struct opensm_writer *w, int r)
 {
-        if (r == 0) {
+        list_held(w);
+        if (r == 0 && w->n_held == 0) {
                 w->reported = 0;
                 w->problem[0] = '\0';
+        } else if (r == 0) {
+                report_held(w);
         }
         w->r = r;
         go_to(w, STEP_ENDED);
@@ -175,6 +214,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         w->arena = arena_free(w->arena);
         w->stopping = w->at_the_end = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
+        w->good_tables = NULL;
         w->job = (struct opensm_job) {};
         w->path = NULL;
 }
@@ -192,6 +232,12 @@ const char *opensm_writer_phase(const struct opensm_writer *w)
 usec_t opensm_writer_due(const struct opensm_writer *w)
 {
         return w->due;
+}
+
+const uint16_t *opensm_writer_held_bases(const struct opensm_writer *w, uint32_t *ret_n)
+{
+        *ret_n = w->n_held;
+        return w->held;
 }
 
 /* --- the file in place -------------------------------------------------------------------------------------------- */
@@ -286,12 +332,18 @@ static void write_file(struct opensm_writer *w, enum purpose purpose, struct fil
         w->purpose = purpose;
         w->file = f;
         if (f.n <= PARTITIONS_CONF_MAX_SIZE) {
-                go_to(w, STEP_WRITING);
+                go_to(w, STEP_STORING);
                 return;
         }
         report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, more than pkeyd reads again (%u); nothing is written",
                w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
         end(w, -EFBIG);
+}
+
+/* Holds what is not admitted of a phase; the rest may be written from now on. */
+static int admit(struct opensm_writer *w, enum opensm_phase phase, enum opensm_phase hold_from)
+{
+        return opensm_admit(w->arena, &w->phases, phase, hold_from, w->job.snapshot->subnet, w->job.knowledge);
 }
 
 static void write_phase(struct opensm_writer *w, enum opensm_phase phase)
@@ -306,15 +358,18 @@ static void write_phase(struct opensm_writer *w, enum opensm_phase phase)
                 write_file(w, FOR_PHASE, f);
 }
 
-/* The next file, or the survey of all tables that ends it. */
-static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
+/* The next phase of which something is admitted; OPENSM_N_PHASES: there is none. Returns 0 or -ENOMEM. */
+static int find_phase(struct opensm_writer *w, enum opensm_phase from, enum opensm_phase *ret)
 {
-        for (enum opensm_phase phase = from; !w->stopping && phase < OPENSM_N_PHASES; phase++)
-                if (w->phases.needed[phase]) {
-                        write_phase(w, phase);
-                        return;
-                }
-        survey_at_the_end(w, now);
+        for (*ret = from; *ret < OPENSM_N_PHASES; (*ret)++) {
+                int r = w->phases.needed[*ret] ? admit(w, *ret, *ret) : 0;
+
+                if (r < 0)
+                        return r;
+                if (w->phases.needed[*ret])
+                        break;
+        }
+        return 0;
 }
 
 /* What follows the two lines of the head. */
@@ -341,12 +396,31 @@ static void write_content(struct opensm_writer *w, enum purpose purpose)
                 write_file(w, purpose, f);
 }
 
+/* The next file, or the survey of all tables that ends it. */
+static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
+{
+        enum opensm_phase phase = OPENSM_N_PHASES;
+        int r = w->stopping ? 0 : find_phase(w, from, &phase);
+
+        if (r < 0)
+                end(w, r);
+        else if (phase < OPENSM_N_PHASES)
+                write_phase(w, phase);
+        else if (w->stopping || w->n_files > 0)
+                survey_at_the_end(w, now);
+        else
+                write_content(w, FOR_CONTENT);
+}
+
 /* The last file that was carried out is put back. Without one, that of the tables as they were. */
 static void put_back(struct opensm_writer *w, enum purpose purpose)
 {
+        const struct partitions_file_port *tables = w->good_tables ? w->good_tables : w->phases.tables[OPENSM_ADOPT];
         struct file_bytes f = w->good;
         int r = f.bytes ? 0 : render(w, OPENSM_ADOPT, &f);
 
+        if (r == 0)
+                r = opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
         if (r < 0)
                 end(w, r);
         else
@@ -396,7 +470,8 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)
-                r = opensm_ways_of_absent(w->arena, r == 0 ? desired : NULL, subnet, in_place, &absent, &n_absent);
+                r = opensm_ways_of_absent(w->arena, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place, &absent,
+                                          &n_absent);
         if (r < 0)
                 return r;
         all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
@@ -437,7 +512,8 @@ static int prepare(struct opensm_writer *w)
 
         r = read_in_place(w, &tables, &in_place);
         if (r == 0)
-                r = opensm_ways_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, in_place, &ways, &n_ways);
+                r = opensm_ways_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, w->job.knowledge, in_place,
+                                        &ways, &n_ways);
         if (r == 0)
                 r = add_absent(w, in_place, &ways, &n_ways);
         if (r < 0)
@@ -448,15 +524,53 @@ static int prepare(struct opensm_writer *w)
         return r;
 }
 
+/* Without phases: from the tables as they are to the file of the policy. What is held stays as the tables have it. */
+static int admit_at_once(struct opensm_writer *w)
+{
+        int r = admit(w, OPENSM_GRANT, OPENSM_REVOKE);
+
+        memset(w->phases.needed, 0, sizeof(w->phases.needed));
+        return r;
+}
+
 /* OpenSM took its defaults before: there is no time for steps, what is open is closed at once. */
 static void close_at_once(struct opensm_writer *w)
 {
+        int r = admit_at_once(w);
+
         if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had any others */
                 report(w, LOG_EVENT_OPENSM_FELL_BACK,
                        "OpenSM has taken its default partitions: every port is a full member of the default partition, and "
                        "every other entry is gone; it is given the file of the policy again");
-        memset(w->phases.needed, 0, sizeof(w->phases.needed));
-        write_phase(w, OPENSM_GRANT);
+        if (r < 0)
+                end(w, r);
+        else
+                write_phase(w, OPENSM_GRANT);
+}
+
+/* OpenSM reads it at any heavy sweep. */
+static void write_mirror(struct opensm_writer *w)
+{
+        int r = admit_at_once(w);
+
+        if (r < 0)
+                end(w, r);
+        else
+                write_content(w, FOR_MIRROR);
+}
+
+/* No phase changes anything. What differs all the same is of no use to anybody; OpenSM has to read the file again to take it
+ * away. */
+static void write_again(struct opensm_writer *w)
+{
+        int r = admit(w, OPENSM_ADOPT, OPENSM_ADOPT);
+
+        if (r < 0)
+                end(w, r);
+        else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &w->first_missing) > 0)
+                write_phase(w, OPENSM_GRANT);
+        else
+                write_content(w, FOR_CONTENT);
 }
 
 /* The file in place is known, and may be replaced. */
@@ -467,17 +581,16 @@ static void begin(struct opensm_writer *w, usec_t now)
         if (r < 0) {
                 end(w, r);
         } else if (w->job.mirror) {
-                write_content(w, FOR_MIRROR);
+                write_mirror(w);
         } else if (opensm_phases_fell_back(&w->phases, OPENSM_GRANT, w->job.snapshot->observed)) {
                 close_at_once(w);
         } else {
                 w->good = w->in_place;
-                if (!is_last(w, OPENSM_ADOPT))
-                        next_phase(w, now, OPENSM_ADOPT);
-                else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &w->first_missing) > 0)
-                        write_phase(w, OPENSM_GRANT); /* what differs is of no use to anybody; OpenSM has to read the file again */
+                w->good_tables = w->phases.in_place;
+                if (is_last(w, OPENSM_ADOPT))
+                        write_again(w);
                 else
-                        write_content(w, FOR_CONTENT);
+                        next_phase(w, now, OPENSM_ADOPT);
         }
 }
 
@@ -488,6 +601,7 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->began = now;
         w->n_files = 0;
         w->phase = OPENSM_ADOPT;
+        w->phases = (struct opensm_phases) {};
         w->arena = arena_new();
         w->path = opensm_writer_path(job->generation);
         w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", w->path) : NULL;
@@ -568,6 +682,19 @@ static void aside_written(struct opensm_writer *w, usec_t now, const struct cont
         begin(w, now);
 }
 
+/* What may be written and is not known after a crash could be given to others: so there is no file. */
+static void stored(struct opensm_writer *w, usec_t now, const struct control_event *event)
+{
+        (void) now;
+        if (event->r == 0) {
+                go_to(w, STEP_WRITING);
+                return;
+        }
+        report(w, LOG_EVENT_STATE_DIR, "state.db: %s; what OpenSM would write next could not be stored, so %s stays as it is until that "
+               "works", strerror(-event->r), w->path);
+        end(w, event->r);
+}
+
 /* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
 static void remember_last(struct opensm_writer *w)
 {
@@ -611,7 +738,8 @@ static void phase_begins(struct opensm_writer *w, usec_t now)
         w->phase_began = now;
         w->delay = FIRST_LOOK;
         log_debug(w->log, "OpenSM was given its partition file: %s", opensm_phase_to_string(w->phase));
-        wait_until(w, now + (w->phase == OPENSM_ADOPT ? SETTLE + w->phases.n_ports * SETTLE_PER_PORT : FIRST_LOOK));
+        wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_LOOK
+                                                                      : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
 }
 
 static void probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
@@ -652,11 +780,13 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
 /* Reads the tables that the phase changes, in the end all. Returns 1 if there are any. */
 static int prepare_survey(struct opensm_writer *w)
 {
-        struct survey_options options = { .m_keys = w->job.generation->m_keys, .retries = STAGE_RETRIES };
+        struct survey_options options = {
+                .m_keys = w->job.generation->m_keys, .retries = STAGE_RETRIES, .identify = true,
+        };
         const struct subnet *subnet = w->job.snapshot->subnet;
-        struct survey *survey;
         int r;
 
+        w->survey = NULL;
         arena_free(w->look);
         w->look = arena_new();
         if (!w->look)
@@ -667,10 +797,10 @@ static int prepare_survey(struct opensm_writer *w)
         if (r == 0 && options.ports && options.n_ports == 0)
                 return 0; /* all of them are down */
         if (r == 0)
-                r = survey_new(w->look, w->seen, &options, &survey);
+                r = survey_new(w->look, w->seen, &options, &w->survey);
         if (r < 0)
                 return r;
-        w->stage = survey_stage(survey);
+        w->stage = survey_stage(w->survey);
         return 1;
 }
 
@@ -695,7 +825,8 @@ static void end_well(struct opensm_writer *w, usec_t now)
         const struct generation *g = w->job.generation;
         uint32_t n = opensm_phases_missing(&w->phases, OPENSM_GRANT, w->seen, &w->first_missing);
 
-        if (n == 0 && w->n_files > 0)
+        list_held(w);
+        if (n == 0 && w->n_files > 0 && w->n_held == 0)
                 log_add(w->log, LOG_EVENT_APPLIED, &(struct log_about) { .generation = g->number },
                         "generation %" PRIu64 ": carried out by OpenSM with %u partition file%s in %.1f s", g->number, w->n_files,
                         text_plural(w->n_files), (double) (now - w->began) / (double) USEC_PER_SEC);
@@ -709,33 +840,66 @@ static void fall_back(struct opensm_writer *w)
         put_back(w, TO_FALL_BACK);
 }
 
-static void judge_phase(struct opensm_writer *w, usec_t now)
+/* Each table that could be read is as the file says. */
+static void phase_ends(struct opensm_writer *w, usec_t now)
 {
         struct file_bytes f;
+        int r;
 
-        w->n_missing = opensm_phases_missing(&w->phases, w->phase, w->seen, &w->first_missing);
-        if (w->stopping) {
-                survey_at_the_end(w, now);
-        } else if (w->n_missing > 0) {
-                go_to(w, STEP_PROBING);
-        } else {
-                if (render(w, w->phase, &f) == 0)
-                        w->good = f;
-                next_phase(w, now, w->phase + 1);
+        opensm_confirm(&w->phases, w->phase, w->seen, w->job.knowledge);
+        r = opensm_phases_see_unread(w->arena, &w->phases, w->phase, w->seen);
+        if (r < 0) {
+                end(w, r);
+                return;
         }
+        if (render(w, w->phase, &f) == 0) {
+                w->good = f;
+                w->good_tables = w->phases.tables[w->phase];
+        }
+        next_phase(w, now, w->phase + 1);
+}
+
+/* To stop on the way would leave OpenSM writing what the next policy does not know of. */
+static void judge_phase(struct opensm_writer *w, usec_t now)
+{
+        w->n_missing = opensm_phases_missing(&w->phases, w->phase, w->seen, &w->first_missing);
+        if (w->n_missing > 0)
+                go_to(w, STEP_PROBING);
+        else
+                phase_ends(w, now);
+}
+
+/* A port that could not be read is tried again soon. The sweep goes on with what was read of all tables at the end. */
+static int take_seen(struct opensm_writer *w, usec_t wall)
+{
+        struct snapshot *snapshot = w->job.snapshot;
+
+        snapshot_merge(snapshot, w->seen);
+        for (uint32_t i = 0; i < snapshot->subnet->n_ports; i++)
+                snapshot->failed[i] |= w->seen->tables[i].failure != MAD_ANSWERED;
+        if (!w->at_the_end)
+                return 0;
+        opensm_confirm(&w->phases, OPENSM_GRANT, w->seen, w->job.knowledge);
+        return knowledge_see_tables(w->job.knowledge, w->seen, wall / USEC_PER_SEC);
 }
 
 static void surveyed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         bool fallen_back;
+        int r = event->r;
 
-        if (event->r < 0) {
-                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-event->r));
-                end(w, event->r);
+        if (r == 0 && w->survey && survey_is_stale(w->survey)) {
+                end(w, -ESTALE);
                 return;
         }
-        fallen_back = has_fallen_back(w);
-        snapshot_merge(w->job.snapshot, w->seen);
+        fallen_back = r == 0 && has_fallen_back(w);
+        if (r == 0)
+                r = take_seen(w, event->wall);
+        if (r < 0) {
+                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
+                end(w, r);
+                return;
+        }
         if (w->at_the_end && w->stopping)
                 end(w, -ECANCELED);
         else if (fallen_back)
@@ -777,6 +941,8 @@ static struct control_action make_action(struct opensm_writer *w)
                         .kind = CONTROL_READ_FILES,
                         .files = { { .path = w->path }, { .path = w->copy_path } },
                 };
+        case STEP_STORING:
+                return (struct control_action) { .kind = CONTROL_STORE };
         case STEP_PUTTING_ASIDE:
         case STEP_WRITING:
                 return (struct control_action) { .kind = CONTROL_WRITE_FILE, .files = { written } };
@@ -800,6 +966,7 @@ static const struct {
 } answers[] = {
         [STEP_READING] = { CONTROL_EVENT_FILES_READ, files_read },
         [STEP_PUTTING_ASIDE] = { CONTROL_EVENT_FILE_WRITTEN, aside_written },
+        [STEP_STORING] = { CONTROL_EVENT_STORED, stored },
         [STEP_WRITING] = { CONTROL_EVENT_FILE_WRITTEN, file_written },
         [STEP_SIGNALLING] = { CONTROL_EVENT_OPENSM_SIGNALLED, signalled },
         [STEP_SURVEYING] = { CONTROL_EVENT_STAGE_ENDED, surveyed },

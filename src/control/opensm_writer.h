@@ -5,9 +5,11 @@
  * OpenSM's partition file, written by pkeyd.
  *
  * writer: opensm  Each phase (opensm/phases.h) is a complete file, put in place at once; OpenSM is signalled to read it; the
- *                 tables are read until they are as the phase has them; then comes the next. No SubnSet is sent. If that does
- *                 not happen in time (20 s, and 10 ms for each port), or the tables show that OpenSM took its defaults, the
- *                 last file that was carried out is put back, and the sweep has failed.
+ *                 tables are read until they are as the phase has them; then comes the next. No SubnSet is sent. Of each file only
+ *                 what the rule admits is given (opensm/admission.h), and what it may make OpenSM write is stored first. A port
+ *                 that cannot be read is not waited for, but what waits for it is held. If a phase is not carried out in time
+ *                 (20 s, and 10 ms for each port), or the tables show that OpenSM took its defaults, the last file that was
+ *                 carried out is put back, and the sweep has failed.
  * writer: direct  With opensm.mirror the file is only kept equal to the policy in force. OpenSM is not signalled: it reads the
  *                 file at the beginning of each heavy sweep, and outside of these it writes no table. The same is done with
  *                 writer: opensm on a standby, whose own OpenSM will read the file after a hand-over.
@@ -21,10 +23,10 @@
  *
  * Sans I/O, one step at a time: the writer asks for an action, is given its answer, and asks for the next.
  *
- *     idle --start--> reading --> [putting aside] --> writing --> signalling --> waiting --> surveying --.
- *                        |                              ^                           ^                    |
- *                        |                              '-------- next phase -------|------- reached ----+
- *                        '--> end (nothing to write)                                '- not yet: probing -'
+ *     idle --start--> reading --> [putting aside] --> storing --> writing --> signalling --> waiting --> surveying --.
+ *                        |                              ^                                       ^                    |
+ *                        |                              '------------ next phase ---------------|------- reached ----+
+ *                        '--> end (nothing to write)                                            '- not yet: probing -'
  *
  * It refuses to know where files are, and what becomes of the sweep that it is part of.
  */
@@ -49,6 +51,7 @@ struct opensm_job {
         const struct generation *generation;
         const struct reconciled *decision;
         struct snapshot *snapshot;       /* its tables were read just now; kept true on the way */
+        struct knowledge *knowledge;     /* likewise; with the policy of the decision */
         const struct known *known;
         const struct opensm_conf *conf;
         bool mirror;                     /* only the file */
@@ -64,15 +67,18 @@ usec_t opensm_writer_due(const struct opensm_writer *w);
 void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event);
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
-/* Once after each start: it ended. *ret_r: 0 every phase was carried out; -ECANCELED: stopped early; else the problem was
- * logged, and may be tried again. The tables in the snapshot are those of now, unless it is another error. */
+/* Once after each start: it ended. *ret_r: 0 every phase was carried out, but for what is held; -ECANCELED: stopped early;
+ * -ESTALE: a port is not at its address any more; else the problem was logged, and may be tried again. After 0 and -ECANCELED the
+ * tables in the snapshot are those of now. */
 bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
 
-/* No further file is written; it ends soon. */
+/* No further phase begins; it ends when the one that OpenSM was given is carried out, or given up. */
 void opensm_writer_stop(struct opensm_writer *w);
 /* What it borrows goes away: it is idle from now on. */
 void opensm_writer_drop(struct opensm_writer *w);
 
+/* Bases in which something waits, of the last job; ascending. */
+const uint16_t *opensm_writer_held_bases(const struct opensm_writer *w, uint32_t *ret_n);
 /* "revoke", ...: the phase that runs. */
 const char *opensm_writer_phase(const struct opensm_writer *w);
 /* What went wrong last; "" if the last job went well. */

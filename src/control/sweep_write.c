@@ -134,19 +134,32 @@ static bool compare(struct control *c)
 
 /* --- OpenSM's file ------------------------------------------------------------------------------------------------- */
 
+/* What the writer expects of OpenSM is in the knowledge. */
+static void store_for_writer(struct control *c)
+{
+        int r = sweep_store(c, c->state);
+
+        if (r <= 0)
+                opensm_writer_answer(c->writer, c->now, &(struct control_event) { .kind = CONTROL_EVENT_STORED, .r = r });
+}
+
 void sweep_follow_writer(struct control *c)
 {
         struct control_action action;
         int r;
 
-        while (opensm_writer_next_action(c->writer, &action))
-                control_do(c, &action);
+        while (opensm_writer_next_action(c->writer, &action)) {
+                if (action.kind == CONTROL_STORE)
+                        store_for_writer(c);
+                else
+                        control_do(c, &action);
+        }
         if (!opensm_writer_take_end(c->writer, &r))
                 return;
         if (r < 0 && c->state == CONTROL_WRITING_OPENSM) {
                 if (*opensm_writer_problem(c->writer))
                         control_say(c, "%s", opensm_writer_problem(c->writer));
-                sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : SWEEP_FAILED);
+                sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
         } else if (c->state == CONTROL_MIRRORING || compare(c)) {
                 finish(c);
         }
@@ -156,7 +169,7 @@ static void start_writer(struct control *c, enum control_state state)
 {
         const struct opensm_job job = {
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
-                .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
+                .knowledge = c->knowledge, .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
         };
 
         c->state = state;
@@ -166,7 +179,11 @@ static void start_writer(struct control *c, enum control_state state)
 
 void sweep_writer_answered(struct control *c, const struct control_event *event)
 {
-        opensm_writer_answer(c->writer, c->now, event);
+        struct control_event answer = *event;
+
+        if (event->kind == CONTROL_EVENT_STORED)
+                answer.r = sweep_take_stored(c, event);
+        opensm_writer_answer(c->writer, c->now, &answer);
         sweep_follow_writer(c);
 }
 
@@ -343,10 +360,6 @@ void sweep_apply(struct control *c)
         };
         int r;
 
-        if (!s->locked) {
-                sweep_fail(c, "nothing is written, because the state directory cannot be used", -ENOLCK);
-                return;
-        }
         s->apply_began = c->now;
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
@@ -377,6 +390,8 @@ void sweep_carry_out(struct control *c)
         sweep_foresee_held(c);
         if (s->generation->settings->mode == MODE_AUDIT || !may_write)
                 sweep_verify(c);
+        else if (!s->locked)
+                sweep_fail(c, "nothing is written, because the state directory cannot be used", -ENOLCK);
         else if (s->generation->settings->writer == WRITER_OPENSM)
                 start_writer(c, CONTROL_WRITING_OPENSM);
         else if (plan_is_empty(s->decision.plan))

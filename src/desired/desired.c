@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 /* One entry per partition, two where the port is both. */
-static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, struct desired_port *ret)
+static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, bool certain, struct desired_port *ret)
 {
         uint32_t first = m->first[port], n = m->first[port + 1] - first, k = 0;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
         const struct port_membership *item;
+        enum membership membership;
         uint16_t base;
 
         if (!wanted)
@@ -17,14 +18,20 @@ static int endport_wants(struct arena *a, const struct memberships *m, uint32_t 
         for (uint32_t i = 0; i < n; i++) {
                 item = &m->items[first + i];
                 base = m->policy->partitions[item->partition].base;
-                if (membership_has_limited(item->membership))
+                membership = certain ? item->certain : item->membership;
+                if (membership_has_limited(membership))
                         wanted[k++] = p_key_make(base, false);
-                if (membership_has_full(item->membership))
+                if (membership_has_full(membership))
                         wanted[k++] = p_key_make(base, true);
         }
         qsort(wanted, k, sizeof(*wanted), p_key_compare);
         *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
         return 0;
+}
+
+int desired_certain(struct arena *a, const struct memberships *memberships, uint32_t port, struct desired_port *ret)
+{
+        return endport_wants(a, memberships, port, true, ret);
 }
 
 /* What the neighbour has; of two memberships of a base the full one, which lets pass whatever the limited one does. */
@@ -63,7 +70,7 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++)
                 if (s->ports[i].role == PORT_ENDPORT) {
-                        r = endport_wants(a, memberships, i, &d->ports[i]);
+                        r = endport_wants(a, memberships, i, false, &d->ports[i]);
                         if (r < 0)
                                 return r;
                 }

@@ -28,3 +28,6 @@ struct desired {
 
 /* Returns 0 or -ENOMEM; *ret lives in the arena and borrows what memberships borrows. */
 int desired_compute(struct arena *a, const struct memberships *memberships, struct desired **ret);
+
+/* What an endport should have whichever of the lines that are contested mean it. Returns 0 or -ENOMEM; in the arena. */
+int desired_certain(struct arena *a, const struct memberships *memberships, uint32_t port, struct desired_port *ret);

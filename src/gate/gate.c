@@ -96,12 +96,12 @@ static uint64_t hash_of(const struct mad_route *route, uint16_t attribute, uint3
         return h;
 }
 
-/* The same SMA, by the same way. */
+/* The same SMA, by the same way. A frame may state any number of hops. */
 static bool same_route(const struct mad_route *x, const struct mad_route *y)
 {
         if (x->lid.v != 0 || y->lid.v != 0)
                 return x->lid.v == y->lid.v;
-        return x->hops == y->hops && memcmp(x->path + 1, y->path + 1, x->hops) == 0;
+        return x->hops == y->hops && x->hops <= MAD_MAX_HOPS && memcmp(x->path + 1, y->path + 1, x->hops) == 0;
 }
 
 static struct answer *find_answer(const struct gate *g, const struct mad_route *route, uint16_t attribute, uint32_t modifier)
@@ -184,7 +184,9 @@ static bool judge_base(struct gate *g, const struct block_set *b, uint16_t base)
 
 static bool judge_key(struct gate *g, const struct block_set *b, struct p_key key)
 {
-        return !p_key_is_used(key) || judge_base(g, b, p_key_base(key));
+        uint16_t base = p_key_base(key);
+
+        return base == 0 || judge_base(g, b, base);
 }
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
@@ -292,10 +294,25 @@ static void see_filter(struct gate *g, const struct mad_result *result)
         knowledge_see_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound);
 }
 
+/* It was read in this sweep, and does not answer any more: what it has is not certain. */
+static void see_silence(struct gate *g, const struct mad_result *result)
+{
+        uint32_t record = KNOWLEDGE_NONE;
+
+        if (result->outcome == MAD_TIMED_OUT && result->attribute == SMP_ATTR_P_KEY_TABLE)
+                record = find_record(g, &result->route, result->modifier >> 16);
+        if (record != KNOWLEDGE_NONE)
+                knowledge_doubt(g->knowledge, record);
+}
+
 void gate_see(struct gate *g, const struct mad_result *result)
 {
-        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP || result->outcome != MAD_ANSWERED)
+        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP)
                 return;
+        if (result->outcome != MAD_ANSWERED) {
+                see_silence(g, result);
+                return;
+        }
         keep_answer(g, result);
         if (result->attribute == SMP_ATTR_P_KEY_TABLE)
                 see_block(g, result);

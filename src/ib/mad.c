@@ -144,10 +144,8 @@ int mad_check_response(const struct mad_request *request, const struct mad_frame
 
 void mad_frame_get_data(const struct mad_frame *frame, enum mad_class mgmt_class, uint8_t ret[MAD_DATA_SIZE])
 {
-        size_t size = classes[mgmt_class].data_size;
-
-        memcpy(ret, frame->mad + classes[mgmt_class].data_offset, size);
-        memset(ret + size, 0, MAD_DATA_SIZE - size);
+        memset(ret, 0, MAD_DATA_SIZE);
+        memcpy(ret, frame->mad + classes[mgmt_class].data_offset, classes[mgmt_class].data_size);
 }
 
 bool mad_frame_is_report(const struct mad_frame *frame)

@@ -152,11 +152,11 @@ int knowledge_counts_rebuild(struct knowledge *k)
 
 /* --- the rule ---------------------------------------------------------------------------------------------------------- */
 
-/* All ports but this one. */
+/* All ports but this one (KNOWLEDGE_NONE: all). */
 static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view, struct rule_counts *ret)
 {
         const struct base_counts *at = find_counts(&k->counts, base);
-        const struct rule_class own = knowledge_class_of(k, port, base, view);
+        struct rule_class own = {};
 
         *ret = at ? at->counts[view.model][view.direction] : (struct rule_counts) {};
         for (unsigned i = 0; i < 4; i++) {
@@ -167,6 +167,8 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
                 rule_count(ret, &wild, (int) (k->counts.wild.n[view.direction][i >> 1][i & 1] -
                                               (at ? at->listed.n[view.direction][i >> 1][i & 1] : 0)));
         }
+        if (port != KNOWLEDGE_NONE)
+                own = knowledge_class_of(k, port, base, view);
         rule_count(ret, &own, -1);
 }
 
@@ -227,6 +229,22 @@ static bool cuts_off_unread(const struct knowledge *k, const struct knowledge_ch
                 if (change->filters[d] && (leaf->filters_unsure || !leaf->filters[d]))
                         return true;
         return false;
+}
+
+enum rule_verdict knowledge_judge_arrival(const struct knowledge *k, uint32_t record, uint16_t base, enum level policy,
+                                          enum level level)
+{
+        const struct bounds arrived = { LEVEL_NONE, (uint8_t) level };
+        enum rule_verdict verdict = RULE_ADMITS;
+        struct rule_counts others;
+
+        assert(base != 0 && k->counts.valid);
+        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+                for (enum direction d = 0; verdict == RULE_ADMITS && d < N_DIRECTIONS; d++) {
+                        count_others(k, record, base, (struct knowledge_view) { m, d }, &others);
+                        verdict = rule_judge(policy, (struct bounds) {}, arrived, &others);
+                }
+        return k->counts.out_of_memory ? RULE_GAIN : verdict;
 }
 
 /* Bases where nobody is counted are all alike: one of them is judged, because a port that may hold anything has them, too. */

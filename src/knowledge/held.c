@@ -144,18 +144,31 @@ static uint64_t since_of(const struct knowledge_record *r, enum held_reason reas
         return reason == HELD_SILENT ? r->since : r->read_at;
 }
 
-static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
+static struct held_by make_by(const struct knowledge *k, uint32_t record, enum held_reason reason)
 {
         const struct knowledge_record *r = &k->records[record];
+
+        return (struct held_by) {
+                .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
+                .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
+        };
+}
+
+struct held_by held_by_record(const struct knowledge *k, uint32_t record)
+{
+        return make_by(k, record, reason_of(&k->records[record], RULE_GAIN));
+}
+
+static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
+{
         uint32_t port = knowledge_port_of(k, record);
+        struct held_by *by;
 
         if (!add_bit(item->stands, record) || item->held.n_by++ >= HELD_MAX)
                 return;
-        item->held.by[item->held.n_by - 1] = (struct held_by) {
-                .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
-                .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
-                .policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base),
-        };
+        by = &item->held.by[item->held.n_by - 1];
+        *by = make_by(k, record, reason);
+        by->policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base);
 }
 
 /* The table of the port that is not as it should be: its own, or else that of its leaf port. */

@@ -56,6 +56,9 @@ struct held {
         uint32_t n_waiting, n_by; /* all; MIN(n, HELD_MAX) are kept */
 };
 
+/* Of a record whose table is not known for certain: by itself, not for a base. */
+struct held_by held_by_record(const struct knowledge *k, uint32_t record);
+
 struct held_list;
 
 /* Empty. Lives in the arena; NULL: out of memory. */

@@ -530,7 +530,7 @@ int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t bloc
         int e;
 
         assert(r->entries);
-        e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
+        e = VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1); /* hardly ever more than one */
         if (e < 0)
                 return e;
         r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_announced = true };
@@ -579,12 +579,64 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return true;
 }
 
+/* --- blocks that another writes --------------------------------------------------------------------------------------------- */
+
+int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
+                           const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_record *r = &k->records[record];
+        struct touched touched;
+
+        assert(r->entries);
+        if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* hardly ever more than one */
+                return -ENOMEM;
+        find_touched(k, record, block, entries, &touched);
+        recount(k, record, &touched, -1);
+        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_sent = true };
+        memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
+        recount(k, record, &touched, 1);
+        r->is_stored = false;
+        return 0;
+}
+
+static size_t find_last_sent(const struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        size_t i = r->n_writes;
+
+        while (i > 0 && !(r->writes[i - 1].is_sent && r->writes[i - 1].block == block &&
+                          memcmp(r->writes[i - 1].entries, entries, sizeof(r->writes->entries)) == 0))
+                i--;
+        assert(i > 0);
+        return i - 1;
+}
+
+void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
+                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_record *r = &k->records[record];
+        struct touched touched;
+        size_t i = find_last_sent(r, block, entries);
+
+        find_touched(k, record, block, entries, &touched);
+        recount(k, record, &touched, -1);
+        memmove(&r->writes[i], &r->writes[i + 1], (--r->n_writes - i) * sizeof(*r->writes));
+        recount(k, record, &touched, 1);
+        r->is_stored = false;
+}
+
 /* --- the whole of a port --------------------------------------------------------------------------------------------------- */
 
 static void change_all(struct knowledge *k, uint32_t record, int sign)
 {
         if (k->counts.valid)
                 knowledge_counts_change_all(k, record, sign);
+}
+
+void knowledge_doubt(struct knowledge *k, uint32_t record)
+{
+        change_all(k, record, -1);
+        k->records[record].fresh = false;
+        change_all(k, record, 1);
 }
 
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound)

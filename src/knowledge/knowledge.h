@@ -137,6 +137,16 @@ void knowledge_withdraw(struct knowledge *k);
 /* A block is about to be sent. False: it must not be, for it was not announced and stored before. */
 bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
+/* A block that another writer was asked to write: OpenSM, by its partition file. From now on it may be there or not, until it is
+ * read. A table that was never read may hold it anyway, and has no such blocks. Returns 0, or -ENOMEM: it must not be asked. */
+int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
+                           const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* It was not asked after all: takes the last block of that kind back. */
+void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
+                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* The table was to be read, and did not answer: what it has is not certain any more. */
+void knowledge_doubt(struct knowledge *k, uint32_t record);
+
 /* The filter bits of a leaf port: read; about to be sent with other values. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
@@ -171,6 +181,10 @@ enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t reco
 /* Could the block raise the level of this table in this base, and above what the policy gives its port? */
 bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
+/* May an absent port be given this level for the day when it is back? `policy` is what the policy gives it; record: KNOWLEDGE_NONE
+ * if nothing is known of it. */
+enum rule_verdict knowledge_judge_arrival(const struct knowledge *k, uint32_t record, uint16_t base, enum level policy,
+                                          enum level level);
 /* May the filter bits of this leaf port be set so? *ret_base: a base that stands in the way. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base);

@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-#define ABSENT N_LEVELS /* in place of bounds.has */
+#define ABSENT    N_LEVELS /* in place of bounds.has */
+#define N_CLASSES (N_POLICY_LEVELS * (N_LEVELS + 1) * LEVEL_FULL)
 
 enum level rule_policy_for(enum rule_verdict side, enum level policy)
 {
@@ -31,11 +32,14 @@ enum rule_verdict rule_judge_pair(enum level policy, struct bounds before, struc
         return RULE_ADMITS;
 }
 
-static struct rule_class class_at(unsigned policy, unsigned has, unsigned may)
+/* Class `i` of N_CLASSES, in the order in which struct rule_counts has them. */
+static struct rule_class class_at(unsigned i)
 {
+        unsigned has = i / LEVEL_FULL % (N_LEVELS + 1);
+
         return (struct rule_class) {
-                .policy = (uint8_t) policy,
-                .bounds = { .has = has == ABSENT ? LEVEL_NONE : (uint8_t) has, .may = (uint8_t) may },
+                .policy = (uint8_t) (i / LEVEL_FULL / (N_LEVELS + 1)),
+                .bounds = { .has = (uint8_t) (has == ABSENT ? LEVEL_NONE : has), .may = (uint8_t) (i % LEVEL_FULL + 1) },
                 .is_absent = has == ABSENT,
         };
 }
@@ -44,14 +48,17 @@ enum rule_verdict rule_judge(enum level policy, struct bounds before, struct bou
 {
         enum rule_verdict verdict = RULE_ADMITS;
 
-        for (unsigned p = 0; p < N_POLICY_LEVELS; p++)
-                for (unsigned has = 0; has <= ABSENT; has++)
-                        for (unsigned may = LEVEL_LIMITED; verdict == RULE_ADMITS && may <= LEVEL_FULL; may++) {
-                                const struct rule_class class = class_at(p, has, may);
+        /*@ loop invariant 0 <= i <= N_CLASSES;
+            loop invariant verdict == RULE_ADMITS ==> admits_first(policy, before, after, others, i);
+            loop invariant verdict != RULE_ADMITS ==> !admits_first(policy, before, after, others, i);
+            loop assigns i, verdict;
+            loop variant N_CLASSES - i; */
+        for (unsigned i = 0; i < N_CLASSES; i++) {
+                const struct rule_class class = class_at(i);
 
-                                if (others->n[p][has][may - 1] > 0)
-                                        verdict = rule_judge_pair(policy, before, after, &class);
-                        }
+                if (verdict == RULE_ADMITS && others->n[class.policy][i / LEVEL_FULL % (N_LEVELS + 1)][i % LEVEL_FULL] > 0)
+                        verdict = rule_judge_pair(policy, before, after, &class);
+        }
         return verdict;
 }
 
@@ -65,5 +72,5 @@ void rule_count(struct rule_counts *counts, const struct rule_class *class, int 
                 return;
         count = &counts->n[class->policy][has][may - 1];
         assert(n >= 0 || *count >= (uint32_t) -n);
-        *count += (uint32_t) n;
+        *count = n < 0 ? *count - (uint32_t) -n : *count + (uint32_t) n;
 }

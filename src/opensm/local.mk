@@ -1,5 +1,7 @@
 # opensm/: OpenSM's files, read as OpenSM reads them and written so that it cannot misread them
 libpkeyd_core_la_SOURCES += \
+	src/opensm/admission.c \
+	src/opensm/admission.h \
 	src/opensm/opensm_conf.c \
 	src/opensm/opensm_conf.h \
 	src/opensm/partitions_conf.c \

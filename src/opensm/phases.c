@@ -59,6 +59,7 @@ struct two_sets {
         const struct p_key *before, *after;
         uint32_t n_before, n_after;
         bool allow_both;
+        const struct opensm_bases *without; /* bases to pass over; NULL: none */
 };
 
 /* One base in both sets. */
@@ -93,19 +94,28 @@ static bool take_way(struct two_sets *s, struct base_way *ret)
         return true;
 }
 
-/* Are two tidy sets the same, where being a limited member of the default partition is nothing? */
-static bool same_sets(const struct p_key *x, uint32_t n_x, const struct p_key *y, uint32_t n_y, bool allow_both)
+/* Likewise, the next base in which the sets differ, where being a limited member of the default partition is nothing. */
+static bool take_difference(struct two_sets *s, struct base_way *ret)
 {
-        struct two_sets s = { x, y, n_x, n_y, allow_both };
+        while (take_way(s, ret)) {
+                if (ret->base == P_KEY_DEFAULT_BASE && ret->after == NOTHING)
+                        ret->after = LIMITED;
+                if (ret->before != ret->after && !(s->without && opensm_bases_have(s->without, ret->base)))
+                        return true;
+        }
+        return false;
+}
+
+static struct two_sets sets_of(const struct partitions_file_port *x, const struct partitions_file_port *y, bool allow_both)
+{
+        return (struct two_sets) { x->keys, y->keys, x->n_keys, y->n_keys, allow_both, NULL };
+}
+
+static bool same_sets(struct two_sets s)
+{
         struct base_way way;
 
-        while (take_way(&s, &way)) {
-                if (way.base == P_KEY_DEFAULT_BASE && way.after == NOTHING)
-                        way.after = LIMITED;
-                if (way.before != way.after)
-                        return false;
-        }
-        return true;
+        return !take_difference(&s, &way);
 }
 
 /* ---- the file in place ----------------------------------------------------------------------------------------- */
@@ -223,22 +233,60 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
         return 0;
 }
 
-static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct opensm_tables *in_place,
-                      struct opensm_way *way)
+static bool can_filter(const struct subnet *s, uint32_t port)
+{
+        return port != SUBNET_NONE && subnet_port_can_enforce(s, &s->ports[port]);
+}
+
+/* With the leaf port beside it. */
+static bool pair_was_read(const struct observed *observed, uint32_t port)
+{
+        uint32_t beside = observed->subnet->ports[port].neighbour;
+
+        return was_read(&observed->tables[port]) && (!can_filter(observed->subnet, beside) || was_read(&observed->tables[beside]));
+}
+
+static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
 {
         const struct partitions_file_port *in_file = find_in(in_place, way->guid);
-        const struct observed_table *t = &observed->tables[port];
 
-        if (was_read(t))
+        way->before = in_file ? in_file->keys : NULL;
+        way->n_before = in_file ? in_file->n_keys : 0;
+}
+
+/* What is known of a port that cannot be read. */
+enum last_known {
+        LAST_READ,   /* what it held then */
+        LAST_TOLD,   /* what the file in place gives it: that may have been done since, or it was never read */
+        HOLDS_NOTHING, /* a person vouches for it */
+};
+
+static enum last_known last_known(const struct knowledge *k, uint32_t record)
+{
+        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+
+        if (r && r->vouched)
+                return HOLDS_NOTHING;
+        return r && r->entries && r->n_writes == 0 ? LAST_READ : LAST_TOLD;
+}
+
+static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                      const struct opensm_tables *in_place, struct opensm_way *way)
+{
+        const struct observed_table *t = &observed->tables[port];
+        enum last_known known = last_known(k, way->record);
+
+        if (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED))
                 return usable_entries(a, observed, port, way);
-        if (in_file) {
-                way->before = in_file->keys;
-                way->n_before = in_file->n_keys;
-        } else if (t->entries && t->source == TABLE_ASSUMED) {
-                way->before = t->entries;
-                way->n_before = t->capacity;
-        }
+        if (known != HOLDS_NOTHING)
+                go_from_file(in_place, way);
         return 0;
+}
+
+static void stay(struct opensm_way *way)
+{
+        way->after = way->before;
+        way->n_after = way->n_before;
 }
 
 /* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
@@ -250,6 +298,10 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         const struct p_key *final = plan->final_tables[port];
         struct p_key *keys;
 
+        if (!pair_was_read(observed, port)) {
+                stay(way);
+                return 0;
+        }
         way->after = wanted->wanted;
         way->n_after = wanted->n_wanted;
         if (!final)
@@ -266,7 +318,7 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         return 0;
 }
 
-int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
+int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
 {
         const struct subnet *s = plan->subnet;
@@ -282,11 +334,12 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         continue;
                 *way = (struct opensm_way) {
                         .port = i,
+                        .record = knowledge_find_port(k, s, i),
                         .guid = s->ports[i].guid,
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
-                if (!way->label || set_before(a, observed, i, in_place, way) < 0 || set_after(a, plan, observed, i, way) < 0)
+                if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 || set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
                 n++;
         }
@@ -308,8 +361,8 @@ static int stay_as_in_file(struct arena *a, const struct subnet *subnet, const s
 
                 if (subnet_find_endport(subnet, p->guid) == SUBNET_NONE)
                         ways[n++] = (struct opensm_way) {
-                                .port = SUBNET_NONE, .guid = p->guid, .label = "not there now", .before = p->keys,
-                                .n_before = p->n_keys, .after = p->keys, .n_after = p->n_keys,
+                                .port = SUBNET_NONE, .record = KNOWLEDGE_NONE, .guid = p->guid, .label = "not there now",
+                                .before = p->keys, .n_before = p->n_keys, .after = p->keys, .n_after = p->n_keys,
                         };
         }
         *ret = ways;
@@ -317,7 +370,30 @@ static int stay_as_in_file(struct arena *a, const struct subnet *subnet, const s
         return 0;
 }
 
-int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet,
+static bool is_silent(const struct knowledge *k, uint32_t record)
+{
+        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence == KNOWLEDGE_SILENT;
+}
+
+static void stay_silent(const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
+{
+        const struct knowledge_record *r = knowledge_get(k, way->record);
+
+        switch (last_known(k, way->record)) {
+        case LAST_READ:
+                way->before = r->entries;
+                way->n_before = r->capacity;
+                break;
+        case LAST_TOLD:
+                go_from_file(in_place, way);
+                break;
+        case HOLDS_NOTHING:
+                break;
+        }
+        stay(way);
+}
+
+int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet, const struct knowledge *k,
                           const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
 {
         const struct subnet *s = desired ? desired->subnet : NULL;
@@ -331,21 +407,25 @@ int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const 
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 struct guid guid = s->ports[i].guid;
-                const struct partitions_file_port *in_file = find_in(in_place, guid);
+                struct opensm_way *way = &ways[n];
 
                 if (s->ports[i].role != PORT_ENDPORT || guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)
                         continue;
-                ways[n] = (struct opensm_way) {
+                *way = (struct opensm_way) {
                         .port = SUBNET_NONE,
+                        .record = knowledge_find_port(k, s, i),
                         .guid = guid,
                         .label = subnet_port_label(a, s, i),
-                        .before = in_file ? in_file->keys : NULL,
-                        .n_before = in_file ? in_file->n_keys : 0,
                         .after = desired->ports[i].wanted,
                         .n_after = desired->ports[i].n_wanted,
                 };
-                if (!ways[n++].label)
+                if (!way->label)
                         return -ENOMEM;
+                if (is_silent(k, way->record))
+                        stay_silent(k, in_place, way);
+                else
+                        go_from_file(in_place, way);
+                n++;
         }
         *ret = ways;
         *ret_n = n;
@@ -411,18 +491,51 @@ static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, st
         return r;
 }
 
-static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
+const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *p, enum opensm_phase phase)
 {
-        const struct partitions_file_port *x = &p->tables[phase - 1][at], *y = &p->tables[phase][at];
-
-        return !same_sets(x->keys, x->n_keys, y->keys, y->n_keys, p->allow_both);
+        return p->tables[phase == OPENSM_ADOPT ? OPENSM_ADOPT : phase - 1];
 }
 
-static bool differs_from_file(const struct opensm_phases *p, const struct opensm_tables *in_place, uint32_t at)
+static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        const struct partitions_file_port *x = find_in(in_place, p->ways[at].guid), *y = &p->tables[OPENSM_ADOPT][at];
+        return !same_sets(sets_of(&p->tables[phase - 1][at], &p->tables[phase][at], p->allow_both));
+}
 
-        return !same_sets(x ? x->keys : NULL, x ? x->n_keys : 0, y->keys, y->n_keys, p->allow_both);
+/* Where there is none, a port is only what it is without being named. */
+static bool differs_from_file(const struct opensm_phases *p, uint32_t at)
+{
+        static const struct partitions_file_port unnamed;
+
+        return !same_sets(sets_of(p->in_place ? &p->in_place[at] : &unnamed, &p->tables[OPENSM_ADOPT][at], p->allow_both));
+}
+
+static void find_needed(struct opensm_phases *p)
+{
+        memset(p->needed, 0, sizeof(p->needed));
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || differs_from_file(p, i);
+                for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++)
+                        p->needed[phase] = p->needed[phase] || differs(p, phase, i);
+        }
+}
+
+static int take_in_place(struct arena *a, const struct opensm_tables *in_place, struct opensm_phases *p)
+{
+        struct partitions_file_port *ports = in_place ? arena_new_array(a, struct partitions_file_port, p->n_ports) : NULL;
+
+        if (in_place && !ports)
+                return -ENOMEM;
+        for (uint32_t i = 0; in_place && i < p->n_ports; i++) {
+                const struct partitions_file_port *found = find_in(in_place, p->ways[i].guid);
+
+                ports[i] = (struct partitions_file_port) { p->ways[i].guid, p->ways[i].label, NULL, 0 };
+                if (found) {
+                        ports[i].keys = found->keys;
+                        ports[i].n_keys = found->n_keys;
+                }
+        }
+        p->in_place = ports;
+        return 0;
 }
 
 /* Bases are counted, and both entries of one where both are on the way. */
@@ -456,18 +569,115 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
                 if (!ret->tables[phase])
                         return -ENOMEM;
         }
+        if (take_in_place(a, in_place, ret) < 0)
+                return -ENOMEM;
         for (uint32_t i = 0; i < n_ways; i++)
                 if (go_all(a, &ways[i], i, ret) < 0)
                         return -ENOMEM;
-        for (uint32_t i = 0; i < n_ways; i++) {
-                ret->needed[OPENSM_ADOPT] = ret->needed[OPENSM_ADOPT] || differs_from_file(ret, in_place, i);
-                for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++)
-                        ret->needed[phase] = ret->needed[phase] || differs(ret, phase, i);
-        }
+        find_needed(ret);
         check_capacity(ret, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
         return findings->n_errors > n_errors ? -EBADMSG : 0;
+}
+
+/* ---- what is held ---------------------------------------------------------------------------------------------- */
+
+static bool has_any(const struct partitions_file_port *p, const struct opensm_bases *bases)
+{
+        for (uint32_t i = 0; i < p->n_keys; i++)
+                if (opensm_bases_have(bases, p_key_base(p->keys[i])))
+                        return true;
+        return false;
+}
+
+static void add_keys(struct p_key *keys, uint32_t *n, const struct partitions_file_port *from, const struct opensm_bases *bases,
+                     bool held)
+{
+        for (uint32_t i = 0; i < from->n_keys; i++)
+                if (opensm_bases_have(bases, p_key_base(from->keys[i])) == held)
+                        keys[(*n)++] = from->keys[i];
+}
+
+/* The held bases as in `before`, all others as they are. */
+static int hold_at(struct arena *a, const struct partitions_file_port *before, const struct opensm_bases *bases,
+                   struct partitions_file_port *at)
+{
+        struct p_key *keys;
+        uint32_t n = 0;
+
+        if (!has_any(before, bases) && !has_any(at, bases))
+                return 0;
+        keys = arena_new_array(a, struct p_key, (size_t) before->n_keys + at->n_keys);
+        if (!keys)
+                return -ENOMEM;
+        add_keys(keys, &n, before, bases, true);
+        add_keys(keys, &n, at, bases, false);
+        at->n_keys = tidy(keys, n);
+        at->keys = keys;
+        return 0;
+}
+
+int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_phase from, const struct opensm_bases *bases)
+{
+        for (size_t i = 0; i < sizeof(bases->bits); i++)
+                p->held.bits[i] |= bases->bits[i];
+        for (enum opensm_phase phase = from; phase < OPENSM_N_PHASES; phase++)
+                for (uint32_t i = 0; i < p->n_ports; i++)
+                        if (hold_at(a, &opensm_phases_before(p, phase)[i], bases, &p->tables[phase][i]) < 0)
+                                return -ENOMEM;
+        find_needed(p);
+        return 0;
+}
+
+static bool was_asked_in_vain(const struct observed *observed, uint32_t port)
+{
+        const struct observed_table *t = &observed->tables[port];
+
+        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
+}
+
+static bool is_unread(const struct observed *observed, uint32_t port)
+{
+        uint32_t beside = observed->subnet->ports[port].neighbour;
+
+        return was_asked_in_vain(observed, port) ||
+               (can_filter(observed->subnet, beside) && was_asked_in_vain(observed, beside));
+}
+
+/* The first file (OPENSM_ADOPT) says what is there: nothing that it changes is waited for. */
+static void add_changed(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)
+{
+        struct two_sets sets;
+        struct base_way base;
+
+        if (phase == OPENSM_ADOPT)
+                return;
+        sets = sets_of(&p->tables[phase - 1][at], &p->tables[phase][at], p->allow_both);
+        while (take_difference(&sets, &base))
+                opensm_bases_add(bases, base.base);
+}
+
+int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum opensm_phase phase, const struct observed *observed)
+{
+        struct opensm_bases changed = {};
+
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                if (p->ways[i].port == SUBNET_NONE || !is_unread(observed, p->ways[i].port))
+                        continue;
+                add_changed(p, phase, i, &changed);
+                for (enum opensm_phase later = phase + 1; later < OPENSM_N_PHASES; later++)
+                        p->tables[later][i] = p->tables[phase][i];
+        }
+        return opensm_phases_hold(a, p, phase + 1, &changed);
+}
+
+bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
+{
+        for (uint32_t i = 0; phase != OPENSM_ADOPT && i < p->n_ports; i++)
+                if (p->ways[i].port != SUBNET_NONE && differs(p, phase, i))
+                        return true;
+        return false;
 }
 
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
@@ -498,8 +708,9 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
 
 /* ---- what became of it ----------------------------------------------------------------------------------------- */
 
-/* Exactly these; limited beside full only counts with allow_both. */
-static bool holds(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both)
+/* Exactly these, but for the bases `without`; limited beside full only counts with allow_both. */
+static bool holds(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
+                  const struct opensm_bases *without)
 {
         struct p_key keys[UINT8_MAX + 1];
         struct p_key *all = t->capacity <= ELEMENTS(keys) ? keys : calloc(t->capacity, sizeof(*all));
@@ -510,17 +721,20 @@ static bool holds(const struct observed_table *t, const struct partitions_file_p
                 return false; /* looked at again */
         memcpy(all, t->entries, t->capacity * sizeof(*all));
         n = tidy(all, t->capacity);
-        same = same_sets(all, n, want->keys, want->n_keys, allow_both);
+        same = same_sets((struct two_sets) { all, want->keys, n, want->n_keys, allow_both, without });
         if (all != keys)
                 free(all);
         return same;
 }
 
-static bool lets_through(const struct observed_table *t, const struct partitions_file_port *want)
+static bool lets_through(const struct observed_table *t, const struct partitions_file_port *want,
+                         const struct opensm_bases *without)
 {
         for (uint32_t i = 0; i < want->n_keys; i++) {
                 unsigned passes = let_through(t, want->keys[i]);
 
+                if (opensm_bases_have(without, p_key_base(want->keys[i])))
+                        continue;
                 if (passes == NOTHING || (p_key_is_full(want->keys[i]) && !(passes & FULL)))
                         return false;
         }
@@ -528,15 +742,28 @@ static bool lets_through(const struct observed_table *t, const struct partitions
 }
 
 /* A switch port whose table is too small is not filled and does not enforce. */
-static bool beside_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want)
+static bool beside_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
+                            const struct opensm_bases *without)
 {
         uint32_t beside = o->subnet->ports[port].neighbour;
 
-        if (beside == SUBNET_NONE || !subnet_port_can_enforce(o->subnet, &o->subnet->ports[beside]))
-                return true;
-        if (!was_read(&o->tables[beside]) || want->n_keys > o->tables[beside].capacity)
-                return true;
-        return lets_through(&o->tables[beside], want);
+        return !can_filter(o->subnet, beside) || want->n_keys > o->tables[beside].capacity ||
+               lets_through(&o->tables[beside], want, without);
+}
+
+enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t way,
+                                          const struct observed *observed)
+{
+        const struct partitions_file_port *want = &p->tables[phase][way];
+        uint32_t port = p->ways[way].port;
+
+        if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
+                return OPENSM_UNREAD;
+        if (!holds(&observed->tables[port], want, p->allow_both, &p->held))
+                return OPENSM_MISSING;
+        if (!pair_was_read(observed, port))
+                return OPENSM_UNREAD;
+        return beside_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
 }
 
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
@@ -545,15 +772,10 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < phases->n_ports; i++) {
-                uint32_t port = phases->ways[i].port;
-                const struct partitions_file_port *want = &phases->tables[phase][i];
-
-                if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
-                        continue;
-                if (holds(&observed->tables[port], want, phases->allow_both) && beside_is_right(observed, port, want))
+                if (opensm_phases_reached(phases, phase, i, observed) != OPENSM_MISSING)
                         continue;
                 if (n++ == 0)
-                        *ret_first = port;
+                        *ret_first = phases->ways[i].port;
         }
         return n;
 }
@@ -570,9 +792,9 @@ bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_pha
 
                 if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
                         continue;
-                if (!holds(&observed->tables[port], &open, phases->allow_both))
+                if (!holds(&observed->tables[port], &open, phases->allow_both, NULL))
                         return false;
-                unasked = unasked || !same_sets(open.keys, 1, want->keys, want->n_keys, phases->allow_both);
+                unasked = unasked || !same_sets(sets_of(&open, want, phases->allow_both));
         }
         return unasked;
 }

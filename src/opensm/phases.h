@@ -28,12 +28,17 @@
  * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
  * as one from the start. Indexes are OpenSM's, too.
  *
- * A port that is down, or cannot be read, is in each file as well, from what the file in place gave it to what the policy
- * gives it: it may come up at any moment.
+ * A port that is down is in each file as well, from what the file in place gave it to what the policy gives it: it may come up at
+ * any moment. A port that is there and cannot be read is in each file as it was: what it was told last and may not have done, or
+ * what it held when it was read last, or (never read) what the file in place gives it.
+ *
+ * A base is held where the rule does not admit what a file would change of it (admission.h), or where nobody knows whether a file
+ * was carried out. Then it stays in all later files as it was.
  *
  * This file is pure: tables and files in, files out. It refuses to know how OpenSM is told and how long that takes.
  */
 
+#include "knowledge/knowledge.h"
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"
@@ -47,6 +52,20 @@ enum opensm_phase {
         OPENSM_N_PHASES,
 };
 
+struct opensm_bases {
+        uint8_t bits[(P_KEY_BASE_MASK + 1) / 8];
+};
+
+static inline bool opensm_bases_have(const struct opensm_bases *set, uint16_t base)
+{
+        return set->bits[base / 8] >> base % 8 & 1;
+}
+
+static inline void opensm_bases_add(struct opensm_bases *set, uint16_t base)
+{
+        set->bits[base / 8] |= (uint8_t) (1 << base % 8);
+}
+
 /* What the file in place gives to whom: ascending GUID. label is NULL. */
 struct opensm_tables {
         struct partitions_file_port *ports;
@@ -56,6 +75,7 @@ struct opensm_tables {
 /* One endport and its way. */
 struct opensm_way {
         uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not there now */
+        uint32_t record;            /* of the knowledge; KNOWLEDGE_NONE: there is none */
         struct guid guid;
         const char *label;
         uint16_t capacity;          /* 0: not known */
@@ -66,9 +86,11 @@ struct opensm_way {
 struct opensm_phases {
         uint32_t n_ports;
         const struct opensm_way *ways; /* n_ports of them */
-        struct partitions_file_port *tables[OPENSM_N_PHASES]; /* n_ports each, same order; keys ascending base, limited first */
+        const struct partitions_file_port *in_place; /* n_ports, same order; NULL: there is no file */
+        struct partitions_file_port *tables[OPENSM_N_PHASES]; /* likewise; keys ascending base, limited first */
         bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place */
         bool allow_both;
+        struct opensm_bases held;
 };
 
 /* "adopt", ..., "grant"; a static string. */
@@ -78,15 +100,16 @@ const char *opensm_phase_to_string(enum opensm_phase p);
  * wrote. Returns 0 or -ENOMEM; in the arena. */
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
 
-/* The ways of all endports of the snapshot, from its tables (or, where they could not be read, the file in place) to the end
- * of the plan. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan, observed and
- * in_place. */
-int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed,
+/* The ways of all endports of the snapshot, from its tables to the end of the plan. One that was not read, or whose leaf port was
+ * not, stays as it is. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan, observed,
+ * in_place, and what the knowledge has of tables. */
+int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 
-/* The ways of the endports of `desired` that are not in `subnet`: they are down. desired NULL: nobody knows what they should have,
- * and those that the file in place names stay as it has them. Same borrowing. Returns 0 or -ENOMEM. */
-int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet,
+/* The ways of the endports of `desired` that are not in `subnet`: they are down, or silent; then they stay as they are. desired
+ * NULL: nobody knows what they should have, and those that the file in place names stay as it has them. Same borrowing. Returns 0
+ * or -ENOMEM. */
+int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet, const struct knowledge *k,
                           const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 
 /* The files. in_place as above. Ways where a phase would not fit become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
@@ -95,15 +118,38 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
+/* The tables before a phase; before OPENSM_ADOPT: its own, for it says what is there. */
+const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *phases, enum opensm_phase phase);
+
+/* These bases are held: from this phase on each port has them as before it. Returns 0 or -ENOMEM; in the arena. */
+int opensm_phases_hold(struct arena *a, struct opensm_phases *phases, enum opensm_phase from, const struct opensm_bases *bases);
+
+/* After a phase: ports that could not be read stay from now on as its file has them, and the bases that it changed there are held.
+ * Returns 0 or -ENOMEM; in the arena. */
+int opensm_phases_see_unread(struct arena *a, struct opensm_phases *phases, enum opensm_phase phase,
+                             const struct observed *observed);
+
+/* Does the file of this phase change anything at a port of the snapshot? Else the tables do not show whether OpenSM read it. */
+bool opensm_phases_show(const struct opensm_phases *phases, enum opensm_phase phase);
+
 /* Ports of the snapshot whose tables a phase changes, each endport with the switch port beside it, ascending. Returns 0 or
  * -ENOMEM; *ret in the arena. */
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
                           const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n);
 
-/* How many of the ports that were read (TABLE_READ in `observed`) do not have what this phase gives them: endports exactly
- * (full and limited of a base count as full unless allow_both), enforcing switch ports at least what their neighbour has.
- * OpenSM never clears what is behind the last block that it writes of a switch port, so more is no reason to wait. *ret_first
- * (if there is one) is such a port. 0: the phase has been reached. */
+/* Was this port (index of a way) read, and does it have what a phase gives it? An endport exactly (full and limited of a base
+ * count as full unless allow_both), the enforcing switch port beside it at least that. OpenSM never clears what is behind the last
+ * block that it writes of a switch port, so more is no reason to wait. Bases that are held do not count. */
+enum opensm_reached {
+        OPENSM_UNREAD,  /* or it is not there */
+        OPENSM_MISSING,
+        OPENSM_REACHED,
+};
+enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, enum opensm_phase phase, uint32_t way,
+                                          const struct observed *observed);
+
+/* How many ports are OPENSM_MISSING. *ret_first (if there is one) is such a port. 0: the phase has been reached, but for the ports
+ * that could not be read. */
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 

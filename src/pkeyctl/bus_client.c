@@ -27,6 +27,8 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "PortsUnreachable", "ports_unreachable", FIELD_NUMBER, ports_unreachable),
         FIELD(daemon_status, "PortsFrozen", "ports_frozen", FIELD_NUMBER, ports_frozen),
         [DAEMON_STATUS_FROZEN] = FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
+        FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),
+        [DAEMON_STATUS_HELD] = FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
         FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
         FIELD(daemon_status, "ViolationsTotal", "violations_total", FIELD_NUMBER, violations_total),
         FIELD(daemon_status, "ViolationsSince", "violations_since", FIELD_TIME, violations_since),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "control/sm_follow.h"
+#include "pkeyctl/ask.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
@@ -68,15 +69,6 @@ static int watch_signals(struct context *ctx, struct run *run)
         return r < 0 ? r : 0;
 }
 
-/* Refused at once rather than after a minute of discovery. */
-static int check_can_ask(struct context *ctx)
-{
-        if (ctx->options->yes || isatty(STDIN_FILENO))
-                return 0;
-        return findings_error(&ctx->findings, FINDING_USAGE, "--yes applies without asking",
-                              "there is no terminal to ask on");
-}
-
 /* Two who give OpenSM files would undo each other's steps. */
 static int check_writer(struct context *ctx)
 {
@@ -90,21 +82,12 @@ static int check_writer(struct context *ctx)
 
 static int ask(struct context *ctx)
 {
-        char answer[16] = "";
+        int r;
 
-        if (ctx->options->yes)
-                return 0;
-        (void) fflush(stdout);
-        fprintf(stderr, "Apply %u block writes on %u ports? [y/N] ", ctx->plan->n_block_writes,
-                ctx->plan->n_ports_affected);
         set_blocked(false);
-        if (!fgets(answer, sizeof(answer), stdin))
-                fputc('\n', stderr);
+        r = ask_person(ctx, "Apply %u block writes on %u ports?", ctx->plan->n_block_writes, ctx->plan->n_ports_affected);
         set_blocked(true);
-        answer[strcspn(answer, "\r\n")] = '\0';
-        if (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0)
-                return 0;
-        return findings_error(&ctx->findings, FINDING_USAGE, NULL, "not confirmed");
+        return r;
 }
 
 /* It is the admin's hand that writes, so this is no reason to refuse. */
@@ -143,6 +126,7 @@ static int describe_plan(struct context *ctx, struct run *run)
         if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
         run->plan.changes = &run->changes;
+        run->plan.held = control_get_results(ctx->control)->held;
         return r;
 }
 
@@ -165,7 +149,7 @@ static int prepare(struct context *ctx, struct run *run)
         if (r == 0)
                 r = check_writer(ctx);
         if (r == 0)
-                r = check_can_ask(ctx);
+                r = ask_is_possible(ctx);
         return r < 0 ? r : watch_signals(ctx, run);
 }
 
@@ -176,7 +160,7 @@ static enum exit_status collect(const struct context *ctx, const struct run *run
         bool all;
 
         *ret = (struct apply_result) {
-                .plan = &run->plan, .apply = results->apply, .verification = results->verification,
+                .plan = &run->plan, .apply = results->apply, .held = results->held, .verification = results->verification,
                 .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0,
                 .interrupted = results->stopped, .generation = results->generation,
         };

@@ -24,6 +24,7 @@ int command_plan(struct context *ctx)
                 return r;
         pipeline_note_in_force(ctx);
         plan->changes = &changes;
+        plan->held = control_get_results(ctx->control)->held;
         result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable + plan->n_frozen > 0);
         return output(ctx, &result);
 }

@@ -175,20 +175,43 @@ static int show_port(struct context *ctx, const char *text)
         return output_ports(ctx, &result);
 }
 
+/* --- show held -------------------------------------------------------------------------------------------------------- */
+
+/* What would wait now, if the policy was applied: so it needs no daemon. */
+static int show_held(struct context *ctx)
+{
+        struct result result = { .kind = RESULT_HELD };
+        size_t n = 0;
+        int r;
+
+        r = pipeline_read_files(ctx, POLICY_REQUIRED, NULL);
+        if (r == 0)
+                r = session_sweep(ctx, CONTROL_PLAN, NULL);
+        if (r < 0)
+                return r;
+        result.held = control_get_results(ctx->control)->held;
+        if (!result.held)
+                return -ENOMEM;
+        (void) held_list_items(result.held, &n);
+        result.status = exit_status_of(n > 0, false);
+        return output(ctx, &result);
+}
+
 /* --- which ----------------------------------------------------------------------------------------------------------- */
 
 static int complain_usage(struct context *ctx, const char *word)
 {
-        static const char *const names[] = { "ports", "partitions", "port" };
+        static const char *const names[] = { "ports", "partitions", "held", "vouches", "port" };
         struct findings *f = &ctx->findings;
 
         if (strcmp(word, "port") == 0)
                 return findings_error(f, FINDING_USAGE, NULL,
                                       "show port: which one? Give a host, a GUID or another selector");
-        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0)
+        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0 || strcmp(word, "held") == 0 ||
+            strcmp(word, "vouches") == 0)
                 return findings_error(f, FINDING_USAGE, NULL, "show %s takes no argument", word);
         return findings_error(f, FINDING_USAGE, nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", NULL),
-                              "cannot show '%s' (ports, partitions, or port NODE|GUID)", word);
+                              "cannot show '%s' (ports, partitions, held, vouches, or port NODE|GUID)", word);
 }
 
 int command_show(struct context *ctx)
@@ -199,6 +222,10 @@ int command_show(struct context *ctx)
                 return show_ports(ctx);
         if (strcmp(what, "partitions") == 0 && !which)
                 return show_partitions(ctx);
+        if (strcmp(what, "held") == 0 && !which)
+                return show_held(ctx);
+        if (strcmp(what, "vouches") == 0 && !which)
+                return command_show_vouches(ctx);
         if (strcmp(what, "port") == 0 && which)
                 return show_port(ctx, which);
         return complain_usage(ctx, what);

@@ -20,6 +20,9 @@ int command_apply(struct context *ctx);
 int command_verify(struct context *ctx);
 int command_verify_local(struct context *ctx);
 int command_show(struct context *ctx);
+int command_forget(struct context *ctx);
+/* `show vouches` */
+int command_show_vouches(struct context *ctx);
 int command_import(struct context *ctx);
 int command_export(struct context *ctx);
 int command_explain(struct context *ctx);

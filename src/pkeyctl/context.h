@@ -68,6 +68,7 @@ struct context {
         struct memberships *memberships;
         struct desired *desired;
         struct plan *plan;
+        const struct known *known;     /* endports that were seen once; NULL: not read */
         bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
         int output_r;                  /* the first error of output; 0: none */
 };

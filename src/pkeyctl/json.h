@@ -15,6 +15,8 @@ void as_json_show_ports(struct doc *d, const struct result *r);
 void as_json_show_partitions(struct doc *d, const struct result *r);
 void as_json_show_port(struct doc *d, const struct result *r);
 void as_json_file(struct doc *d, const struct result *r);
+void as_json_show_held(struct doc *d, const struct result *r);
+void as_json_vouches(struct doc *d, const struct result *r);
 void as_json_explain(struct doc *d, const struct result *r);
 void as_json_doctor(struct doc *d, const struct result *r);
 void as_json_status(struct doc *d, const struct result *r);

@@ -84,3 +84,29 @@ json_t *as_json_held(struct doc *d, const struct held_list *held)
                 doc_append(d, array, base_object(d, &words, items[i]));
         return array;
 }
+
+void as_json_show_held(struct doc *d, const struct result *result)
+{
+        doc_add(d, d->root, "{s:o}", "held", as_json_held(d, result->held));
+}
+
+/* --- vouches ------------------------------------------------------------------------------------------------------------- */
+
+static json_t *vouch_object(struct doc *d, const struct held_words *words, const struct vouch *v)
+{
+        json_t *o = port_object(d, words, v->name);
+
+        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "may_hold", v->may_hold_anything ? json_null() : doc_p_keys(d, v->may_hold, v->n_may_hold),
+                "last_read", time_or_null(v->by.read_at), "vouched_by", doc_text(v->who), "vouched_at", as_json_time(v->at));
+        return o;
+}
+
+void as_json_vouches(struct doc *d, const struct result *result)
+{
+        const struct held_words words = output_held_words(d->ctx);
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < result->vouches.n; i++)
+                doc_append(d, array, vouch_object(d, &words, &result->vouches.items[i]));
+        doc_add(d, d->root, "{s:o}", "vouches", array);
+}

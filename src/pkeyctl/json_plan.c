@@ -80,21 +80,22 @@ static json_t *frozen(struct doc *d, const struct plan_result *r)
         return array;
 }
 
-static void put_plan(struct doc *d, const struct plan_result *r)
+static void put_plan(struct doc *d, const struct plan_result *r, const struct held_list *held)
 {
         const struct plan *plan = d->ctx->plan;
         json_t *changes = json_array();
 
         for (uint32_t i = 0; i < r->changes->n; i++)
                 doc_append(d, changes, change_object(d, &r->changes->items[i]));
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
                 plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected, "memberships", changes, "phases",
-                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable), "frozen", frozen(d, r));
+                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable), "frozen", frozen(d, r), "held",
+                as_json_held(d, held));
 }
 
 void as_json_plan(struct doc *d, const struct result *r)
 {
-        put_plan(d, &r->plan);
+        put_plan(d, &r->plan, r->plan.held);
 }
 
 /* --- apply ----------------------------------------------------------------------------------------------------------- */
@@ -151,7 +152,7 @@ void as_json_apply(struct doc *d, const struct result *result)
 {
         const struct apply_result *r = &result->apply;
 
-        put_plan(d, r->plan);
+        put_plan(d, r->plan, r->held);
         doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent",
                 r->summary.sets_sent, "failed", failed_writes(d, r), "held_back", held_back(d, r->apply),
                 "interrupted", r->interrupted, "verified", r->verified, "generation",

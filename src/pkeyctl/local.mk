@@ -1,6 +1,8 @@
 # pkeyctl/: the tool
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES = \
+	src/pkeyctl/ask.c \
+	src/pkeyctl/ask.h \
 	src/pkeyctl/bus_client.c \
 	src/pkeyctl/bus_client.h \
 	src/pkeyctl/changes.c \
@@ -9,6 +11,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_daemon.c \
 	src/pkeyctl/command_explain.c \
+	src/pkeyctl/command_forget.c \
 	src/pkeyctl/command_once.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_show.c \

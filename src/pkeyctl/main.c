@@ -17,13 +17,16 @@ enum {
         OF_VIOLATIONS = 1 << 5,
 };
 
+#define MAX_FORGET 64 /* arguments */
+
 static const struct command commands[] = {
         { "check", "[FILE]", "check the policy; needs no fabric", 0, 1,
           command_check, TOPOLOGY },
         { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, 0 },
         { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES },
         { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, LOCAL },
-        { "show", "[ports|partitions|port NODE|GUID]", "show what is in the tables", 0, 2, command_show, 0 },
+        { "show", "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 2, command_show, 0 },
+        { "forget", "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget, YES },
         { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
           TOPOLOGY | OPENSM_CONFIG | OUTPUT },
         { "export", "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, command_export,
@@ -60,7 +63,7 @@ static const char help_tail[] =
                 "                       import, export, doctor: opensm.conf\n"
                 "      --output FILE    import, export: write there, and not over a file that is there\n"
                 "      --json           one JSON object on stdout\n"
-                "      --yes            apply: do not ask\n"
+                "      --yes            apply, forget: do not ask\n"
                 "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
                 "      --since WHEN     violations: no older ones: 10m, 2h, 3d, or a date and time\n"
                 "      --node NAME      violations: of this host or switch only\n"
@@ -128,7 +131,7 @@ static void check_options(struct context *ctx, const struct command *c)
         refuse_if(ctx, o->opensm_config && (refused & OPENSM_CONFIG),
                   "--opensm-config is for import, export and doctor only");
         refuse_if(ctx, o->output && (refused & OUTPUT), "--output is for import and export only");
-        refuse_if(ctx, o->yes && (refused & YES), "--yes is for apply only");
+        refuse_if(ctx, o->yes && (refused & YES), "--yes is for apply and forget only");
         refuse_if(ctx, o->local && (refused & LOCAL), "--local is for verify only");
         refuse_if(ctx, (o->since || o->node || o->once || o->interval) && (refused & OF_VIOLATIONS),
                   "--since, --node, --once and --interval are for violations only");

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "pkeyctl/fold.h"
 #include "shell/shell.h"
@@ -80,23 +79,11 @@ const char *output_partition(const struct context *ctx, uint16_t base)
         return i < 0 ? "" : ctx->policy->partitions[i].name;
 }
 
-/* Local time, as journalctl has it. */
-static const char *format_time(struct arena *a, uint64_t seconds)
-{
-        time_t when = (time_t) seconds;
-        char buffer[32];
-        struct tm tm;
-
-        if (!localtime_r(&when, &tm) || strftime(buffer, sizeof(buffer), "%Y-%m-%d %H:%M", &tm) == 0)
-                return "?";
-        return arena_strdup(a, buffer);
-}
-
 struct held_words output_held_words(struct context *ctx)
 {
         return (struct held_words) {
-                .arena = ctx->arena, .subnet = ctx->subnet, .policy = ctx->policy, .now = clock_wall() / USEC_PER_SEC,
-                .time = format_time,
+                .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy, .now = clock_wall() / USEC_PER_SEC,
+                .time = clock_to_text,
         };
 }
 

@@ -40,11 +40,13 @@ struct plan_result {
         uint32_t n_unreachable;
         const uint32_t *frozen;        /* endports */
         uint32_t n_frozen;
+        const struct held_list *held;  /* what would wait; NULL: not known */
 };
 
 struct apply_result {
         const struct plan_result *plan;
         const struct apply *apply;     /* NULL: there was nothing to write */
+        const struct held_list *held;  /* what waits; NULL: not known */
         struct apply_summary summary;
         const struct verification *verification;
         bool verified;
@@ -92,6 +94,22 @@ struct explain_result {
 struct doctor_result {
         const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
         struct diagnoses diagnoses;
+};
+
+/* A port for which a person vouches, or did. */
+struct vouch {
+        struct knowledge_name name;
+        struct held_by by;
+        const struct p_key *may_hold;  /* ascending; but for the vouch */
+        uint32_t n_may_hold;
+        bool may_hold_anything;        /* its table was never read */
+        const char *who;               /* NULL: nobody yet */
+        usec_t at;                     /* CLOCK_REALTIME */
+};
+
+struct vouches_result {
+        const struct vouch *items;
+        uint32_t n;
 };
 
 /* How a reload of the daemon ended. */
@@ -142,6 +160,9 @@ enum result_kind {
         RESULT_PARTITIONS,
         RESULT_PORT,                   /* show port, which may be several */
         RESULT_FILE,                   /* that was made: to --output, or standard output */
+        RESULT_HELD,                   /* show held */
+        RESULT_FORGOTTEN,
+        RESULT_VOUCHES,                /* show vouches */
         RESULT_EXPLAIN,
         RESULT_DOCTOR,
         RESULT_STATUS,
@@ -164,6 +185,8 @@ struct result {
                         const char *bytes;
                         size_t n;
                 } file;
+                const struct held_list *held;
+                struct vouches_result vouches;
                 struct explain_result explain;
                 struct doctor_result doctor;
                 struct daemon_status daemon;
@@ -176,6 +199,8 @@ struct result {
 int output(struct context *ctx, const struct result *r);
 /* What apply is about to do. */
 void output_proposal(struct context *ctx, const struct plan_result *r);
+/* For what forget asks to vouch. */
+void output_vouches_proposal(struct context *ctx, const struct vouches_result *r);
 void output_watched(struct context *ctx, const struct watched *r);
 
 /* Output went wrong: the run ends with its first error, in the context. */

@@ -25,6 +25,9 @@ static const struct printer {
         [RESULT_PARTITIONS] = { text_show_partitions, as_json_show_partitions, TERSE },
         [RESULT_PORT] = { text_show_port, as_json_show_port, TERSE },
         [RESULT_FILE] = { text_file, as_json_file, FINDINGS_LAST },
+        [RESULT_HELD] = { text_show_held, as_json_show_held, TERSE },
+        [RESULT_FORGOTTEN] = { text_forgotten, as_json_vouches, QUIET },
+        [RESULT_VOUCHES] = { text_vouches, as_json_vouches, QUIET },
         [RESULT_EXPLAIN] = { text_explain, as_json_explain, TERSE | QUIET },
         [RESULT_DOCTOR] = { text_doctor, as_json_doctor, OK_IF_DONE | QUIET },
         [RESULT_STATUS] = { text_status, as_json_status, QUIET },
@@ -67,6 +70,12 @@ void output_proposal(struct context *ctx, const struct plan_result *r)
 {
         if (!ctx->options->json)
                 text_proposal(ctx, r);
+}
+
+void output_vouches_proposal(struct context *ctx, const struct vouches_result *r)
+{
+        if (!ctx->options->json)
+                text_vouches_proposal(ctx, r);
 }
 
 void output_watched(struct context *ctx, const struct watched *r)

@@ -230,6 +230,7 @@ static void take_results(struct context *ctx)
 
         ctx->subnet = results->subnet;
         ctx->observed = results->observed;
+        ctx->known = control_get_status(ctx->control)->known;
         if (!results->decision)
                 return;
         ctx->memberships = results->decision->memberships;

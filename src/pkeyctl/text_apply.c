@@ -31,22 +31,6 @@ static void print_failures(struct context *ctx, const struct apply *apply)
         text_table(ctx, &t);
 }
 
-static void print_held_bases(struct context *ctx, const struct apply *apply)
-{
-        uint32_t n;
-        const uint16_t *bases = apply_held_bases(apply, &n);
-
-        if (n == 0)
-                return;
-        printf("held back from later phases, for a write of them is not confirmed:");
-        for (uint32_t i = 0; i < n; i++) {
-                const char *name = output_partition(ctx, bases[i]);
-
-                printf("%s %s%s0x%04x", i > 0 ? "," : "", name, *name ? " " : "", bases[i]);
-        }
-        putchar('\n');
-}
-
 static void print_summary(const struct apply_summary *s)
 {
         printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
@@ -81,7 +65,7 @@ void text_apply(struct context *ctx, const struct result *result)
                 printf("nothing to do; ");
         } else {
                 print_failures(ctx, r->apply);
-                print_held_bases(ctx, r->apply);
+                text_held(ctx, r->held);
                 print_summary(&r->summary);
         }
         print_state(r);

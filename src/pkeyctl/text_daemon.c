@@ -4,7 +4,8 @@
 
 #include "pkeyctl/text.h"
 
-#define TIME_SIZE 32
+#define TIME_SIZE      32
+#define MAX_HELD_LINES 4
 
 /* Local time, as journalctl has it. */
 static const char *format_time(usec_t when, char buffer[static TIME_SIZE])
@@ -41,22 +42,35 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
-/* A line for each that the daemon named. */
-static void print_frozen(const struct daemon_status *s)
+/* A line for each that the daemon named; n of them are printed or counted, and there are `all`. */
+static void print_lines(const char *lines, uint64_t max, uint64_t all)
 {
         uint64_t n = 0;
 
-        if (s->ports_frozen == 0)
-                return;
-        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan says what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
-        for (const char *line = s->frozen; line && *line; n++) {
+        for (const char *line = lines; line && *line && n < max; n++) {
                 size_t length = strcspn(line, "\n");
 
                 printf("                %.*s\n", (int) length, line);
                 line += length + (line[length] == '\n');
         }
-        if (n < s->ports_frozen)
-                printf("                and %" PRIu64 " more\n", s->ports_frozen - n);
+        if (n < all)
+                printf("                and %" PRIu64 " more\n", all - n);
+}
+
+static void print_frozen(const struct daemon_status *s)
+{
+        if (s->ports_frozen == 0)
+                return;
+        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan says what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
+        print_lines(s->frozen, UINT64_MAX, s->ports_frozen);
+}
+
+static void print_held(const struct daemon_status *s)
+{
+        if (s->held_bases == 0)
+                return;
+        printf("  held          %" PRIu64 " base%s; pkeyctl show held lists all\n", s->held_bases, text_plural(s->held_bases));
+        print_lines(s->held, MAX_HELD_LINES, s->held_bases);
 }
 
 void text_status(struct context *ctx, const struct result *result)
@@ -71,6 +85,7 @@ void text_status(struct context *ctx, const struct result *result)
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
         print_frozen(s);
+        print_held(s);
         printf("  last success  %s\n", format_time(s->last_success, buffer));
         if (s->violations_since == 0)
                 printf("  violations    are not counted\n");
@@ -170,7 +185,8 @@ static void print_changes(const struct watched *r)
         for (size_t i = 0; i < n_daemon_status_fields; i++) {
                 const struct bus_field *f = &daemon_status_fields[i];
 
-                if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT || i == DAEMON_STATUS_FROZEN)
+                if (!(r->changed & UINT64_C(1) << i) || i == DAEMON_STATUS_TEXT || i == DAEMON_STATUS_FROZEN ||
+                    i == DAEMON_STATUS_HELD)
                         continue;
                 if (f->kind == FIELD_TEXT)
                         printf("%s%s=%s", space, f->json_key, bus_field_text(f, &r->status) ?: "");

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
 #include "pkeyctl/text.h"
 
 #define MAX_BASES 32 /* with all that is to be said of them; -v: all */
@@ -45,4 +47,80 @@ void text_held(struct context *ctx, const struct held_list *held)
                 text_add(&t, "%zu bases more are held; -v lists them\n", n - MAX_BASES);
         if (t.n > 0 || t.failed)
                 fputs(output_taken(ctx, &t), stdout);
+}
+
+void text_show_held(struct context *ctx, const struct result *result)
+{
+        if (result->status == EXIT_DONE)
+                puts("no base is held");
+        text_held(ctx, result->held);
+}
+
+/* --- vouches ------------------------------------------------------------------------------------------------------------- */
+
+static const char *label_of(struct context *ctx, struct knowledge_name name)
+{
+        const struct held_words words = output_held_words(ctx);
+        struct held_port port;
+
+        if (held_port_find(&words, name, &port) == 0)
+                return port.label;
+        output_fail(ctx, -ENOMEM);
+        return "?";
+}
+
+static const char *time_of(struct context *ctx, uint64_t seconds)
+{
+        const struct held_words words = output_held_words(ctx);
+
+        return words.time(ctx->arena, seconds) ?: "?";
+}
+
+static const char *may_hold(struct context *ctx, const struct vouch *v)
+{
+        if (v->may_hold_anything)
+                return "any P_Key, for its table was never read";
+        if (v->n_may_hold == 0)
+                return "no P_Key";
+        return text_p_keys(ctx, v->may_hold, v->n_may_hold);
+}
+
+void text_vouches_proposal(struct context *ctx, const struct vouches_result *r)
+{
+        const struct held_words words = output_held_words(ctx);
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < r->n; i++) {
+                held_add_reason(&words, &r->items[i].by, &t);
+                text_add(&t, "\n   may hold %s", may_hold(ctx, &r->items[i]));
+                if (!r->items[i].may_hold_anything)
+                        text_add(&t, " (last read %s)", time_of(ctx, r->items[i].by.read_at));
+                text_add(&t, "\n");
+        }
+        fputs(output_taken(ctx, &t), stdout);
+}
+
+void text_forgotten(struct context *ctx, const struct result *result)
+{
+        const struct vouches_result *r = &result->vouches;
+
+        for (uint32_t i = 0; i < r->n; i++)
+                printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd goes on at its next sweep\n",
+                       label_of(ctx, r->items[i].name), r->items[i].who);
+}
+
+void text_vouches(struct context *ctx, const struct result *result)
+{
+        const struct vouches_result *r = &result->vouches;
+        struct table t;
+
+        if (r->n == 0) {
+                puts("nobody vouches for any port");
+                return;
+        }
+        table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
+        for (uint32_t i = 0; i < r->n; i++)
+                table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, r->items[i].name), r->items[i].who,
+                          time_of(ctx, r->items[i].at / USEC_PER_SEC), may_hold(ctx, &r->items[i]));
+        text_table(ctx, &t);
 }

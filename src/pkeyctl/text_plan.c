@@ -152,6 +152,7 @@ void text_plan(struct context *ctx, const struct result *result)
         }
         print_plan(ctx, r);
         puts("; nothing was sent");
+        text_held(ctx, r->held);
 }
 
 void text_proposal(struct context *ctx, const struct plan_result *r)
@@ -162,4 +163,5 @@ void text_proposal(struct context *ctx, const struct plan_result *r)
                 return;
         print_plan(ctx, r);
         putchar('\n');
+        text_held(ctx, r->held);
 }

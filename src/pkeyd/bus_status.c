@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "config.h"
+#include "control/held_text.h"
 #include "pkeyd/bus_message.h"
+#include "shell/shell.h"
 
 static const struct property {
         const char *name, *signature;
@@ -32,6 +34,30 @@ static const char *state_of(const struct control_status *c)
         return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : "right");
 }
 
+/* A line for each of the first bases, as many as there is room for. Times are absolute: what is not news does not change. */
+static void describe_held(const struct control_status *c, struct bus_status *s)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        const struct held_words words = {
+                .arena = a, .subnet = c->snapshot ? c->snapshot->subnet : NULL, .known = c->known,
+                .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text,
+        };
+        const struct held *const *items;
+        size_t n = 0, used = 0;
+
+        items = c->held ? held_list_items(c->held, &n) : NULL;
+        s->held_bases = (uint32_t) n;
+        s->held_buffer[0] = '\0';
+        for (size_t i = 0; a && i < n; i++) {
+                _cleanup_text_ struct text t = {};
+
+                held_add_line(&words, items[i], &t);
+                if (t.failed || used + t.n + 2 > sizeof(s->held_buffer))
+                        return;
+                used += (size_t) sprintf(s->held_buffer + used, "%s%s", used > 0 ? "\n" : "", t.bytes);
+        }
+}
+
 /* A line for each, as many as there is room for. */
 static void describe_frozen(const struct control_status *c, char *text, size_t size)
 {
@@ -52,6 +78,7 @@ static void point_to_buffers(struct bus_status *s)
 {
         s->text = s->text_buffer;
         s->frozen = s->frozen_buffer;
+        s->held = s->held_buffer;
 }
 
 static void fill(struct bus_status *s, const struct control_status *c, const struct violation_list *violations,
@@ -81,6 +108,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .notices = violations->notices(violations->userdata),
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
+        describe_held(c, s);
         describe_frozen(c, s->frozen_buffer, sizeof(s->frozen_buffer));
         point_to_buffers(s);
 }

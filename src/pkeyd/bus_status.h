@@ -27,6 +27,8 @@
         X(PortsUnreachable, "u", ports_unreachable)                                                                    \
         X(PortsFrozen, "u", ports_frozen)                                                                              \
         X(Frozen, "s", frozen)                                                                                         \
+        X(HeldBases, "u", held_bases)                                                                                  \
+        X(Held, "s", held)                                                                                             \
         X(LastSuccess, "t", last_success)                                                                              \
         X(ViolationsTotal, "t", violations_total)                                                                      \
         X(ViolationsSince, "t", violations_since)                                                                      \
@@ -34,11 +36,12 @@
 
 /* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
-        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen;
-        char text_buffer[1200], frozen_buffer[4096]; /* what `text` and `frozen` point to */
+        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen,
+                held_bases;
+        char text_buffer[1200], frozen_buffer[4096], held_buffer[4096]; /* what `text`, `frozen` and `held` point to */
 };
 
 /* What became another: bit i is property i. All text but that of the buffers is static or the caller's policy_file. */

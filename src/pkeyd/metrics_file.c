@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "knowledge/held.h"
 #include "shell/file.h"
 
 #define EVERY (60 * USEC_PER_SEC)
@@ -46,6 +47,18 @@ static void collect_numbers(const struct control_numbers *n, struct metrics *m)
         m->sweep_duration = n->sweep_duration;
 }
 
+static void collect_held(const struct held_list *held, struct metrics *m)
+{
+        size_t n = 0;
+
+        if (!held)
+                return;
+        (void) held_list_items(held, &n);
+        m->knows_held = true;
+        m->n_held_bases = (uint32_t) n;
+        m->n_held_ports = held_list_n_ports(held);
+}
+
 static void collect(const struct metrics_file *f, struct metrics *m)
 {
         const struct control_status *s = control_get_status(f->control);
@@ -63,6 +76,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         m->n_drifted = s->ports.differ;
         m->n_unreachable = s->ports.unreachable;
         m->n_frozen = s->n_frozen;
+        collect_held(s->held, m);
         m->now = clock_now();
         m->realtime = clock_wall();
         f->collect(m, f->userdata);

@@ -8,9 +8,13 @@
  * down, a cable can be moved, and none of that may stop what concerns everybody else. The ports concerned are *frozen*, each with
  * the port at the other end of its cable: their tables and filters stay as they are, and nothing is written to them.
  *
- * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. What the lines say now cannot be trusted alone,
- * for somebody may have brought it about; so it is, in each base, the lower one of what they say and of what the last policy in
- * force gave that port before it was frozen. Where that is not known, it is nothing. From this follows:
+ * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is, in each base, the higher one of
+ *
+ *     what it certainly gives: the least under every reading of the lines that are contested, so that it is a name's, or not;
+ *     the lower one of what the lines say now, which somebody may have brought about, and of what the last policy in force gave the
+ *     port before it was frozen. Where that is not known, it is nothing.
+ *
+ * From this follows:
  *
  *     isolation   Nobody comes to talk with a frozen port whom the policy does not let talk with it. If the port holds a base that
  *                 it is not given, what would let others talk with it there waits, and the base is held.

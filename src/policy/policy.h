@@ -109,6 +109,7 @@ struct port_membership {
         uint32_t partition;       /* index into policy->partitions */
         enum membership membership; /* never MEMBERSHIP_NONE */
         const struct policy_rule *rule; /* the line that decided; NULL: the default partition's own rules */
+        enum membership certain;    /* what it is at least, whichever of the contested lines mean it (policy/freeze.h) */
 };
 
 /* What every endport of a subnet is a member of. */

@@ -31,6 +31,8 @@ struct resolver {
         uint8_t *level;
         uint8_t *contested;      /* why it is not certain that this rule decides (enum freeze) */
         uint32_t *lowest;        /* of the rules that disagree the one that gives least; else the one that decided */
+        uint8_t *certain;        /* the least that any rule gives, from the one that decided to the first that is not contested */
+        uint8_t *settled;        /* 1 + how specific that one is; 0: there is none */
         struct dispute *disputes;
         size_t n_disputes, disputes_allocated;
         /* of all partitions */
@@ -93,6 +95,19 @@ static int apply_second(struct resolver *r, const struct policy_partition *p, co
         return is_exempt(r, p, port) ? 0 : add_dispute(r, c, port);
 }
 
+/* Whoever has the name of a contested line may be meant by the next one. */
+static void find_certain(struct resolver *r, uint32_t port, const struct policy_candidate *c, enum membership membership,
+                         enum freeze contested)
+{
+        uint8_t level = (uint8_t) (1 + c->selector->specificity);
+
+        if (r->settled[port] != 0 && r->settled[port] != level)
+                return;
+        r->certain[port] = MIN(r->certain[port], (uint8_t) membership);
+        if (contested == FREEZE_NONE)
+                r->settled[port] = level;
+}
+
 static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
 {
         struct port_list list = {};
@@ -101,6 +116,7 @@ static int apply_candidate(struct resolver *r, const struct policy_partition *p,
         for (uint32_t i = 0; e == 0 && i < list.n; i++) {
                 uint32_t port = list.ports[i];
 
+                find_certain(r, port, c, membership_of(p, c->rule), (enum freeze) list.contested[i]);
                 if (r->decided[port] == NOBODY) {
                         r->decided[port] = r->lowest[port] = c->rule;
                         r->level[port] = (uint8_t) c->selector->specificity;
@@ -133,18 +149,20 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
 /* ---- what follows --------------------------------------------------------------------------------------------- */
 
 static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum membership membership,
-                     const struct policy_rule *rule)
+                     const struct policy_rule *rule, enum membership certain)
 {
         if (membership == MEMBERSHIP_NONE)
                 return 0;
         if (VECTOR_GROW(NULL, r->grants, r->n_grants, r->grants_allocated) < 0)
                 return -ENOMEM;
-        r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule } };
+        r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule, certain } };
         return 0;
 }
 
+/* Every endport is at least a limited member. */
 static int grant_default(struct resolver *r, uint32_t port)
 {
+        enum membership certain = r->settled[port] ? (enum membership) r->certain[port] : MEMBERSHIP_LIMITED;
         const struct policy_partition *p = &r->policy->partitions[0];
         const struct policy_rule *rule = NULL;
         enum membership membership = MEMBERSHIP_LIMITED;
@@ -155,9 +173,9 @@ static int grant_default(struct resolver *r, uint32_t port)
         }
         if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->contested[port] == FREEZE_LINES)) {
                 rule = NULL;
-                membership = MEMBERSHIP_FULL;
+                membership = certain = MEMBERSHIP_FULL;
         }
-        return add_grant(r, port, 0, membership, rule);
+        return add_grant(r, port, 0, membership, rule, certain);
 }
 
 static int grant_partition(struct resolver *r, uint32_t partition)
@@ -171,7 +189,8 @@ static int grant_partition(struct resolver *r, uint32_t partition)
                 if (p->base == P_KEY_DEFAULT_BASE)
                         e = grant_default(r, port);
                 else if (r->decided[port] != NOBODY)
-                        e = add_grant(r, port, partition, membership_of(p, r->lowest[port]), &p->rules[r->lowest[port]]);
+                        e = add_grant(r, port, partition, membership_of(p, r->lowest[port]), &p->rules[r->lowest[port]],
+                                      r->settled[port] ? (enum membership) r->certain[port] : MEMBERSHIP_NONE);
         }
         return e;
 }
@@ -193,6 +212,8 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
                 return 0;
         memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
         memset(r->contested, 0, r->subnet->n_ports * sizeof(*r->contested));
+        memset(r->certain, MEMBERSHIP_BOTH, r->subnet->n_ports * sizeof(*r->certain));
+        memset(r->settled, 0, r->subnet->n_ports * sizeof(*r->settled));
         for (uint32_t i = 0; i < p->n_candidates && e == 0; i++)
                 e = apply_candidate(r, p, &p->candidates[i]);
         if (e < 0)
@@ -251,8 +272,10 @@ static int resolver_init(struct resolver *r, struct arena *a, struct arena *scra
         r->level = arena_new_array(scratch, uint8_t, n);
         r->contested = arena_new_array(scratch, uint8_t, n);
         r->lowest = arena_new_array(scratch, uint32_t, n);
+        r->certain = arena_new_array(scratch, uint8_t, n);
+        r->settled = arena_new_array(scratch, uint8_t, n);
         r->frozen = arena_new_array(a, enum freeze, n);
-        if (!r->decided || !r->level || !r->contested || !r->lowest || !r->frozen)
+        if (!r->decided || !r->level || !r->contested || !r->lowest || !r->certain || !r->settled || !r->frozen)
                 return -ENOMEM;
         return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
 }

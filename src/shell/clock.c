@@ -21,6 +21,17 @@ usec_t clock_wall(void)
         return clock_read(CLOCK_REALTIME);
 }
 
+const char *clock_to_text(struct arena *a, uint64_t seconds)
+{
+        time_t when = (time_t) seconds;
+        char buffer[32];
+        struct tm tm;
+
+        if (!localtime_r(&when, &tm) || strftime(buffer, sizeof(buffer), "%Y-%m-%d %H:%M", &tm) == 0)
+                return arena_strdup(a, "?");
+        return arena_strdup(a, buffer);
+}
+
 usec_t clock_to_wall(usec_t monotonic)
 {
         usec_t now = clock_now();

@@ -23,10 +23,13 @@
  */
 
 #include "ib/types.h"
+#include "util/arena.h"
 
 /* CLOCK_MONOTONIC. */
 usec_t clock_now(void);
 /* CLOCK_REALTIME, for people and other programs. */
 usec_t clock_wall(void);
+/* Local time to the minute, as journalctl has it, of seconds since 1970. A copy in the arena; NULL: out of memory. */
+const char *clock_to_text(struct arena *a, uint64_t seconds);
 /* A moment of clock_now() as clock_wall() has it; 0 stays 0. */
 usec_t clock_to_wall(usec_t monotonic);

@@ -18,7 +18,7 @@ FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
-FLOW["opensm"] = FLOW["plan"] | {"plan"}
+FLOW["opensm"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}

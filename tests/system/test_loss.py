@@ -50,9 +50,11 @@ def test_a_fifth_of_the_mads_vanishes():
 
 
 def test_port_that_never_answers():
+    """It was read once: what it holds stands in nobody's way."""
     with Fabric(two_level(2, 1, 4)) as fabric:
         fabric.settings("timeout: 100ms\n")
         policy = policy_of()
+        fabric.apply(fabric.write("first.yaml", Policy().add("first", 0x0666, {"node0001": "full"}).yaml())).expect(0)
         path = fabric.write("partitions.yaml", policy.yaml())
         fabric.lose("node0006", 100)
         guid = fabric.topology.port_guid("node0006")
@@ -68,6 +70,22 @@ def test_port_that_never_answers():
         check_equal(differences(expected, tables), [], "tables of the others")
         fabric.apply(path).expect(0)
         check_equal(wrong(fabric, policy), [], "tables")
+
+
+def test_port_that_was_never_read():
+    """It may hold anything, so nobody is let in who must not meet it; until somebody vouches for it."""
+    with Fabric(two_level(2, 1, 4)) as fabric:
+        fabric.settings("timeout: 100ms\n")
+        path = fabric.write("partitions.yaml", Policy().add("p", 0x0010, {"node0002": "full", "node0003": "full"}).yaml())
+        fabric.lose("node0006", 100)
+        result = fabric.apply(path, "--json").expect(3).json()
+        check_equal([h["base"] for h in result["held"]], ["0x0010"], "held bases")
+        check(not any(0x8010 in (t.table or []) for t in fabric.tables().values()), "somebody was let in")
+        fabric.pkeyctl("forget", "node0006", "--yes").expect(0)
+        fabric.apply(path).expect(3)
+        tables = fabric.tables()
+        for name in ("node0002", "node0003"):
+            check(0x8010 in tables[fabric.topology.port_guid(name)].keys(), name, "was not let in after forget")
 
 
 def test_port_that_stops_answering_holds_its_bases_back():

@@ -4,6 +4,7 @@ file, to OpenSM and to pkeyd on the way. SEED= and TRANSITIONS= choose other pol
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -376,6 +377,97 @@ def test_hosts_that_are_down():
         site.fabric.console('ReLink "%s"' % b)
         site.fabric.heavy_sweep()
         wait_for(lambda: not site.differ(policy), "the host to have its entries again")
+        check_equal(site.alarms(), [], "alarms")
+
+
+def held_back(site, a, c, d):
+    """C was not let in while A may still be a member; a partition that has nothing to do with that was written."""
+    wait_for(lambda: 0x8011 in next(p for p in site.fabric.tables().values() if p.name == d).keys(), "the other partition")
+    tables = {p.name: p for p in site.fabric.tables().values()}
+    check_equal(tables[a].table, None, "the table of the mute host")
+    check(not any(k & 0x7FFF == 0x10 for k in tables[c].keys()), "C was let in:", tables[c].keys())
+    site.daemon.wait_text("held back: partition 0x0010")
+
+
+def answers_again(site, a, c, policy):
+    """From here on each look at the fabric sees at most one of both in the partition."""
+    site.fabric.lose(a, 0)
+
+    def right():
+        tables = {p.name: p for p in site.fabric.tables().values() if p.table is not None}
+        members = [n for n in (a, c) if n in tables and any(k & 0x7FFF == 0x10 for k in tables[n].keys())]
+        check(len(members) < 2, "both are members:", members)
+        return len(tables) == len(site.tables) and not site.differ(policy)
+
+    wait_for(right, "the policy to be carried out after the host answers again")
+
+
+def test_mute_host():
+    """A leaves a partition and C joins it. A does not answer P_KeyTable MADs, whoever asks."""
+    with Site() as site:
+        a, b, c, d = hosts(site, 1, 2, 3, 4)
+        site.start(simple(p={a: "full", b: "full"}))
+        site.fabric.lose(a, 100)
+        policy = simple(p={b: "full", c: "full"}, q={d: "full"})
+        site.policy(policy)
+        site.daemon.reload()
+        held_back(site, a, c, d)
+        check_equal(site.daemon.process.poll(), None, "pkeyd's end")
+        answers_again(site, a, c, policy)
+        check_equal(site.alarms(), [], "alarms")
+
+
+def test_mute_host_on_the_way():
+    """A stops answering when OpenSM has the file that takes the partition from it, and has not read it yet."""
+    with Site() as site:
+        a, b, c, d = hosts(site, 1, 2, 3, 4)
+        site.start(simple(p={a: "full", b: "full"}))
+        policy = simple(p={b: "full", c: "full"}, q={d: "full"})
+        begun(site, policy)
+        site.fabric.lose(a, 100)
+        site.fabric.opensm.send_signal(signal.SIGCONT)
+        held_back(site, a, c, d)
+        answers_again(site, a, c, policy)
+
+
+def test_mute_host_and_a_new_pkeyd():
+    """... and a pkeyd that knows nothing takes it for a member of anything."""
+    with Site() as site:
+        a, b, c, d = hosts(site, 1, 2, 3, 4)
+        first = site.start(simple(p={a: "full", b: "full"}))
+        site.fabric.lose(a, 100)
+        check_equal(first.stop(), 0, "pkeyd's exit status")
+        shutil.rmtree(site.fabric.path("state"))
+        policy = simple(p={b: "full", c: "full"})
+        site.start(policy)
+        site.daemon.wait_text("held back: partition")
+        tables = {p.name: p for p in site.fabric.tables().values()}
+        check(not any(k & 0x7FFF == 0x10 for k in tables[c].keys()), "C was let in:", tables[c].keys())
+        answers_again(site, a, c, policy)
+
+
+def test_moved_lids():
+    """OpenSM starts again and gives two hosts each other's LID. A reload sees that before it believes a table."""
+    with Site(opensm_conf="honor_guid2lid_file TRUE\n") as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        site.fabric.settings(read_file(site.fabric.settings()).replace("sweep_interval: 1s", "sweep_interval: 1h"))
+        d = site.start(simple(p={a: "full", c: "full"}))
+        ports = {p.name: p for p in site.fabric.tables().values()}
+        site.kill_opensm()
+        cache = read_file(site.fabric.path("osm-cache/guid2lid"))
+        lines = {"0x%016x" % ports[n].guid: "0x%04x" % ports[o].lid for n, o in ((a, b), (b, a))}
+        for guid, lid in lines.items():
+            check(guid in cache, guid, "is not in", cache)
+            cache = re.sub(r"^%s .*$" % guid, "%s %s %s" % (guid, lid, lid), cache, flags=re.M)
+        site.fabric.write("osm-cache/guid2lid", cache)
+        site.start_opensm()
+        now = {p.name: p for p in site.fabric.tables().values()}
+        check_equal((now[a].lid, now[b].lid), (ports[b].lid, ports[a].lid), "the LIDs of both hosts")
+        policy = simple(p={a: "full", c: "limited"})
+        site.policy(policy)
+        d.reload()
+        check_equal(site.differ(policy), [], "tables")
+        check("changed its P_Key table" not in d.text(), "a table was taken for that of another host:\n" + d.text())
         check_equal(site.alarms(), [], "alarms")
 
 

@@ -594,30 +594,15 @@ START_TEST(store_that_fails)
 }
 END_TEST
 
-/* What is put for a table of this node; "" if there is nothing. */
-static const char *value_in(const struct store_transaction *t, const char *prefix, unsigned node)
-{
-        char key[STORE_KEY_MAX + 1];
-
-        (void) snprintf(key, sizeof(key), "%s0x%016" PRIx64 "/1", prefix, f.nodes[node].guid.v);
-        for (size_t i = 0; i < t->n; i++)
-                if (strcmp(t->ops[i].key, key) == 0)
-                        return arena_strndup(arena, t->ops[i].value, t->ops[i].n);
-        return "";
-}
-
 /* Each phase is stored before its first write: the bytes that may be sent are in the records of their tables. */
 START_TEST(stored_before_it_is_written)
 {
-        const struct store_transaction *t;
-
         put_key(hosts[0], 1, 0x8055); /* a revoke and a grant: two phases */
         store_waits = true;
         start(ENFORCE, POLICY_1);
         until(CONTROL_STORING);
         ck_assert_uint_eq(n_sets, 0);
-        t = take(CONTROL_STORE)->transaction;
-        ck_assert(strstr(value_in(t, "table/endport/", hosts[0]), "\"writes\":[{\"block\":0,"));
+        ck_assert(writes_are_stored(take(CONTROL_STORE)->transaction, hosts[0]));
         give_stored(0);
         ck_assert_int_eq(state(), CONTROL_APPLYING);
         answer();

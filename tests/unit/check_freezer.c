@@ -42,6 +42,7 @@ struct decision {
         struct reconciled r;
         struct plan plan;
         struct desired desired;
+        struct desired_port certain[MAX_HOSTS];
 };
 
 static struct guid guid_of(unsigned host)
@@ -84,7 +85,9 @@ static void make_decision(struct decision *d, unsigned first, unsigned n)
                 d->desired.ports[i] = (struct desired_port) { keys, 2 };
         }
         d->plan = (struct plan) { .subnet = s, .frozen = arena_new_array(arena, enum freeze, s->n_ports) };
-        d->r = (struct reconciled) { .desired = &d->desired, .given = &d->desired, .plan = &d->plan };
+        d->r = (struct reconciled) {
+                .desired = &d->desired, .given = &d->desired, .certain = d->certain, .plan = &d->plan,
+        };
 }
 
 static void give(struct decision *d, unsigned port, const struct p_key *keys, uint32_t n)
@@ -168,6 +171,31 @@ START_TEST(lower_of_both)
         limited = limit(&d, NULL);
         EXPECT(&limited->ports[1], 0x8010, 0x0011, 0x0012, 0x7fff);
         EXPECT(&limited->ports[2], 0x8010, 0x7fff);
+}
+END_TEST
+
+/* What it certainly gives counts, whatever was given before. */
+START_TEST(certainly_given)
+{
+        static const struct p_key before[] = { { 0x0010 }, { 0x8012 }, { 0x7fff } };
+        static const struct p_key certain[] = { { 0x0009 }, { 0x8010 }, { 0x0012 }, { 0x7fff } };
+        static const struct p_key after[] = { { 0x8009 }, { 0x8010 }, { 0x8012 }, { 0xffff } };
+        const struct desired *limited;
+        struct decision d;
+
+        make_decision(&d, 0, 2);
+        give(&d, 1, after, ELEMENTS(after));
+        d.certain[1] = (struct desired_port) { certain, ELEMENTS(certain) };
+        d.plan.frozen[1] = FREEZE_NAME;
+        limited = limit(&d, NULL);
+        EXPECT(&limited->ports[1], 0x0009, 0x8010, 0x0012, 0x7fff);
+        give(&d, 1, before, ELEMENTS(before));
+        d.plan.frozen[1] = FREEZE_NONE;
+        see(&d, 0);
+        give(&d, 1, after, ELEMENTS(after));
+        d.plan.frozen[1] = FREEZE_NAME;
+        limited = limit(&d, NULL);
+        EXPECT(&limited->ports[1], 0x0009, 0x8010, 0x8012, 0x7fff);
 }
 END_TEST
 
@@ -375,6 +403,7 @@ int main(void)
         tcase_add_test(t, frozen_and_never_seen);
         tcase_add_test(t, frozen_and_seen_incomplete);
         tcase_add_test(t, lower_of_both);
+        tcase_add_test(t, certainly_given);
         tcase_add_test(t, given_before_is_kept);
         tcase_add_test(t, larger_subnet);
         tcase_add_test(t, logged_once);

@@ -194,6 +194,26 @@ START_TEST(directed_routes)
 }
 END_TEST
 
+/* More hops than there is room for in a MAD; what is compared must end where a route does (the sanitizer sees it). */
+START_TEST(routes_that_no_mad_has)
+{
+        struct mad_request set = {
+                .route = { .hops = MAD_MAX_HOPS, .path = { 0, 1, 3 } }, .method = MAD_SET, .attribute = SMP_ATTR_P_KEY_TABLE,
+        };
+        struct mad_route route = set.route;
+        struct mad_frame frame;
+
+        for (uint16_t lid = 1; lid < 64; lid++)
+                say_key(to_lid(lid), 0, 0);
+        route.hops = UINT8_MAX;
+        say_who(route, NODE_CA, host_guid(0), 1);
+        mad_request_encode(&set, 99, &frame);
+        mad_set_field(frame.mad, 0, IB_DRSMP_HOPCNT_F, UINT8_MAX);
+        ck_assert(!gate_admit(gate, &frame));
+        check_refusal("nobody at this address");
+}
+END_TEST
+
 START_TEST(leaf_ports)
 {
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
@@ -429,6 +449,32 @@ START_TEST(no_answer_says_nothing)
 }
 END_TEST
 
+/* A port that does not answer for its table any more certainly has nothing. */
+START_TEST(silence)
+{
+        struct mad_result result = {
+                .attribute = SMP_ATTR_P_KEY_TABLE, .route = to_lid(HOST_LID(0)), .outcome = MAD_TIMED_OUT,
+        };
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        block_of(0x8001, block);
+        knowledge_see_block(k, host_record(0), 0, block);
+        gate_see(gate, &result); /* nobody said who is there */
+        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_FULL);
+        say_host(0);
+        result.attribute = SMP_ATTR_PORT_INFO;
+        gate_see(gate, &result);
+        result.attribute = SMP_ATTR_P_KEY_TABLE;
+        result.outcome = MAD_REFUSED;
+        gate_see(gate, &result);
+        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_FULL);
+        result.outcome = MAD_TIMED_OUT;
+        gate_see(gate, &result);
+        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).has, LEVEL_NONE);
+        ck_assert_uint_eq(knowledge_table_bounds(k, host_record(0), 1).may, LEVEL_FULL);
+}
+END_TEST
+
 /* What is sent is in the store before, as it is sent. */
 START_TEST(not_stored)
 {
@@ -462,6 +508,7 @@ int main(void)
         tcase_add_test(t, what_the_policy_gives);
         tcase_add_test(t, what_changes_nothing);
         tcase_add_test(t, directed_routes);
+        tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
         tcase_add_test(t, closed);
         tcase_add_test(t, nobody_said_who_it_is);
@@ -479,6 +526,7 @@ int main(void)
         tcase_add_test(t, vouched);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
+        tcase_add_test(t, silence);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_NORMAL);

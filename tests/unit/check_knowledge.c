@@ -67,6 +67,42 @@ START_TEST(writes_are_not_certain_until_read)
 }
 END_TEST
 
+/* OpenSM was asked, and then it was not. */
+START_TEST(expected_and_retracted)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key full[P_KEY_BLOCK_ENTRIES], none[P_KEY_BLOCK_ENTRIES];
+
+        block_of(0x8001, full);
+        block_of(0, none);
+        read_host(s, 0, 0x0001);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_FULL);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, none), 0);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        knowledge_retract_block(k, host_record(0), 0, none);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_FULL);
+        knowledge_retract_block(k, host_record(0), 0, full);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_FULL);
+        see_block(host_record(0), 0x8001);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_FULL, LEVEL_FULL);
+}
+END_TEST
+
+/* A read was not answered. */
+START_TEST(doubt)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        knowledge_doubt(k, host_record(0));
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        read_host(s, 0, 0x8001);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_FULL, LEVEL_FULL);
+}
+END_TEST
+
 /* What was read before this discovery is what it may hold, not what it has. */
 START_TEST(old_reads_are_not_certain)
 {
@@ -519,6 +555,35 @@ static bool closes_over_unread(const struct write *w)
                (w->filters[RECEIVES] && (leaf->filters_unsure || !leaf->filters[RECEIVES]));
 }
 
+/* Against each port that is there, or may come back. */
+static bool arrival_is_admitted(uint32_t record, uint16_t base, enum level policy, enum level arrives)
+{
+        for (uint32_t p = 0; p < knowledge_n_records(k); p++)
+                for (unsigned i = 0; i < 4; i++) {
+                        const struct knowledge_record *other = knowledge_get(k, p);
+                        struct bounds b;
+
+                        if (p == record || other->name.kind == KNOWLEDGE_LEAF)
+                                continue;
+                        b = naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES, NULL);
+                        if (levels_talk(arrives, b.may) && !levels_talk(policy, rule_policy_for(RULE_GAIN, naive_policy(other, base))))
+                                return false;
+                }
+        return true;
+}
+
+static void compare_arrivals(void)
+{
+        uint32_t record = host_record(any(HOSTS));
+        uint16_t base = (uint16_t) (1 + any(BASES + 1));
+        enum level policy = (enum level) any(N_LEVELS), arrives = (enum level) any(N_LEVELS);
+
+        if (any(2))
+                record = KNOWLEDGE_NONE;
+        ck_assert_int_eq(knowledge_judge_arrival(k, record, base, policy, arrives) == RULE_ADMITS,
+                         arrival_is_admitted(record, base, policy, arrives));
+}
+
 static void compare_judgements(void)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -555,6 +620,7 @@ START_TEST(counts_are_those_of_all_ports)
                         any_policy(s);
                         for (unsigned i = 0; i < 20; i++) {
                                 compare_judgements();
+                                compare_arrivals();
                                 any_event();
                         }
                 }
@@ -572,6 +638,8 @@ int main(void)
         tcase_add_checked_fixture(bounds, knowledge_setup, knowledge_teardown);
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
+        tcase_add_test(bounds, expected_and_retracted);
+        tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
         tcase_add_test(bounds, entries_behind_the_end);
         tcase_add_test(bounds, table_of_another_size);

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "control/control_internal.h"
 #include "control_fixture.h"
 
 #define S USEC_PER_SEC
@@ -80,6 +81,11 @@ static void look(void)
         answer();
 }
 
+static const struct opensm_writer *control_writer(void)
+{
+        return c->writer;
+}
+
 static bool has(const char *text, const char *part)
 {
         return strstr(text, part) != NULL;
@@ -101,7 +107,7 @@ START_TEST(first_files)
         opensm_reads_file();
         n_gets = 0;
         look();
-        ck_assert_uint_eq(n_gets, 13); /* blocks of the five endports, and of the switch ports beside four of them */
+        ck_assert_uint_eq(n_gets, 18); /* NodeInfo of five SMAs; blocks of the five endports, and of the switch ports beside four of them */
         grant = write_file();
         ck_assert(!has(grant, "grant") && has(grant, "=0x0010")); /* the policy's own file has no phase */
         signal_opensm();
@@ -109,7 +115,7 @@ START_TEST(first_files)
         opensm_reads_file();
         n_gets = 0;
         look();
-        ck_assert_uint_eq(n_gets, 3); /* of node1 and of the switch port beside it */
+        ck_assert_uint_eq(n_gets, 5); /* of node1 and of the switch port beside it */
         ck_assert_int_eq(state(), CONTROL_WRITING_OPENSM);
         look(); /* all tables, at the end */
         ck_assert_int_eq(state(), CONTROL_IDLE);
@@ -664,9 +670,16 @@ START_TEST(stopped_for_a_reload)
         read_files();
         (void) write_file();
         signal_opensm();
-        give_candidate(OPENSM, POLICY_0, 0);
         opensm_reads_file();
-        look(); /* of the phase */
+        look();
+        (void) write_file();
+        signal_opensm();
+        give_candidate(OPENSM, POLICY_0, 0);
+        look(); /* of the phase: OpenSM is still to write what the next policy could not know of */
+        expect_signal(0);
+        give_signalled(0);
+        opensm_reads_file();
+        look();
         take_nothing();
         look(); /* of all */
         ck_assert_int_eq(state(), CONTROL_IDLE);
@@ -690,6 +703,277 @@ START_TEST(stopped_before_a_phase)
 }
 END_TEST
 
+/* --- what pkeyd cannot see --- */
+
+/* node1 leaves 0x0010, node3 joins it; with 0x0011 none of them has to do. */
+#define BEFORE "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: full, node2: full}\n"
+#define AFTER                                                                                                          \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node2: full, node3: full}\n"                    \
+        "  q:\n    pkey: 0x0011\n    members: {node2: full}\n"
+
+static bool lose_tables(const struct mad_request *request, struct fabsim_place at)
+{
+        return request->attribute == SMP_ATTR_P_KEY_TABLE && at.node == out_of_reach;
+}
+
+/* Neither pkeyd nor OpenSM reaches its table. */
+static void mute(unsigned node)
+{
+        out_of_reach = node;
+        lose = lose_tables;
+}
+
+static void unmute(void)
+{
+        out_of_reach = UINT32_MAX;
+        lose = NULL;
+}
+
+static bool names_full(const char *text, unsigned node)
+{
+        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
+}
+
+static void expect_held(uint16_t base)
+{
+        const uint16_t *bases;
+        uint32_t n;
+
+        bases = opensm_writer_held_bases(control_writer(), &n);
+        ck_assert_uint_eq(n, base ? 1 : 0);
+        if (base)
+                ck_assert_uint_eq(bases[0], base);
+}
+
+/* Until the policy is carried out, but for what waits; node1 and node3 never hold the P_Key together. */
+static void carry_out(void)
+{
+        while (state() != CONTROL_IDLE) {
+                ck_assert(!(holds(hosts[0], 0x8010) && holds(hosts[2], 0x8010)));
+                if (waits())
+                        answer();
+                else
+                        wait_until_due();
+        }
+}
+
+/* It may still be a member: nobody else becomes one. All else goes on; and so does this when it answers again. */
+START_TEST(mute_before_the_sweep)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        mute(hosts[0]);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010) && !holds(hosts[2], 0x8010));
+        ck_assert(holds(hosts[1], 0x8011));
+        expect_held(0x0010);
+        expect_logged(LOG_EVENT_APPLY_PARTIAL, "generation 2: held back: partition 0x0010; a port that cannot be read");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                until(CONTROL_WRITING_OPENSM);
+                carry_out();
+                ck_assert(!holds(hosts[2], 0x8010));
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 1); /* that is no news */
+        unmute();
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010) && holds(hosts[2], 0x8010));
+        expect_held(0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 1);
+}
+END_TEST
+
+/* It goes mute when OpenSM was given the file that takes the P_Key from it: the phase is not reached there. */
+START_TEST(mute_on_the_way)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "revoke"));
+        mute(hosts[0]);
+        carry_out();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010) && holds(hosts[1], 0x8011));
+        expect_held(0x0010);
+        until(CONTROL_WRITING_OPENSM);
+        carry_out(); /* nobody knows what it holds, only what it was told */
+        ck_assert(!holds(hosts[2], 0x8010));
+        unmute();
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[2], 0x8010));
+        expect_held(0);
+}
+END_TEST
+
+/* It keeps the line of that file: what the policy gives it besides waits until it is read. */
+START_TEST(mute_on_the_way_gets_nothing_more)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, "version: 1\npartitions:\n  q:\n    pkey: 0x0011\n    members: {node1: full, node2: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "revoke"));
+        mute(hosts[0]);
+        carry_out();
+        ck_assert(holds(hosts[1], 0x8011));
+        ck_assert(names_full(file_at(FILE_CONF)->bytes, hosts[1]) && !names_full(file_at(FILE_CONF)->bytes, hosts[0]));
+}
+END_TEST
+
+/* It goes mute when it is given the P_Key: nothing is left to be done, but nobody knows whether it has it. */
+START_TEST(mute_in_the_last_phase)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        ck_assert(has(write_file(), "=0x0011"));
+        signal_opensm();
+        mute(hosts[2]);
+        opensm_reads_file();
+        carry_out();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        expect_held(0x0010);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 0);
+}
+END_TEST
+
+/* A switch port that cannot be read stands for the host behind it. */
+static bool lose_leaf_table(const struct mad_request *request, struct fabsim_place at)
+{
+        return request->attribute == SMP_ATTR_P_KEY_TABLE && at.node == leaf && request->modifier >> 16 == 2;
+}
+
+START_TEST(mute_switch_port)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        out_of_reach = hosts[0];
+        lose = lose_leaf_table;
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010) && holds(hosts[1], 0x8011));
+        expect_held(0x0010);
+}
+END_TEST
+
+/* OpenSM took its defaults, but nobody knows that of the host that does not answer: what it may hold is not given to others. */
+START_TEST(mute_when_it_fell_back)
+{
+        for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
+                const char *text;
+
+                begin_again(BEFORE);
+                until(CONTROL_IDLE);
+                take_defaults();
+                if (is_mute) {
+                        put_key(hosts[0], 1, 0x8010);
+                        mute(hosts[0]);
+                }
+                give_candidate(OPENSM, AFTER, 0);
+                until(CONTROL_WRITING_OPENSM);
+                read_files();
+                expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "it is given the file of the policy again");
+                text = write_file();
+                ck_assert_int_eq(names_full(text, hosts[2]), !is_mute);
+                ck_assert(has(text, "=0x0011"));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* What it may hold goes on as the file had it, whatever OpenSM can reach. */
+START_TEST(mute_port_keeps_its_line)
+{
+        char line[64];
+
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        mute(hosts[0]);
+        (void) snprintf(line, sizeof(line), "0x%016" PRIx64 "=full, # node1", port_of(hosts[0])->guid.v);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert_msg(has(file_at(FILE_CONF)->bytes, line), "%s is not in %s", line, file_at(FILE_CONF)->bytes);
+}
+END_TEST
+
+/* What OpenSM may write is not known after a crash unless it is stored: so it is not given the file. */
+START_TEST(store_fails)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        store_r = -ENOSPC;
+        read_files();
+        take_nothing();
+        store_r = 0;
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0011"));
+        ck_assert_uint_ge(count_logged(LOG_EVENT_STATE_DIR), 1);
+        ck_assert(strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert(holds(hosts[2], 0x8010));
+}
+END_TEST
+
+/* What a file may make OpenSM write is in the store before the file is in place. */
+START_TEST(stored_before_the_file)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        store_waits = true;
+        read_files();
+        ck_assert(writes_are_stored(take(CONTROL_STORE)->transaction, hosts[0]));
+        take_nothing();
+        give_stored(0);
+        (void) take(CONTROL_WRITE_FILE);
+}
+END_TEST
+
+/* LIDs moved while OpenSM was given a file: what other nodes hold says nothing of the phase. */
+START_TEST(lids_move_on_the_way)
+{
+        begin_again(BEFORE);
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, AFTER, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        port_of(hosts[0])->lid.v = 5;
+        port_of(hosts[2])->lid.v = 3;
+        look();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        until(CONTROL_DISCOVERING);
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[2], 0x8010));
+}
+END_TEST
+
 /* --- the mirror --- */
 
 START_TEST(mirror)
@@ -706,6 +990,29 @@ START_TEST(mirror)
         read_files();
         take_nothing();
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+/* OpenSM may read the mirror at any time: it lets nobody in before the tables do. (Behind a closed filter a mute host would hold
+ * nothing up.) */
+START_TEST(mirror_of_what_is_held)
+{
+        for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
+                start(MIRROR "enforcement: off\n", BEFORE);
+                sweep();
+                if (is_mute)
+                        mute(hosts[0]);
+                give_candidate(MIRROR "enforcement: off\n", AFTER, 0);
+                until(CONTROL_OPENING_PORT);
+                until(CONTROL_DISCOVERING); /* the second sweep: it reads the tables */
+                until(CONTROL_MIRRORING);
+                read_files();
+                if (waits())
+                        (void) write_file();
+                ck_assert_int_eq(names_full(file_at(FILE_CONF)->bytes, hosts[2]), !is_mute);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -837,7 +1144,18 @@ int main(void)
                         survey_fails,
                         stopped_for_a_reload,
                         stopped_before_a_phase,
+                        mute_before_the_sweep,
+                        mute_on_the_way,
+                        mute_on_the_way_gets_nothing_more,
+                        mute_in_the_last_phase,
+                        mute_switch_port,
+                        mute_port_keeps_its_line,
+                        mute_when_it_fell_back,
+                        store_fails,
+                        stored_before_the_file,
+                        lids_move_on_the_way,
                         mirror,
+                        mirror_of_what_is_held,
                         mirror_of_a_foreign_file,
                         no_mirror_in_audit_mode,
                         standby_mirrors,

@@ -705,7 +705,8 @@ END_TEST
 
 START_TEST(three_lines_disagree_in_force)
 {
-        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": full\n      oss*: none\n      oss0?: limited\n"));
+        resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": full\n      oss*: none\n      oss0?: limited\n"
+                                      "      oss[01-09]: full\n"));
         ck_assert_int_eq(frozen(0x301), FREEZE_LINES);
         ck_assert_int_eq(of(0x301), MEMBERSHIP_NONE);
         ck_assert_int_eq(frozen(0xc01), FREEZE_LINES);
@@ -743,6 +744,54 @@ START_TEST(names_in_force)
                 ck_assert_int_eq(frozen(0xa01), twin_policies[_i].second ? FREEZE_NAME : FREEZE_NONE);
                 ck_assert_uint_eq(count_frozen(), twin_policies[_i].first + twin_policies[_i].second);
         }
+}
+END_TEST
+
+/* One partition is enough, whichever it is. */
+START_TEST(contested_in_one_of_several)
+{
+        resolve_in_force("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {twin: full}\n"
+                         "  q:\n    pkey: 0x0011\n    members: {ALL: full, oss02: limited, \"@leaf03\": none}\n"
+                         "  r:\n    pkey: 0x0012\n    members: {ALL: full}\n");
+        ck_assert_int_eq(frozen(0x901), FREEZE_NAME);
+        ck_assert_int_eq(frozen(0xc01), FREEZE_LINES);
+        ck_assert_uint_eq(count_frozen(), 3);
+}
+END_TEST
+
+/* The least under every reading of the contested lines: each of them may mean the port, or not. */
+static const struct {
+        const char *lines;
+        enum membership certain;
+} certain_policies[] = {
+        { "      twin: full\n", MEMBERSHIP_NONE },
+        { "      twin: full\n      ALL: limited\n", MEMBERSHIP_LIMITED },
+        { "      twin: limited\n      ALL_CAS: full\n", MEMBERSHIP_LIMITED },
+        { "      twin/mlx5_0: full\n      twin: limited\n      ALL_CAS: both\n      ALL: none\n", MEMBERSHIP_LIMITED },
+        { "      twin/mlx5_0: full\n      twin: full\n", MEMBERSHIP_NONE },
+        { "      0x901: limited\n      twin: full\n", MEMBERSHIP_LIMITED },
+        { "      twin: full\n      \"@leaf02\": limited\n      ALL: none\n", MEMBERSHIP_LIMITED },
+        { "      \"@leaf02\": full\n      twin: full\n", MEMBERSHIP_FULL },
+};
+
+START_TEST(certain)
+{
+        const struct port_membership *m;
+
+        resolve_in_force(with_members(certain_policies[_i].lines));
+        m = find(0x901, 1);
+        ck_assert_int_eq(m->certain, certain_policies[_i].certain);
+}
+END_TEST
+
+/* In the default partition that is a limited member at the least. */
+START_TEST(certain_of_the_default_partition)
+{
+        resolve_in_force("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members: {twin: full, sm1: limited}\n");
+        ck_assert_int_eq(find(0x901, 0)->membership, MEMBERSHIP_FULL);
+        ck_assert_int_eq(find(0x901, 0)->certain, MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(find(0x101, 0)->certain, MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(find(0x501, 0)->certain, MEMBERSHIP_FULL);
 }
 END_TEST
 
@@ -901,6 +950,9 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, lines_disagree_in_force);
         tcase_add_test(c, three_lines_disagree_in_force);
         tcase_add_loop_test(c, names_in_force, 0, ELEMENTS(twin_policies));
+        tcase_add_test(c, contested_in_one_of_several);
+        tcase_add_loop_test(c, certain, 0, ELEMENTS(certain_policies));
+        tcase_add_test(c, certain_of_the_default_partition);
         tcase_add_test(c, names_in_groups);
         tcase_add_test(c, name_of_this_host);
         tcase_add_test(c, switch_names_in_force);

@@ -70,8 +70,9 @@ struct fixture_file {
 };
 struct fixture_file *file_at(const char *path);
 void put_file(const char *path, const char *text);
-/* The tables become as the partition file says. */
+/* The tables become as the partition file says, but for the node whose tables are out of reach. */
 void opensm_reads_file(void);
+extern unsigned out_of_reach; /* UINT32_MAX: none */
 
 /* --- control --- */
 
@@ -118,6 +119,8 @@ int give_port(int r);
 int give_stage_end(int r);
 int give_lock(int r, int pid);
 int give_stored(int r);
+/* The transaction puts a write of block 0 of this node's table that is not confirmed. */
+bool writes_are_stored(const struct store_transaction *t, unsigned node);
 int give_verbs(enum verbs_event_kind kind);
 int give_file_written(int r);
 int give_signalled(int r);

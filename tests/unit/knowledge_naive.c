@@ -168,13 +168,26 @@ uint32_t any_record(void)
         }
 }
 
+static void retract_any(uint32_t record)
+{
+        const struct knowledge_record *r = knowledge_get(k, record);
+        struct knowledge_write w;
+        size_t n = r->n_writes;
+
+        if (n == 0)
+                return;
+        w = r->writes[any((unsigned) n)];
+        knowledge_retract_block(k, record, w.block, w.entries);
+        ck_assert_uint_eq(r->n_writes, n - 1);
+}
+
 void any_event(void)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
         uint32_t record = any_record();
 
         any_block(block);
-        switch (any(8)) {
+        switch (any(11)) {
         case 0:
         case 1:
         case 2:
@@ -194,6 +207,15 @@ void any_event(void)
                         knowledge_send_filter(k, record);
                 else if (record != KNOWLEDGE_NONE)
                         knowledge_see_filter(k, record, any(2), any(2));
+                break;
+        case 8:
+                ck_assert_int_eq(knowledge_expect_block(k, record, (uint16_t) any(BLOCKS), block), 0);
+                break;
+        case 9:
+                retract_any(record);
+                break;
+        case 10:
+                knowledge_doubt(k, record);
                 break;
         }
 }

@@ -7,3 +7,7 @@ check_partitions_conf_SOURCES = tests/unit/check_partitions_conf.c tests/unit/pa
 check_partitions_conf_LDADD = $(TEST_LIBS)
 check_opensm_phases_SOURCES = tests/unit/check_opensm_phases.c tests/unit/policy_fixture.h
 check_opensm_phases_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_opensm_admission
+TESTS += check_opensm_admission
+check_opensm_admission_SOURCES = tests/unit/check_opensm_admission.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_opensm_admission_LDADD = $(TEST_LIBS)

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/admission.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/vector.h"
+
+/* ---- what OpenSM may write ------------------------------------------------------------------------------------- */
+
+struct file_write {
+        uint32_t record;
+        uint16_t block;
+        bool is_absent;  /* the port is not there: nobody is cut off from it, see judge_arrivals */
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+};
+
+/* A switch port whose filter OpenSM turns off, because its table is too small. */
+struct filter_off {
+        uint32_t record, way;
+};
+
+struct writes {
+        struct file_write *items;
+        size_t n, n_allocated;
+        struct filter_off *filters;
+        size_t n_filters, n_filters_allocated;
+        size_t n_expected, n_filters_expected; /* that are in the knowledge */
+};
+
+static void writes_done(struct writes *w)
+{
+        free(w->items);
+        free(w->filters);
+}
+#define _cleanup_writes_ _cleanup_(writes_done)
+
+/* Of a switch port, which has the full entry only where its neighbour has both. */
+static bool is_shadowed(const struct partitions_file_port *want, uint32_t i)
+{
+        return i + 1 < want->n_keys && p_key_base(want->keys[i]) == p_key_base(want->keys[i + 1]);
+}
+
+static uint32_t leaf_keys(const struct partitions_file_port *want, struct p_key *ret)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < want->n_keys; i++)
+                if (!is_shadowed(want, i))
+                        ret[n++] = want->keys[i];
+        return n;
+}
+
+static struct p_key other_membership(struct p_key key)
+{
+        return p_key_make(p_key_base(key), !p_key_is_full(key));
+}
+
+/* As OpenSM writes it: an entry that stays keeps its index, so does a base whose membership changes; new ones take free indexes. */
+static void change_table(struct p_key *table, uint16_t capacity, const struct p_key *want, uint32_t n)
+{
+        uint32_t free_from = 0;
+
+        for (uint32_t i = 0; i < capacity; i++) {
+                struct p_key other = other_membership(table[i]);
+
+                if (!p_key_is_used(table[i]) || p_keys_hold(want, n, table[i]))
+                        continue;
+                table[i] = p_keys_hold(want, n, other) && !p_keys_hold(table, capacity, other) ? other : (struct p_key) {};
+        }
+        for (uint32_t k = 0; k < n; k++) {
+                if (p_keys_hold(table, capacity, want[k]))
+                        continue;
+                while (free_from < capacity && p_key_is_used(table[free_from]))
+                        free_from++;
+                if (free_from < capacity)
+                        table[free_from] = want[k];
+        }
+}
+
+static void take_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
+
+        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                ret[i] = first + i < capacity ? table[first + i] : (struct p_key) {};
+}
+
+/* It was given to OpenSM before, and nobody knows what became of it. */
+static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
+{
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent && r->writes[i].block == w->block &&
+                    memcmp(r->writes[i].entries, w->entries, sizeof(w->entries)) == 0)
+                        return true;
+        return false;
+}
+
+/* A table that was never read may hold anything, whatever is written to it. */
+static int add_table(struct writes *all, const struct knowledge *k, uint32_t record, const struct p_key *want, uint32_t n)
+{
+        const struct knowledge_record *r = knowledge_get(k, record);
+        _cleanup_free_ struct p_key *table = NULL;
+        struct p_key known[P_KEY_BLOCK_ENTRIES];
+
+        if (!r->entries || r->capacity == 0)
+                return 0;
+        table = malloc(r->capacity * sizeof(*table));
+        if (!table)
+                return -ENOMEM;
+        memcpy(table, r->entries, r->capacity * sizeof(*table));
+        change_table(table, r->capacity, want, n);
+        for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
+                struct file_write w = {
+                        .record = record, .block = (uint16_t) block, .is_absent = r->presence == KNOWLEDGE_ABSENT,
+                };
+
+                take_block(r->entries, r->capacity, w.block, known);
+                take_block(table, r->capacity, w.block, w.entries);
+                if (memcmp(known, w.entries, sizeof(known)) == 0 || is_expected(r, &w))
+                        continue;
+                if (VECTOR_GROW(NULL, all->items, all->n, all->n_allocated) < 0)
+                        return -ENOMEM;
+                all->items[all->n++] = w;
+        }
+        return 0;
+}
+
+static int add_filter(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way)
+{
+        const struct knowledge_record *r = knowledge_get(k, record);
+
+        if (r->filters_unsure || (!r->filters[SENDS] && !r->filters[RECEIVES]))
+                return 0;
+        if (VECTOR_GROW(NULL, all->filters, all->n_filters, all->n_filters_allocated) < 0)
+                return -ENOMEM;
+        all->filters[all->n_filters++] = (struct filter_off) { record, way };
+        return 0;
+}
+
+/* The switch port beside an endport, if it can filter. */
+static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct knowledge *k)
+{
+        uint32_t beside = s->ports[port].neighbour;
+
+        if (beside == SUBNET_NONE || s->ports[beside].role != PORT_SWITCH_EXTERNAL)
+                return KNOWLEDGE_NONE;
+        return knowledge_find_port(k, s, beside);
+}
+
+static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way,
+                    const struct partitions_file_port *want)
+{
+        _cleanup_free_ struct p_key *keys = malloc(MAX(want->n_keys, 1u) * sizeof(*keys));
+        uint32_t n;
+
+        if (!keys)
+                return -ENOMEM;
+        n = leaf_keys(want, keys);
+        return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, way) : add_table(all, k, record, keys, n);
+}
+
+static int gather(const struct opensm_phases *p, const struct partitions_file_port *tables, const struct subnet *s,
+                  const struct knowledge *k, struct writes *ret)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < p->n_ports; i++) {
+                const struct opensm_way *way = &p->ways[i];
+                uint32_t leaf = way->port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, way->port, k);
+
+                if (way->record != KNOWLEDGE_NONE)
+                        r = add_table(ret, k, way->record, tables[i].keys, tables[i].n_keys);
+                if (r == 0 && leaf != KNOWLEDGE_NONE)
+                        r = add_leaf(ret, k, leaf, i, &tables[i]);
+        }
+        return r;
+}
+
+/* ---- in the knowledge ------------------------------------------------------------------------------------------ */
+
+static void retract_all(struct writes *all, struct knowledge *k)
+{
+        while (all->n_expected > 0) {
+                const struct file_write *w = &all->items[--all->n_expected];
+
+                knowledge_retract_block(k, w->record, w->block, w->entries);
+        }
+        while (all->n_filters_expected > 0) {
+                uint32_t record = all->filters[--all->n_filters_expected].record;
+                const struct knowledge_record *r = knowledge_get(k, record);
+
+                knowledge_see_filter(k, record, r->filters[SENDS], r->filters[RECEIVES]);
+        }
+}
+
+static int expect_all(struct writes *all, struct knowledge *k)
+{
+        int r = 0;
+
+        for (; r == 0 && all->n_expected < all->n; all->n_expected += r == 0) {
+                const struct file_write *w = &all->items[all->n_expected];
+
+                r = knowledge_expect_block(k, w->record, w->block, w->entries);
+        }
+        for (; r == 0 && all->n_filters_expected < all->n_filters; all->n_filters_expected++)
+                knowledge_send_filter(k, all->filters[all->n_filters_expected].record);
+        if (r < 0)
+                retract_all(all, k);
+        return r;
+}
+
+int opensm_expect(const struct opensm_phases *p, const struct partitions_file_port *tables, const struct subnet *s,
+                  struct knowledge *k)
+{
+        _cleanup_writes_ struct writes all = {};
+        int r = gather(p, tables, s, k, &all);
+
+        return r < 0 ? r : expect_all(&all, k);
+}
+
+/* ---- the judgement --------------------------------------------------------------------------------------------- */
+
+struct judgement {
+        const struct opensm_bases *held;
+        struct opensm_bases refused;
+        bool any;
+};
+
+static void refuse(struct judgement *j, uint16_t base)
+{
+        if (opensm_bases_have(j->held, base))
+                return;
+        opensm_bases_add(&j->refused, base);
+        j->any = true;
+}
+
+static bool is_open(const struct judgement *j, struct p_key key)
+{
+        return p_key_is_used(key) && !opensm_bases_have(j->held, p_key_base(key)) &&
+               !opensm_bases_have(&j->refused, p_key_base(key));
+}
+
+/* Whatever a file says. */
+static bool is_made_member(const struct knowledge_record *r, struct p_key key)
+{
+        return key.v == P_KEY_DEFAULT_BASE && !p_keys_hold(r->entries, r->capacity, key) &&
+               !p_keys_hold(r->entries, r->capacity, other_membership(key));
+}
+
+static void judge_key(const struct knowledge *k, const struct file_write *w, struct p_key key, struct judgement *j)
+{
+        if (is_open(j, key) && knowledge_judge_block(k, w->record, w->block, w->entries, p_key_base(key)) != RULE_ADMITS)
+                refuse(j, p_key_base(key));
+}
+
+/* All others may have been carried out, this one was not. To expect it again needs no memory: it takes the place that it had. */
+static void judge_write(struct knowledge *k, const struct file_write *w, struct judgement *j)
+{
+        const struct knowledge_record *r = knowledge_get(k, w->record);
+        struct p_key known[P_KEY_BLOCK_ENTRIES];
+
+        knowledge_retract_block(k, w->record, w->block, w->entries);
+        take_block(r->entries, r->capacity, w->block, known);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (known[i].v != w->entries[i].v) {
+                        judge_key(k, w, known[i], j);
+                        if (!is_made_member(r, w->entries[i]))
+                                judge_key(k, w, w->entries[i], j);
+                }
+        (void) knowledge_expect_block(k, w->record, w->block, w->entries);
+}
+
+static enum level level_in(const struct partitions_file_port *p, uint16_t base)
+{
+        enum level level = LEVEL_NONE;
+
+        for (uint32_t i = 0; i < p->n_keys; i++)
+                if (p_key_base(p->keys[i]) == base)
+                        level = MAX(level, p_key_is_full(p->keys[i]) ? LEVEL_FULL : LEVEL_LIMITED);
+        return level;
+}
+
+/* All that a file adds to a port waits. */
+static void refuse_growth(const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
+{
+        for (uint32_t i = 0; i < after->n_keys; i++)
+                if (!p_keys_hold(before->keys, before->n_keys, after->keys[i]))
+                        refuse(j, p_key_base(after->keys[i]));
+}
+
+static void judge_filter(struct knowledge *k, const struct filter_off *off, const struct partitions_file_port *before,
+                         const struct partitions_file_port *after, struct judgement *j)
+{
+        const struct knowledge_record *r = knowledge_get(k, off->record);
+        uint16_t base;
+
+        knowledge_see_filter(k, off->record, r->filters[SENDS], r->filters[RECEIVES]);
+        if (knowledge_judge_filter(k, off->record, false, false, &base) != RULE_ADMITS)
+                refuse_growth(before, after, j);
+        knowledge_send_filter(k, off->record);
+}
+
+/* What a file gives to a port that is not there it has when it comes. */
+static void judge_arrival(const struct knowledge *k, const struct opensm_way *way, const struct partitions_file_port *before,
+                          const struct partitions_file_port *after, struct judgement *j)
+{
+        const struct partitions_file_port policy = { .keys = way->after, .n_keys = way->n_after };
+
+        for (uint32_t i = 0; i < after->n_keys; i++) {
+                uint16_t base = p_key_base(after->keys[i]);
+                enum level level = level_in(after, base);
+
+                if (is_open(j, after->keys[i]) && level > level_in(before, base) &&
+                    knowledge_judge_arrival(k, way->record, base, level_in(&policy, base), level) != RULE_ADMITS)
+                        refuse(j, base);
+        }
+}
+
+/* A phase fits into each table, but with what is held it may not. */
+static void judge_ways(const struct knowledge *k, const struct opensm_phases *p, enum opensm_phase phase,
+                       enum opensm_phase hold_from, struct judgement *j)
+{
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                const struct partitions_file_port *before = &opensm_phases_before(p, hold_from)[i], *after = &p->tables[phase][i];
+
+                if (p->ways[i].port == SUBNET_NONE)
+                        judge_arrival(k, &p->ways[i], before, after, j);
+                else if (p->ways[i].capacity > 0 && after->n_keys > p->ways[i].capacity)
+                        refuse_growth(before, after, j);
+        }
+}
+
+static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, enum opensm_phase hold_from, struct writes *all,
+                     struct knowledge *k, struct judgement *j)
+{
+        const struct partitions_file_port *before = opensm_phases_before(p, hold_from);
+
+        judge_ways(k, p, phase, hold_from, j);
+        for (size_t i = 0; i < all->n; i++)
+                if (!all->items[i].is_absent)
+                        judge_write(k, &all->items[i], j);
+        for (size_t i = 0; i < all->n_filters; i++) {
+                const struct filter_off *off = &all->filters[i];
+
+                judge_filter(k, off, &before[off->way], &p->tables[phase][off->way], j);
+        }
+}
+
+/* To hold a base makes other tables than those that were judged, so it is repeated until nothing more is refused. */
+int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase phase, enum opensm_phase hold_from,
+                 const struct subnet *s, struct knowledge *k)
+{
+        for (;;) {
+                _cleanup_writes_ struct writes all = {};
+                struct judgement j = { .held = &p->held };
+                int r = gather(p, p->tables[phase], s, k, &all);
+
+                if (r == 0)
+                        r = expect_all(&all, k);
+                if (r < 0)
+                        return r;
+                judge_all(p, phase, hold_from, &all, k, &j);
+                if (!j.any)
+                        return 0;
+                retract_all(&all, k);
+                r = opensm_phases_hold(a, p, hold_from, &j.refused);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* ---- what became of it ----------------------------------------------------------------------------------------- */
+
+static void see_table(struct knowledge *k, uint32_t record, const struct observed_table *t)
+{
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        if (record == KNOWLEDGE_NONE || !knowledge_get(k, record)->entries)
+                return; /* the next sweep knows it */
+        for (uint16_t block = 0; block < observed_table_blocks(t); block++) {
+                observed_table_get_block(t, block, entries);
+                knowledge_see_block(k, record, block, entries);
+        }
+}
+
+static void doubt_unread(struct knowledge *k, const struct observed *seen)
+{
+        for (uint32_t i = 0; i < seen->subnet->n_ports; i++) {
+                const struct observed_table *t = &seen->tables[i];
+                uint32_t record = KNOWLEDGE_NONE;
+
+                if (t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED)
+                        record = knowledge_find_port(k, seen->subnet, i);
+                if (record != KNOWLEDGE_NONE)
+                        knowledge_doubt(k, record);
+        }
+}
+
+void opensm_confirm(const struct opensm_phases *p, enum opensm_phase phase, const struct observed *seen, struct knowledge *k)
+{
+        const struct subnet *s = seen->subnet;
+
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                uint32_t port = p->ways[i].port, leaf;
+
+                if (opensm_phases_reached(p, phase, i, seen) != OPENSM_REACHED)
+                        continue;
+                see_table(k, p->ways[i].record, &seen->tables[port]);
+                leaf = leaf_of(s, port, k);
+                if (leaf != KNOWLEDGE_NONE)
+                        see_table(k, leaf, &seen->tables[s->ports[port].neighbour]);
+        }
+        doubt_unread(k, seen);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "pkeyctl/ask.h"
+#include "pkeyctl/commands.h"
+#include "pkeyctl/output.h"
+#include "pkeyctl/pipeline.h"
+#include "pkeyctl/session.h"
+#include "util/vector.h"
+
+#define _cleanup_state_ _cleanup_(state_close)
+
+/* Ports that a person vouches for. */
+struct forget {
+        struct context *ctx;
+        struct state *state;
+        struct remembered *remembered; /* owned */
+        struct subnet *extended;       /* the fabric, with endports that are gone where they were last */
+        struct vouch *items;
+        size_t n, allocated;
+};
+
+static void forget_done(struct forget *f)
+{
+        f->remembered = remembered_free(f->remembered);
+}
+
+/* --- the fabric -------------------------------------------------------------------------------------------------------- */
+
+/* The endports that this selects in a subnet; nothing that is wrong with it is reported here. */
+static int select_in(struct context *ctx, const struct subnet *s, const char *text, uint32_t **ret, uint32_t *ret_n)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        int r;
+
+        findings_init(&ignored, ctx->arena);
+        *ret_n = 0;
+        r = policy_select(ctx->arena, NULL, s, text, &ignored, ret, ret_n);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* Only the tables of what was named: a port that answers now has nothing to be forgotten. */
+static int choose(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+{
+        uint32_t *all = arena_new_array(ctx->arena, uint32_t, 1), *ports, n_all = 0, n;
+        size_t allocated = 1;
+
+        (void) userdata;
+        if (!all)
+                return -ENOMEM;
+        for (char **argument = ctx->arguments; *argument; argument++) {
+                int r = select_in(ctx, ctx->subnet, *argument, &ports, &n);
+
+                if (r == 0 && n > 0)
+                        r = VECTOR_EXTEND(ctx->arena, all, n_all, allocated, n);
+                if (r < 0)
+                        return r;
+                memcpy(all + n_all, ports, n * sizeof(*ports));
+                n_all += n;
+        }
+        return pipeline_around(ctx, all, n_all, ret, ret_n);
+}
+
+/* What was remembered, and what the fabric shows now. Takes `m`. */
+static int take_remembered(struct forget *f, struct remembered *m)
+{
+        struct context *ctx = f->ctx;
+        uint64_t wall = clock_wall() / USEC_PER_SEC;
+        int r;
+
+        remembered_free(f->remembered);
+        f->remembered = m;
+        ctx->known = &m->known;
+        r = knowledge_see_subnet(m->knowledge, ctx->subnet, clock_now(), wall, ctx->settings.absent_hold);
+        return r == 0 ? knowledge_see_tables(m->knowledge, ctx->observed, wall) : r;
+}
+
+/* --- which ports --------------------------------------------------------------------------------------------------------- */
+
+static int gather_keys(struct arena *a, const struct knowledge_record *r, struct vouch *v)
+{
+        size_t n_all = (r->entries ? r->capacity : 0) + r->n_writes * P_KEY_BLOCK_ENTRIES, n = 0;
+        struct p_key *keys = arena_new_array(a, struct p_key, n_all);
+
+        if (!keys)
+                return -ENOMEM;
+        for (size_t i = 0; r->entries && i < r->capacity; i++)
+                keys[n++] = r->entries[i];
+        for (size_t w = 0; w < r->n_writes; w++)
+                for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                        keys[n++] = r->writes[w].entries[i];
+        qsort(keys, n, sizeof(*keys), p_key_compare);
+        for (size_t i = 0; i < n; i++)
+                if (p_key_is_used(keys[i]) && (v->n_may_hold == 0 || keys[v->n_may_hold - 1].v != keys[i].v))
+                        keys[v->n_may_hold++] = keys[i];
+        v->may_hold = keys;
+        return 0;
+}
+
+static int make_vouch(struct context *ctx, const struct knowledge *k, uint32_t record, struct vouch *ret)
+{
+        const struct knowledge_record *r = knowledge_get(k, record);
+
+        *ret = (struct vouch) {
+                .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries,
+                .who = r->vouched ? arena_strdup(ctx->arena, r->vouched_by ?: "?") : NULL, .at = r->vouched_at * USEC_PER_SEC,
+        };
+        return r->vouched && !ret->who ? -ENOMEM : gather_keys(ctx->arena, r, ret);
+}
+
+static bool is_listed(const struct forget *f, struct knowledge_name name)
+{
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].name.node.v == name.node.v && f->items[i].name.number == name.number &&
+                    f->items[i].name.kind == name.kind)
+                        return true;
+        return false;
+}
+
+/* What was found by one argument. */
+struct found {
+        uint32_t n, n_fresh, n_expired;
+        const char *label; /* of one of them */
+};
+
+static int take(struct forget *f, uint32_t record, struct found *found)
+{
+        const struct held_words words = output_held_words(f->ctx);
+        const struct knowledge_record *r = knowledge_get(f->remembered->knowledge, record);
+        struct held_port port;
+        int e;
+
+        if (held_port_find(&words, r->name, &port) < 0)
+                return -ENOMEM;
+        found->n++;
+        found->n_fresh += r->fresh;
+        found->n_expired += r->expired;
+        found->label = port.label;
+        if (r->fresh || r->expired || is_listed(f, r->name))
+                return 0;
+        e = VECTOR_GROW(f->ctx->arena, f->items, f->n, f->allocated);
+        return e < 0 ? e : make_vouch(f->ctx, f->remembered->knowledge, record, &f->items[f->n++]);
+}
+
+static int take_selected(struct forget *f, const char *text, struct found *found)
+{
+        uint32_t *ports, n;
+        int r = select_in(f->ctx, f->extended, text, &ports, &n);
+
+        for (uint32_t i = 0; r == 0 && i < n; i++) {
+                uint32_t record = knowledge_find_port(f->remembered->knowledge, f->extended, ports[i]);
+
+                if (record != KNOWLEDGE_NONE)
+                        r = take(f, record, found);
+        }
+        return r;
+}
+
+/* A device that was never discovered, by its place; a port of which nothing but its node's GUID is known. */
+static int take_named(struct forget *f, const char *text, struct found *found)
+{
+        const struct held_words words = output_held_words(f->ctx);
+        const struct knowledge *k = f->remembered->knowledge;
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++) {
+                struct held_port port;
+
+                if (knowledge_get(k, i)->name.kind == KNOWLEDGE_LEAF)
+                        continue;
+                r = held_port_find(&words, knowledge_get(k, i)->name, &port);
+                if (r == 0 && strcasecmp(port.forget, text) == 0)
+                        r = take(f, i, found);
+        }
+        return r;
+}
+
+static int complain(struct context *ctx, const char *text, const struct found *found)
+{
+        struct findings *f = &ctx->findings;
+
+        if (found->n == 0)
+                return findings_error(f, FINDING_SELECTOR_NO_MATCH, "a host, a GUID, or @SWITCH/PORT, as pkeyctl show held has it",
+                                      "'%s': no port that pkeyd knows is called so; nothing was forgotten", text);
+        if (found->n_fresh > 0)
+                return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
+                                      "%s answers: its table is known, there is nothing to forget; nothing was forgotten", found->label);
+        return findings_error(f, FINDING_FORGET_EXPIRED, NULL,
+                              "%s has been gone for longer than absent_hold: it holds nothing up; nothing was forgotten", found->label);
+}
+
+static int gather(struct forget *f)
+{
+        struct context *ctx = f->ctx;
+        int r = known_extend(ctx->arena, ctx->known, ctx->subnet, &f->extended);
+
+        for (char **argument = ctx->arguments; r == 0 && *argument; argument++) {
+                struct found found = {};
+
+                r = take_selected(f, *argument, &found);
+                if (r == 0 && found.n == 0)
+                        r = take_named(f, *argument, &found);
+                if (r == 0 && found.n == found.n_fresh + found.n_expired)
+                        r = complain(ctx, *argument, &found);
+        }
+        return r;
+}
+
+/* --- the store ------------------------------------------------------------------------------------------------------------- */
+
+static void report_state(struct context *ctx, struct state *state)
+{
+        struct state_report r;
+
+        while (state_next_report(state, &r))
+                finding_set_hint(&ctx->findings,
+                                 findings_add(&ctx->findings, r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING,
+                                              FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text, r.effect), "%s", r.hint);
+}
+
+static int open_state(struct context *ctx, struct state *state, bool writing, struct remembered **ret)
+{
+        int r = state_open(state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
+
+        if (r == 0 || (r == -ENOENT && !writing))
+                r = state_load(state, ret);
+        report_state(ctx, state);
+        return r < 0 && r != -ENOMEM ? -EBADMSG : r;
+}
+
+/* The person, not root: who ran sudo, or whose process it is. */
+static const char *get_who(struct context *ctx)
+{
+        const char *sudo = getenv("SUDO_USER");
+        const struct passwd *user = getpwuid(getuid());
+
+        if (sudo && *sudo)
+                return sudo;
+        return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
+}
+
+static int complain_store(struct forget *f, const char *what, int r, int pid)
+{
+        struct context *ctx = f->ctx;
+
+        report_state(ctx, f->state);
+        if (r == -ENOMEM)
+                return r;
+        if (r == -EWOULDBLOCK)
+                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; nothing was "
+                                      "forgotten", f->state->path, pid);
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; nothing was forgotten", f->state->path, what,
+                              strerror(-r));
+}
+
+/* With the names of all ports, which show vouches needs. */
+static int commit(struct forget *f)
+{
+        struct context *ctx = f->ctx;
+        const char *who = get_who(ctx);
+        struct store_transaction t;
+        usec_t wall = clock_wall();
+        int r = who ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < f->n; i++) {
+                uint32_t record = knowledge_find(f->remembered->knowledge, f->items[i].name);
+
+                f->items[i].who = who;
+                f->items[i].at = wall;
+                r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(f->remembered->knowledge, record, who, wall / USEC_PER_SEC);
+        }
+        if (r == 0)
+                r = known_learn(&f->remembered->known, ctx->subnet, wall / USEC_PER_SEC);
+        if (r < 0)
+                return r;
+        store_transaction_init(&t, ctx->arena);
+        records_put_known(&t, &f->remembered->known);
+        knowledge_store(f->remembered->knowledge, f->remembered->boot, &t);
+        return state_commit(f->state, &t);
+}
+
+/* What another process stored meanwhile counts; the fabric is as it was seen. */
+static int carry_out(struct forget *f)
+{
+        struct remembered *changed = NULL;
+        int pid = 0, r = state_lock(f->state, &pid, &changed);
+
+        if (r < 0)
+                return complain_store(f, "lock", r, pid);
+        if (changed)
+                r = take_remembered(f, changed);
+        if (r == 0)
+                r = commit(f);
+        state_unlock(f->state);
+        return r < 0 ? complain_store(f, "state.db", r, 0) : 0;
+}
+
+/* --- the commands ------------------------------------------------------------------------------------------------------------ */
+
+static int ask(struct forget *f)
+{
+        const struct vouches_result proposal = { f->items, (uint32_t) f->n };
+
+        output_vouches_proposal(f->ctx, &proposal);
+        if (f->ctx->output_r < 0)
+                return f->ctx->output_r;
+        return ask_person(f->ctx, "Do you vouch that %s nothing? If %s after all, ports that must not meet %s are let in.",
+                          f->n == 1 ? "this port holds" : "these ports hold", f->n == 1 ? "it holds a P_Key" : "they hold a P_Key",
+                          f->n == 1 ? "it" : "them");
+}
+
+int command_forget(struct context *ctx)
+{
+        const struct session_hooks hooks = { .choose = choose };
+        _cleanup_state_ struct state state = {};
+        _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
+        struct result result = { .kind = RESULT_FORGOTTEN };
+        struct remembered *m = NULL;
+        int r;
+
+        r = ask_is_possible(ctx);
+        if (r == 0)
+                r = session_look(ctx, POLICY_NONE, NULL, &hooks);
+        if (r == 0)
+                r = open_state(ctx, &state, true, &m);
+        if (r == 0)
+                r = take_remembered(&f, m);
+        if (r == 0)
+                r = gather(&f);
+        if (r == 0)
+                r = ask(&f);
+        if (r == 0)
+                r = carry_out(&f);
+        if (r < 0)
+                return r;
+        result.vouches = (struct vouches_result) { f.items, (uint32_t) f.n };
+        return output(ctx, &result);
+}
+
+/* As they stand in the store: no MAD is sent. */
+int command_show_vouches(struct context *ctx)
+{
+        _cleanup_state_ struct state state = {};
+        _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
+        struct result result = { .kind = RESULT_VOUCHES };
+        int r = open_state(ctx, &state, false, &f.remembered);
+
+        if (r < 0)
+                return r;
+        ctx->known = &f.remembered->known;
+        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(f.remembered->knowledge); i++) {
+                if (!knowledge_get(f.remembered->knowledge, i)->vouched)
+                        continue;
+                r = VECTOR_GROW(ctx->arena, f.items, f.n, f.allocated);
+                if (r == 0)
+                        r = make_vouch(ctx, f.remembered->knowledge, i, &f.items[f.n++]);
+        }
+        if (r < 0)
+                return r;
+        result.vouches = (struct vouches_result) { f.items, (uint32_t) f.n };
+        return output(ctx, &result);
+}

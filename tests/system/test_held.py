@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""For the admin: what is held, by whom, why, and the way out.
+
+A is mute: it answers discovery, and not for its P_Key table."""
+
+import os
+
+from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
+from oracle import Policy
+from private_bus import Bus, require
+
+A, B, C = "node0002", "node0003", "node0004"
+SETTINGS = "timeout: 100ms\n"
+
+
+class Muted:
+    """A fabric on which A does not answer for its P_Key table."""
+
+    def __init__(self):
+        self.fabric = Fabric(two_level(2, 2, 4))
+
+    def __enter__(self):
+        f = self.fabric.__enter__()
+        f.settings(SETTINGS)
+        f.lose(A, 100)
+        return f
+
+    def __exit__(self, *what):
+        return self.fabric.__exit__(*what)
+
+
+def policy(*hosts):
+    return Policy().add("storage", 0x0010, {host: "full" for host in hosts}).yaml()
+
+
+def holds(fabric, name):
+    return any(k & 0x7FFF == 0x0010 for k in fabric.tables()[fabric.topology.port_guid(name)].keys())
+
+
+class Scene(Muted):
+    """P1 gave 0x0010 to A and B. Now A is mute, and P2 gives it to B and C: A and C must not meet."""
+
+    def __enter__(self):
+        f = self.fabric.__enter__()
+        f.settings(SETTINGS)
+        f.apply(f.write("partitions.yaml", policy(A, B))).expect(0)
+        f.lose(A, 100)
+        f.write("partitions.yaml", policy(B, C))
+        return f
+
+
+def the_base(data):
+    """The one held base of this JSON, after it was found to be that of the scene."""
+    (base,) = data["held"]
+    check_equal((base["base"], base["partitions"], base["n_waiting"], base["n_held_by"]), ("0x0010", ["storage"], 1, 1), "the base")
+    (waiting,), (by,) = base["waiting"], base["held_by"]
+    check_equal([waiting[k] for k in ("node", "port", "kind", "before", "after", "rule")],
+                [C, 1, "endport", "none", "full", "isolation"], "what waits")
+    check_equal([by[k] for k in ("node", "port", "kind", "reason")], [A, 1, "endport", "unanswered"], "what holds it")
+    check(by["since"].endswith("Z") and by["since"] == by["last_read"] and by["until"] is None, "since when", by)
+    check(by["way_out"].endswith("pkeyctl forget " + A), "the way out", by)
+    return base
+
+
+def check_words(text, where):
+    for words in ('base 0x0010 (partition "storage") is held: %s' % C, "gets it when %s" % A, "is known not to hold it",
+                  "has not answered for its P_Key table", "way out: repair or unplug it", "pkeyctl forget " + A):
+        check(words in text, "'%s' is not in %s:" % (words, where), text)
+
+
+def vouches(fabric):
+    return fabric.pkeyctl("show", "vouches", "--json").expect(0).json()["vouches"]
+
+
+def test_forget():
+    with Muted() as f:
+        check_equal(vouches(f), [], "vouches on a fresh host")
+        check_equal(f.pkeyctl("show", "vouches").expect(0).out, "nobody vouches for any port\n", "the same in words")
+        r = f.pkeyctl("forget", A, "--yes").expect(0)
+        check(A in r.out and "has never answered for its P_Key table" in r.out and "may hold any P_Key" in r.out,
+              "what is forgotten is not named:", r)
+        check("counts as holding nothing" in r.out, "what that means is not said:", r)
+        (v,) = vouches(f)
+        check_equal((v["node"], v["port"], v["kind"], v["may_hold"]), (A, 1, "endport", None), "the vouch")
+        check_equal(v["port_guid"], "0x%016x" % f.topology.port_guid(A), "its port")
+        check(v["vouched_by"] and v["vouched_at"].endswith("Z"), "who and when", v)
+        check(A in f.pkeyctl("show", "vouches").expect(0).out, "show vouches in words")
+
+
+def test_forget_as_json():
+    with Muted() as f:
+        (v,) = f.pkeyctl("forget", A, "--yes", "--json").expect(0).json()["vouches"]
+        check_equal(v["node"], A, "the port")
+
+
+def test_who_vouches():
+    with Muted() as f:
+        f.pkeyctl("forget", "0x%016x" % f.topology.port_guid(A), "--yes", SUDO_USER="alice").expect(0)
+        check_equal([v["vouched_by"] for v in vouches(f)], ["alice"], "the person behind sudo")
+
+
+def refused(fabric, code, *arguments):
+    r = fabric.pkeyctl("forget", *arguments, "--yes", "--json").expect(1)
+    check(code in [finding["code"] for finding in r.json()["findings"]], "expected %s:" % code, r)
+    check_equal(vouches(fabric), [], "vouches after forget %s was refused" % " ".join(arguments))
+
+
+def test_refused():
+    with Muted() as f:
+        refused(f, "forget.answers", B)
+        refused(f, "forget.answers", A, B)
+        refused(f, "selector.no-match", "nobody")
+        refused(f, "selector.no-match", "0x0000000000000001")
+
+
+def test_expired():
+    """A port that is gone for longer than absent_hold holds nothing up."""
+    with Muted() as f:
+        f.pkeyctl("forget", A, "--yes").expect(0)
+        f.console('Unlink "%s"' % B)
+        f.settings(SETTINGS + "absent_hold: 0s\n")
+        r = f.pkeyctl("forget", B, "--yes", "--json").expect(1)
+        check_equal([finding["code"] for finding in r.json()["findings"]], ["forget.expired"], "why it is refused")
+        f.settings(SETTINGS + "absent_hold: forever\n")
+        r = f.pkeyctl("forget", B, "--yes").expect(0)
+        check("is not in the fabric" in r.out and "for ever" in r.out, "what is known of it:", r)
+        check_equal([v["node"] for v in vouches(f)], [A, B], "vouches")
+
+
+def test_nobody_is_asked():
+    """Without a terminal and without --yes nothing is vouched for."""
+    with Muted() as f:
+        r = f.pkeyctl("forget", A).expect(1)
+        check("no terminal" in r.err, "why:", r)
+        check_equal(vouches(f), [], "vouches")
+
+
+def test_reads_only():
+    """show vouches makes no state directory."""
+    with Muted() as f:
+        where = f.path("nowhere")
+        f.run([program("pkeyctl"), "show", "vouches", "--state-dir", where]).expect(0)
+        check(not os.path.exists(where), "the directory was made")
+
+
+def test_plan_and_show():
+    with Scene() as f:
+        path = f.path("partitions.yaml")
+        the_base(f.pkeyctl("plan", path, "--json").expect(2).json())
+        check_words(f.pkeyctl("plan", path).expect(2).out, "plan")
+        the_base(f.pkeyctl("show", "held", "--policy", path, "--json").expect(2).json())
+        check_words(f.pkeyctl("show", "held", "--policy", path).expect(2).out, "show held")
+
+
+def test_apply_and_forget():
+    with Scene() as f:
+        path = f.path("partitions.yaml")
+        the_base(f.apply(path, "--json").expect(3).json())
+        check_words(f.apply(path).expect(3).out, "apply")
+        check(not holds(f, C), "C got the P_Key while A may still hold it")
+        r = f.pkeyctl("forget", A, "--yes").expect(0)
+        check("0x8010" in r.out, "what A may hold is not said:", r)
+        (v,) = vouches(f)
+        check("0x8010" in v["may_hold"], "what A may hold", v)
+        check_equal(f.pkeyctl("show", "held", "--policy", path).expect(0).out, "no base is held\n", "show held after forget")
+        check_equal(f.apply(path, "--json").expect(3).json()["held"], [], "held bases of apply after forget")
+        check(holds(f, C), "C did not get the P_Key after forget")
+        # A answers: the vouch is over, and its entry is revoked
+        f.lose(A, 0)
+        f.apply(path).expect(0)
+        check(not holds(f, A), "A still holds the P_Key")
+        check_equal(vouches(f), [], "vouches after A answered")
+
+
+def test_vouch_ends():
+    """A still holds the P_Key when it answers: from then on nobody is let in beside it."""
+    with Scene() as f:
+        path = f.path("partitions.yaml")
+        f.pkeyctl("forget", A, "--yes").expect(0)
+        f.lose(A, 0)
+        f.pkeyctl("apply", f.write("other.yaml", policy(A, B)), "--yes").expect(0)
+        f.lose(A, 100)
+        the_base(f.apply(path, "--json").expect(3).json())
+        check(not holds(f, C), "C got the P_Key by a vouch that is over")
+
+
+def test_daemon():
+    require()
+    with Scene() as f:
+        bus = Bus(f)
+        f.settings("sweep_interval: 1s\ntimeout: 100ms\nmetrics: {textfile: %s}\n" % f.path("pkeyd.prom"))
+        daemon = Daemon(f, f.path("partitions.yaml"), environment=bus.environment())
+        bus.wait_name()
+        daemon.wait_text('base 0x0010 (partition "storage") is held')
+        check(not holds(f, C), "C got the P_Key while A may still hold it")
+        text = daemon.text()
+        check("way out:" in text and "pkeyctl forget " + A in text, "the way out is not in the journal:", text)
+
+        def status(*arguments):
+            return f.pkeyctl("status", *arguments, **bus.environment()).expect(0, 2, 3)
+
+        data = status("--json").json()
+        check_equal(data["held_bases"], 1, "held bases in status")
+        check(A in data["held"] and C in data["held"], "the ports", data["held"])
+        check_words(status().out, "status")
+        wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
+        check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
+        # the daemon takes the vouch over at its next sweep
+        f.pkeyctl("forget", A, "--yes").expect(0)
+        wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
+        daemon.wait_text("no base is held any more")
+        wait_for(lambda: status("--json").json()["held_bases"] == 0, "status without held bases")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+if __name__ == "__main__":
+    main()
