@@ -34,6 +34,7 @@
  */
 
 #include <infiniband/mad.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sim.h"
@@ -146,21 +147,40 @@ void promises_begin(struct sim *s)
 
 /* --- pairs ----------------------------------------------------------------------------------------------------------- */
 
+static uint8_t level_of(enum membership m)
+{
+        if (m == MEMBERSHIP_NONE)
+                return 0;
+        return m == MEMBERSHIP_LIMITED ? 1 : 2;
+}
+
+/* UINT_MAX: none is of this base. */
+static unsigned find_partition(const struct judgement *by, uint16_t base)
+{
+        for (unsigned i = 0; i < by->intent.n_partitions; i++)
+                if (by->intent.partitions[i].base == base)
+                        return i;
+        return UINT_MAX;
+}
+
 static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint16_t base)
 {
-        uint8_t level = 0;
+        unsigned partition = find_partition(by, base);
 
-        if (by->census.entries[endport].is_unknown)
+        if (by->census.entries[endport].is_unknown || partition == UINT_MAX)
                 return 0;
-        for (unsigned i = 0; i < by->intent.n_partitions; i++) {
-                enum membership m = by->intent.partitions[i].base == base ?
-                                            intent_membership(&by->intent, &by->census, endport, i) :
-                                            MEMBERSHIP_NONE;
+        return level_of(intent_membership(&by->intent, &by->census, endport, partition));
+}
 
-                if (m != MEMBERSHIP_NONE)
-                        level = m == MEMBERSHIP_LIMITED ? 1 : 2;
-        }
-        return level;
+/* What is certain, or the lower one of what the lines say now and of what it was given before. */
+static uint8_t level_of_frozen(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
+{
+        unsigned partition = find_partition(by, sim_bases[b]);
+
+        if (partition == UINT_MAX)
+                return 0;
+        return MAX(level_of(intent_certain(s, &by->intent, &by->census, endport, partition)),
+                   MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
 /* Up to twice what is wanted may be in a table on the way. */
@@ -183,7 +203,6 @@ static void check_frozen(struct sim *s, const struct judgement *by, unsigned end
                 sim_fail(s, "node %u port %u is frozen without a reason", at.node, at.port);
 }
 
-/* A frozen port is given the lower one of what the lines say now, and of what it was given before. */
 void promises_judged(struct sim *s, struct process *p, struct judgement *j)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
@@ -192,7 +211,7 @@ void promises_judged(struct sim *s, struct process *p, struct judgement *j)
 
                         j->level[i][b] = level_by_lines(j, i, sim_bases[b]);
                         if (j->frozen >> i & 1)
-                                j->level[i][b] = MIN(j->level[i][b], before);
+                                j->level[i][b] = level_of_frozen(s, j, i, b, before);
                 }
         p->judgement = j;
 }

@@ -108,6 +108,8 @@ enum membership intent_membership(const struct intent *it, const struct census *
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe);
 /* ... and does a line of the policy mean it by that? */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
+/* What the policy makes of it at least, whoever the names mean. */
+enum membership intent_certain(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* May pkeyd touch entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
