@@ -106,13 +106,19 @@ static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 
 /* --- what is known of a block ---------------------------------------------------------------------------------------- */
 
-/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed, and whether that
- * was by a Set of ours. */
-static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                      bool ours)
+static int note(struct apply *ap, const struct subnet_port *p, uint16_t index, struct p_key before, struct p_key after, bool ours)
 {
-        int (*note)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
-                ours ? index_memory_note : index_memory_note_lost;
+        struct guid node = ap->plan->subnet->nodes[p->node].guid;
+
+        return ours ? index_memory_note(ap->memory, node, p->number, index, before, after) :
+                      index_memory_note_lost(ap->memory, node, p->number, index, before, after);
+}
+
+/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed, and whether that
+ * was by a Set of ours: that it is as `set` has it (NULL: none was sent). */
+static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                      const struct p_key *set)
+{
         const struct subnet *s = ap->plan->subnet;
         const struct subnet_port *p = &s->ports[w->port];
         struct observed_table *t = table_of(ap, w);
@@ -124,7 +130,7 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* memory being out loses a hint, not correctness */
-                        (void) note(ap->memory, s->nodes[p->node].guid, p->number, index, known[i], entries[i]);
+                        (void) note(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
         }
         observed_table_set_block(t, w->block, entries);
 }
@@ -343,7 +349,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        see_block(ap, w, entries, t->rounds > 0);
+        see_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
         if (blocks_equal(ap, w, entries, t->after)) {
                 /* a Set of ours whose answer was lost, or somebody was there first */
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
@@ -361,7 +367,7 @@ static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P
 {
         const struct plan_write *w = write_of(ap, i);
 
-        see_block(ap, w, entries, true);
+        see_block(ap, w, entries, ap->tasks[i].after);
         if (blocks_equal(ap, w, entries, ap->tasks[i].after))
                 task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
         else
@@ -914,7 +920,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
                 observed_table_get_block(table_of(ap, w), w->block, known);
                 if (!blocks_equal(ap, w, entries, known))
                         fail_read_back(ap, t, APPLY_REVERTED, 0);
-                see_block(ap, w, entries, false);
+                see_block(ap, w, entries, NULL);
         } else {
                 see_enforcement(ap, w, result->data, &pi);
                 if (!has_bits(&pi, w->after_inbound, w->after_outbound))

@@ -103,7 +103,7 @@ static void make_partition(struct sim *s, struct intent_partition *p, unsigned n
 
 static void make_settings(struct sim *s, struct settings *ret)
 {
-        static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, 50 };
+        static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, SIM_MAX_HOLD / USEC_PER_SEC };
 
         settings_default(ret);
         ret->unmanaged = prng_permille(&s->rng, 250) ? UNMANAGED_KEEP : UNMANAGED_REMOVE;
@@ -386,6 +386,30 @@ bool intent_is_contested(const struct sim *s, const struct intent *it, const str
                         return intent_has_twin(s, c, endport, false);
         }
         return false;
+}
+
+/* The least of all lines from the most specific one to the first that does not mean it by its name. */
+enum membership intent_certain(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
+{
+        const struct census_entry *e = &c->entries[endport];
+        const struct intent_partition *p = &it->partitions[partition];
+        enum membership least = intent_membership(it, c, endport, partition);
+        const struct rule *settled = NULL;
+
+        if (!intent_has_twin(s, c, endport, false) || (partition == 0 && (e->is_self || e->is_sm)))
+                return least;
+        for (unsigned i = 0; i < p->n_rules; i++) {
+                const struct rule *r = &p->rules[i];
+
+                if (matches(r, e) && !is_by_name(r->kind) && (!settled || specificity(r->kind) > specificity(settled->kind)))
+                        settled = r;
+        }
+        for (unsigned i = 0; settled && i < p->n_rules; i++)
+                if (matches(&p->rules[i], e) && specificity(p->rules[i].kind) >= specificity(settled->kind))
+                        least = MIN(least, p->rules[i].membership);
+        if (settled)
+                return least;
+        return partition == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
 }
 
 bool intent_may_touch(const struct intent *it, uint16_t base)

@@ -5,7 +5,7 @@
  *
  *     surprise   somebody else changed the table after it was read. A table that was never read is none: it may hold anything.
  *     elsewhere  the port was plugged in elsewhere, or became another device, after it was discovered
- *     missing    the port was gone at the last discovery; how long before it was seen last decides whether it counts
+ *     missing    the port was gone at the last discovery; how long ago it was seen last decides whether it counts
  *
  * A survey is known when it ends, and of each table only if all of it was answered. While something is applied, each answer is
  * known at once.
@@ -26,7 +26,10 @@ struct table_record *observer_table(struct sim *s, struct fabsim_place at)
 
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret)
 {
-        return fabsim_neighbour(&s->f, s->endports[endport], ret) && s->f.nodes[ret->node].type == NODE_SWITCH;
+        const struct fabsim_port *p = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
+
+        *ret = (struct fabsim_place) { p->peer_node, p->peer_port };
+        return p->is_cabled && s->f.nodes[p->peer_node].type == NODE_SWITCH;
 }
 
 unsigned observer_endport(const struct sim *s, struct fabsim_place at)
@@ -222,12 +225,27 @@ static bool switch_is_discovered(const struct sim *s, const struct subnet *subne
         return i != SUBNET_NONE && !subnet->nodes[i].incomplete;
 }
 
-static bool node_was_seen(const struct sim *s, const struct observer *o, unsigned node)
+/* The port of this node that was discovered last; NULL: none was. */
+static const struct seen_port *find_seen(const struct sim *s, const struct observer *o, unsigned node)
 {
+        const struct seen_port *last = NULL;
+
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (s->endports[i].node == node && o->ports[i].at)
-                        return true;
-        return false;
+                if (s->endports[i].node == node && o->ports[i].at > (last ? last->at : 0))
+                        last = &o->ports[i];
+        return last;
+}
+
+/* It is called what it was called before. */
+static void discover_incomplete(const struct sim *s, const struct observer *o, struct census_entry *e, unsigned endport)
+{
+        const struct seen_port *before = find_seen(s, o, s->endports[endport].node);
+
+        e->is_unknown = !before;
+        if (before) {
+                e->host = before->entry.host;
+                e->device = before->entry.device;
+        }
 }
 
 /* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was found. */
@@ -242,15 +260,15 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
-        seen->missing_for = e->was_gone ? (seen->at ? s->now - seen->at : USEC_INFINITY) : 0;
+        seen->is_missing = e->was_gone;
+        seen->is_ambiguous = port != SUBNET_NONE && e->is_ambiguous;
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
         if (port == SUBNET_NONE)
                 *e = seen->entry;
-        else
-                e->is_unknown = subnet_port_node(subnet, &subnet->ports[port])->incomplete &&
-                                !node_was_seen(s, o, s->endports[endport].node);
+        else if (subnet_port_node(subnet, &subnet->ports[port])->incomplete)
+                discover_incomplete(s, o, e, endport);
 }
 
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)
@@ -318,9 +336,9 @@ static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsi
 
         if (seen->at == 0)
                 return false;
-        if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
+        if (seen->is_ambiguous || seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
-        if (seen->missing_for > 0) /* it may come back anywhere */
+        if (seen->is_missing) /* it may come back anywhere */
                 return false;
         return seen->entry.is_cabled != port->is_cabled ||
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
@@ -363,8 +381,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                         ret->surprises[i] |= table_surprises(s, p, r);
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
-                ret->missing |= (uint64_t) (seen->missing_for > 0) << i;
-                ret->expired |= (uint64_t) (p->judgement && seen->missing_for > 0 &&
-                                            seen->missing_for >= p->judgement->intent.settings.absent_hold) << i;
+                ret->missing |= (uint64_t) (seen->is_missing) << i;
+                ret->expired |= (uint64_t) (p->judgement && seen->is_missing &&
+                                            (seen->at == 0 || s->now - seen->at >= p->judgement->intent.settings.absent_hold)) << i;
         }
 }

@@ -386,7 +386,7 @@ static void see_sweeps(struct sim *s, struct process *p)
                         continue;
                 p->n_sweeps[r]++;
                 p->last_result = (enum sweep_result) r;
-                p->n_quiet += p->full && s->quiet && p->sweep_began > s->quiet_at;
+                p->n_quiet += p->full && s->quiet && p->sweep_began > s->calm_at;
                 p->sweep_began = 0;
                 p->full = false;
                 s->counters.sweeps++;

@@ -24,7 +24,7 @@
  *                  arrived. A table that was never read is no surprise.
  *     elsewhere    one of both was plugged in elsewhere since it was discovered, or was renamed, moved or replaced during the
  *                  discovery. What a port is to the policy is what it was when it was discovered last.
- *     expired      (isolation) one of both was gone at the last discovery, and for longer than absent_hold before it
+ *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
  *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
  *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry
@@ -34,6 +34,7 @@
  */
 
 #include <infiniband/mad.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sim.h"
@@ -146,21 +147,40 @@ void promises_begin(struct sim *s)
 
 /* --- pairs ----------------------------------------------------------------------------------------------------------- */
 
+static uint8_t level_of(enum membership m)
+{
+        if (m == MEMBERSHIP_NONE)
+                return 0;
+        return m == MEMBERSHIP_LIMITED ? 1 : 2;
+}
+
+/* UINT_MAX: none is of this base. */
+static unsigned find_partition(const struct judgement *by, uint16_t base)
+{
+        for (unsigned i = 0; i < by->intent.n_partitions; i++)
+                if (by->intent.partitions[i].base == base)
+                        return i;
+        return UINT_MAX;
+}
+
 static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint16_t base)
 {
-        uint8_t level = 0;
+        unsigned partition = find_partition(by, base);
 
-        if (by->census.entries[endport].is_unknown)
+        if (by->census.entries[endport].is_unknown || partition == UINT_MAX)
                 return 0;
-        for (unsigned i = 0; i < by->intent.n_partitions; i++) {
-                enum membership m = by->intent.partitions[i].base == base ?
-                                            intent_membership(&by->intent, &by->census, endport, i) :
-                                            MEMBERSHIP_NONE;
+        return level_of(intent_membership(&by->intent, &by->census, endport, partition));
+}
 
-                if (m != MEMBERSHIP_NONE)
-                        level = m == MEMBERSHIP_LIMITED ? 1 : 2;
-        }
-        return level;
+/* What is certain, or the lower one of what the lines say now and of what it was given before. */
+static uint8_t level_of_frozen(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
+{
+        unsigned partition = find_partition(by, sim_bases[b]);
+
+        if (partition == UINT_MAX)
+                return 0;
+        return MAX(level_of(intent_certain(s, &by->intent, &by->census, endport, partition)),
+                   MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
 /* Up to twice what is wanted may be in a table on the way. */
@@ -183,7 +203,6 @@ static void check_frozen(struct sim *s, const struct judgement *by, unsigned end
                 sim_fail(s, "node %u port %u is frozen without a reason", at.node, at.port);
 }
 
-/* A frozen port is given the lower one of what the lines say now, and of what it was given before. */
 void promises_judged(struct sim *s, struct process *p, struct judgement *j)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
@@ -192,7 +211,7 @@ void promises_judged(struct sim *s, struct process *p, struct judgement *j)
 
                         j->level[i][b] = level_by_lines(j, i, sim_bases[b]);
                         if (j->frozen >> i & 1)
-                                j->level[i][b] = MIN(j->level[i][b], before);
+                                j->level[i][b] = level_of_frozen(s, j, i, b, before);
                 }
         p->judgement = j;
 }
@@ -585,6 +604,20 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
         return may_overflow(s, by, endport, leaf);
 }
 
+/* A switch port that filters, and cannot hold what is wanted. It stays closed as long as its host has an entry that is not pkeyd's,
+ * and others have that, too: nobody said that they may talk. */
+static bool is_shut(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b)
+{
+        const struct fabsim_port *p;
+        struct fabsim_place leaf;
+
+        if (by->intent.settings.writer == WRITER_OPENSM || !observer_leaf(s, endport, &leaf) || !may_enforce(s, leaf) ||
+            !leaf_is_special(s, by, endport, leaf))
+                return false;
+        p = fabsim_port_at((struct fabsim *) &s->f, leaf);
+        return (p->enforce_inbound || p->enforce_outbound) && fabsim_level(p, sim_bases[b]) < by->level[endport][b];
+}
+
 /* OpenSM sees to these itself. */
 static bool leaf_is_right(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place leaf)
 {
@@ -697,7 +730,8 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
-                if (p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b])
+                if ((p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b]) ||
+                    is_shut(s, p->judgement, i, b))
                         return true;
                 if (is_incomplete(s, at))
                         return true;
@@ -788,14 +822,21 @@ static bool is_in_place(const struct sim *s, const struct process *p, unsigned e
                                                      seen->entry.cable.port == port->peer_port));
 }
 
-/* A port that is there, and was never read, may hold any base: then every base waits. */
+/* A port that is there, and was never read, may hold any base: then every base waits. So may who is behind a switch that is not
+ * discovered. */
 static bool anything_may_be_held(struct sim *s, const struct process *p, const struct judgement *by)
 {
-        for (unsigned i = 0; i < s->n_endports; i++)
-                if (by->census.entries[i].is_there && (is_silent(s, s->endports[i]) || is_incomplete(s, s->endports[i]) ||
-                                                       keys_hide(s, i)) &&
-                    !(was_read(s, p, s->endports[i]) && is_in_place(s, p, i)))
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                const struct census_entry *e = &by->census.entries[i];
+                bool is_read = was_read(s, p, s->endports[i]) && is_in_place(s, p, i);
+
+                if (!e->is_there)
+                        continue;
+                if (e->type == NODE_SWITCH && !e->is_seen)
                         return true;
+                if (!is_read && (is_silent(s, s->endports[i]) || is_incomplete(s, s->endports[i]) || keys_hide(s, i)))
+                        return true;
+        }
         return false;
 }
 
@@ -807,11 +848,19 @@ static bool sm_is_hidden(const struct sim *s)
         return sm == UINT32_MAX || is_silent(s, s->f.sm) || keys_hide(s, sm);
 }
 
-/* ... or frozen, for a reason that is there. */
+static bool any_is_shut(const struct sim *s, const struct judgement *by, unsigned endport)
+{
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                if (is_shut(s, by, endport, b))
+                        return true;
+        return false;
+}
+
+/* ... or frozen, for a reason that is there, or behind a switch port that stays closed. */
 static bool somebody_is_silent(struct sim *s, const struct judgement *by)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if ((by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
+                if ((by && any_is_shut(s, by, i)) || (by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
                         return true;
         return false;
 }

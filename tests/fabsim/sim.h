@@ -27,6 +27,7 @@
 #define SIM_MAX_RULES      8
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_ENDPORTS   40
+#define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
 #define SIM_BASES          14 /* that any table or policy of a simulation ever holds */
 #define SIM_MAX_TABLES     80 /* of endports, and of switch ports that can enforce */
 #define SIM_BLOCKS         (FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES)
@@ -107,6 +108,8 @@ enum membership intent_membership(const struct intent *it, const struct census *
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe);
 /* ... and does a line of the policy mean it by that? */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
+/* What the policy makes of it at least, whoever the names mean. */
+enum membership intent_certain(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* May pkeyd touch entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
@@ -134,7 +137,7 @@ struct basis {
         usec_t asked_at;            /* when who is there was answered last; 0: it was not asked */
         uint16_t surprises[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
         uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
-        uint64_t missing, expired;  /* ... it was absent at the last discovery; for longer than absent_hold */
+        uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
 };
 
@@ -152,7 +155,8 @@ struct seen_table {
 
 struct seen_port {
         usec_t at;                    /* when it was discovered last; 0: never */
-        usec_t missing_for;           /* at the last discovery: how long ago that was; 0: it was there */
+        bool is_missing;              /* it was not there at the last discovery */
+        bool is_ambiguous;            /* it was, incomplete, and moved meanwhile */
         struct census_entry entry;    /* as it was then */
 };
 
@@ -266,7 +270,7 @@ struct process {
         uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads that were not answered yet */
         unsigned n_requests;
         uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
-        unsigned n_quiet;              /* of the full ones so many began since faults were over */
+        unsigned n_quiet;              /* of the full ones so many began since all is calm */
         usec_t sweep_began;            /* of the one that runs; 0: none does */
         bool full;                     /* it discovered the fabric */
         enum sweep_result last_result; /* of the last one that ended */
@@ -324,7 +328,7 @@ struct sim {
         struct events events;
         struct faults faults;
         bool quiet;              /* faults are over */
-        usec_t quiet_at, end_at;
+        usec_t quiet_at, calm_at, end_at; /* calm: all that follows from what happened has happened, and no absent port counts */
         bool use_directed_routes, has_rival, moves_cables, has_pkeyctl;
         enum settings_writer writer;
         enum settings_role role;
@@ -459,7 +463,8 @@ void wire_forget(struct sim *s, const struct process *p);
 /* observer.c */
 /* The table at a place; NULL: none, or nobody has to do with it. */
 struct table_record *observer_table(struct sim *s, struct fabsim_place at);
-/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. */
+/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. Whether they are up
+ * or not: what is unplugged and comes back is where it was, or it was moved. */
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
 unsigned observer_endport(const struct sim *s, struct fabsim_place at);
 /* What p saw was stored: the tables; and which ports there are, but not by a pkeyctl. */

@@ -226,6 +226,7 @@ void world_make(struct sim *s)
         make_heads(s, n_switches);
         s->quiet_at = (usec_t) prng_between(&s->rng, 1, 150) * USEC_PER_SEC;
         s->end_at = s->quiet_at + 900 * USEC_PER_SEC;
+        s->calm_at = s->quiet_at + SIM_MAX_HOLD;
         intent_make(s, &s->intents[0]);
         s->n_intents = 1;
         note_gone(s);
@@ -339,6 +340,8 @@ static struct event *again(struct sim *s, usec_t at, enum external what, unsigne
 
         e->what = what;
         e->x = x;
+        if (follows(what) && what != EXTERNAL_START)
+                s->calm_at = MAX(s->calm_at, at + SIM_MAX_HOLD);
         return e;
 }
 

@@ -917,6 +917,34 @@ START_TEST(test_freed_or_lost)
 }
 END_TEST
 
+/* The host reboots, and does not answer the Set. */
+static bool wipe_and_be_silent(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (!on_fault_port(r, request, MAD_SET))
+                return false;
+        memset(r->f.tables[r->fault_port], 0, sizeof(r->f.tables[0]));
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+/* The entry that the Set was to drop is freed; the others were lost, and belong where they were. */
+START_TEST(test_lost_beside_a_set)
+{
+        const struct freed_index *freed;
+        struct run r;
+        size_t n;
+
+        one_change(&r);
+        r.fault = wipe_and_be_silent;
+        run_apply(&r);
+        freed = freed_of_host(&r, &n);
+        ck_assert_uint_eq(n, 2);
+        for (size_t i = 0; i < n; i++)
+                ck_assert_int_eq(freed[i].lost, freed[i].base == P_KEY_DEFAULT_BASE);
+        run_done(&r);
+}
+END_TEST
+
 /* Entries behind the end of the table, as an SMA gives them: anything. */
 static bool litter_the_end(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -1718,6 +1746,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_hold_back);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
+        tcase_add_test(t, test_lost_beside_a_set);
         tcase_add_test(t, test_behind_the_end);
         tcase_add_test(t, test_each_port_once);
         tcase_add_test(t, test_bits_in_two_phases);
