@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "knowledge/records.h"
@@ -27,30 +28,31 @@ static size_t entries_in(const struct knowledge_record *r, uint16_t block)
         return first < r->capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, r->capacity - first) : 0;
 }
 
-/* The block as it was read, or any of the writes that were sent since. `instead` is what the block is to be, if it is this one. */
-static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base,
-                                  const struct knowledge_write *instead)
+static enum level level_in_write(const struct knowledge_record *r, const struct knowledge_write *write, uint16_t base)
 {
-        size_t n = entries_in(r, block);
-        struct bounds out;
+        return level_in(write->entries, entries_in(r, write->block), base);
+}
 
-        if (instead && instead->block == block)
-                out.has = out.may = level_in(instead->entries, n, base);
-        else
-                out.has = out.may = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n, base);
-        for (size_t i = 0; i < r->n_writes && !(instead && instead->block == block); i++) {
-                uint8_t level;
+/* The block as it was read, or any of the writes that were sent since. */
+static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base)
+{
+        uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries_in(r, block), base);
+        struct bounds out = { level, level };
 
+        for (size_t i = 0; i < r->n_writes; i++) {
                 if (r->writes[i].block != block || !r->writes[i].is_sent)
                         continue;
-                level = level_in(r->writes[i].entries, n, base);
+                level = level_in_write(r, &r->writes[i], base);
                 out.has = MIN(out.has, level);
                 out.may = MAX(out.may, level);
         }
         return out;
 }
 
-static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, const struct knowledge_write *instead)
+#define ALL_BLOCKS UINT_MAX
+
+/* Of all blocks but this one. */
+static struct bounds bounds_without(const struct knowledge_record *r, uint16_t base, unsigned without)
 {
         struct bounds out = NOTHING;
 
@@ -58,11 +60,11 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
                 return NOTHING;
         if (!r->entries)
                 return ANYTHING;
-        if (r->n_writes == 0 && !instead) {
+        if (r->n_writes == 0 && without == ALL_BLOCKS) {
                 out.has = out.may = level_in(r->entries, r->capacity, base);
         } else {
                 for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
-                        struct bounds b = block_bounds(r, (uint16_t) block, base, instead);
+                        struct bounds b = block == without ? NOTHING : block_bounds(r, (uint16_t) block, base);
 
                         out = (struct bounds) { MAX(out.has, b.has), MAX(out.may, b.may) };
                 }
@@ -70,6 +72,11 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
         if (!r->fresh)
                 out.has = LEVEL_NONE;
         return out;
+}
+
+static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base)
+{
+        return bounds_without(r, base, ALL_BLOCKS);
 }
 
 /* --- bounds of a port ------------------------------------------------------------------------------------------------- */
@@ -81,32 +88,16 @@ uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record)
         return r->name.kind == KNOWLEDGE_LEAF ? r->other_end : record;
 }
 
-/* What a write would make of a port. Without one `record` is KNOWLEDGE_NONE. */
-struct change {
-        uint32_t record;                     /* the table that is written */
-        const struct knowledge_write *write; /* NULL: the filter */
-        bool filters[N_DIRECTIONS];
-};
-
-static const struct change NO_CHANGE = { .record = KNOWLEDGE_NONE };
-
-static struct bounds table_after(const struct knowledge *k, uint32_t record, uint16_t base, const struct change *change)
-{
-        return table_bounds(&k->records[record], base, change->record == record ? change->write : NULL);
-}
-
 /* One way to look at a port: in one model of a switch, and in one direction. */
 struct view {
         enum filter_model model;
         enum direction direction;
 };
 
-static struct bounds port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct view view,
-                                const struct change *change)
+static struct bounds port_bounds(const struct knowledge *k, uint32_t port, uint16_t base, struct view view)
 {
         const struct knowledge_record *p = &k->records[port], *leaf;
-        struct bounds host = table_after(k, port, base, change), filter;
-        bool sets_filter;
+        struct bounds host = table_bounds(p, base), filter;
 
         if (p->expired)
                 return NOTHING;
@@ -115,12 +106,10 @@ static struct bounds port_after(const struct knowledge *k, uint32_t port, uint16
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = &k->records[p->other_end];
-        filter = table_after(k, p->other_end, base, change);
-        sets_filter = change->record == p->other_end && !change->write;
-        filter = bounds_behind_filter(view.model, host, filter);
-        if (!sets_filter && leaf->filters_unsure)
+        filter = bounds_behind_filter(view.model, host, table_bounds(leaf, base));
+        if (leaf->filters_unsure)
                 return (struct bounds) { filter.has, host.may };
-        return (sets_filter ? change->filters : leaf->filters)[view.direction] ? filter : host;
+        return leaf->filters[view.direction] ? filter : host;
 }
 
 static enum level policy_level(const struct knowledge_record *p, uint16_t base)
@@ -142,7 +131,7 @@ static struct rule_class class_of(const struct knowledge *k, uint32_t port, uint
 
         return (struct rule_class) {
                 .policy = policy_level(p, base),
-                .bounds = port_after(k, port, base, view, &NO_CHANGE),
+                .bounds = port_bounds(k, port, base, view),
                 .is_absent = p->presence == KNOWLEDGE_ABSENT,
         };
 }
@@ -303,15 +292,80 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         rule_count(ret, &own, -1);
 }
 
+/* A write that is judged. */
+struct change {
+        uint32_t record;                     /* the table that is written */
+        const struct knowledge_write *write; /* NULL: the filter */
+        bool filters[N_DIRECTIONS];
+};
+
+/* What the write leaves as it is, and is not known for certain. The write is judged in each world that may be the real one: bounds
+ * over all of them would not show what it raises in one, where another one reaches as high without it. */
+struct world {
+        uint8_t level;   /* of all other blocks of the table that is written; of the whole table, if the write is about its filter */
+        bool filters;    /* the leaf port, in the direction of the view */
+};
+
+/* Around the write. A port that answers is there, whatever was found before. */
+static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16_t base, const struct change *change,
+                              const struct world *world, bool after)
+{
+        const struct knowledge_record *r = &k->records[record];
+        struct bounds block;
+
+        if (change->record == record && !change->write)
+                return (struct bounds) { world->level, world->level };
+        if (change->record != record || !r->entries || r->vouched)
+                return table_bounds(r, base);
+        if (after)
+                block.has = block.may = level_in_write(r, change->write, base);
+        else
+                block = block_bounds(r, change->write->block, base);
+        return (struct bounds) { r->fresh ? MAX(block.has, world->level) : LEVEL_NONE, MAX(block.may, world->level) };
+}
+
+static struct bounds port_in(const struct knowledge *k, uint16_t base, const struct change *change, struct view view,
+                             const struct world *world, bool after)
+{
+        uint32_t port = knowledge_port_of(k, change->record), leaf = k->records[port].other_end;
+        bool filters = after && !change->write ? change->filters[view.direction] : world->filters;
+        struct bounds host = table_in(k, port, base, change, world, after);
+
+        if (leaf == KNOWLEDGE_NONE || !filters)
+                return host;
+        return bounds_behind_filter(view.model, host, table_in(k, leaf, base, change, world, after));
+}
+
 /* What the port sends against what the others receive, or the other way round. */
+static enum rule_verdict judge_world(const struct knowledge *k, uint16_t base, const struct change *change, struct view view,
+                                     const struct world *world, const struct rule_counts *others)
+{
+        return rule_judge(policy_level(&k->records[knowledge_port_of(k, change->record)], base),
+                          port_in(k, base, change, view, world, false), port_in(k, base, change, view, world, true), others);
+}
+
+static struct bounds levels_of_worlds(const struct knowledge *k, uint16_t base, const struct change *change)
+{
+        return bounds_without(&k->records[change->record], base, change->write ? change->write->block : ALL_BLOCKS);
+}
+
 static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct change *change, struct view view)
 {
-        uint32_t port = knowledge_port_of(k, change->record);
+        uint32_t port = knowledge_port_of(k, change->record), leaf = k->records[port].other_end;
+        const struct knowledge_record *l = leaf == KNOWLEDGE_NONE ? NULL : &k->records[leaf];
+        const struct bounds levels = levels_of_worlds(k, base, change);
+        enum rule_verdict verdict = RULE_ADMITS;
         struct rule_counts others;
 
         count_others(k, port, base, (struct view) { view.model, view.direction == SENDS ? RECEIVES : SENDS }, &others);
-        return rule_judge(policy_level(&k->records[port], base), port_after(k, port, base, view, &NO_CHANGE),
-                          port_after(k, port, base, view, change), &others);
+        for (unsigned filters = 0; filters < 2; filters++)
+                for (uint8_t level = levels.has; verdict == RULE_ADMITS && level <= levels.may; level++) {
+                        const struct world world = { level, filters };
+
+                        if (l ? l->filters_unsure || l->filters[view.direction] == world.filters : !world.filters)
+                                verdict = judge_world(k, base, change, view, &world, &others);
+                }
+        return verdict;
 }
 
 static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const struct change *change)
@@ -347,11 +401,12 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
 {
         const struct knowledge_write write = make_write(block, entries);
+        const struct knowledge_record *r = &k->records[record];
         uint32_t port = knowledge_port_of(k, record);
-        uint8_t before = table_bounds(&k->records[record], base, NULL).may;
-        uint8_t after = table_bounds(&k->records[record], base, &write).may;
+        uint8_t after = level_in_write(r, &write, base);
 
-        return after > before && (port == KNOWLEDGE_NONE || after > policy_level(&k->records[port], base));
+        return after > (port == KNOWLEDGE_NONE ? LEVEL_NONE : policy_level(&k->records[port], base)) &&
+               after > bounds_without(r, base, block).has && (!r->entries || after > block_bounds(r, block, base).has);
 }
 
 /* Bases where nobody is counted are all alike: one of them is judged, because a port that may hold anything has them, too. */
@@ -373,10 +428,10 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
 
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
 {
-        return table_bounds(&k->records[record], base, NULL);
+        return table_bounds(&k->records[record], base);
 }
 
 struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
 {
-        return port_after(k, record, base, (struct view) { FILTER_BY_LEVEL, SENDS }, &NO_CHANGE);
+        return port_bounds(k, record, base, (struct view) { FILTER_BY_LEVEL, SENDS });
 }
