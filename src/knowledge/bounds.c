@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <limits.h>
 #include <string.h>
 
 #include "knowledge/records.h"
@@ -25,30 +26,31 @@ static size_t entries_in(const struct knowledge_record *r, uint16_t block)
         return first < r->capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, r->capacity - first) : 0;
 }
 
-/* The block as it was read, or any of the writes that were sent since. `instead` is what the block is to be, if it is this one. */
-static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base,
-                                  const struct knowledge_write *instead)
+static enum level level_in_write(const struct knowledge_record *r, const struct knowledge_write *write, uint16_t base)
 {
-        size_t n = entries_in(r, block);
-        struct bounds out;
+        return level_in(write->entries, entries_in(r, write->block), base);
+}
 
-        if (instead && instead->block == block)
-                out.has = out.may = level_in(instead->entries, n, base);
-        else
-                out.has = out.may = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n, base);
-        for (size_t i = 0; i < r->n_writes && !(instead && instead->block == block); i++) {
-                uint8_t level;
+/* The block as it was read, or any of the writes that were sent since. */
+static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base)
+{
+        uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries_in(r, block), base);
+        struct bounds out = { level, level };
 
+        for (size_t i = 0; i < r->n_writes; i++) {
                 if (r->writes[i].block != block || !r->writes[i].is_sent)
                         continue;
-                level = level_in(r->writes[i].entries, n, base);
+                level = level_in_write(r, &r->writes[i], base);
                 out.has = MIN(out.has, level);
                 out.may = MAX(out.may, level);
         }
         return out;
 }
 
-static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, const struct knowledge_write *instead)
+#define ALL_BLOCKS UINT_MAX
+
+/* Of all blocks but this one. */
+static struct bounds bounds_without(const struct knowledge_record *r, uint16_t base, unsigned without)
 {
         struct bounds out = NOTHING;
 
@@ -56,11 +58,11 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
                 return NOTHING;
         if (!r->entries)
                 return ANYTHING;
-        if (r->n_writes == 0 && !instead) {
+        if (r->n_writes == 0 && without == ALL_BLOCKS) {
                 out.has = out.may = level_in(r->entries, r->capacity, base);
         } else {
                 for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
-                        struct bounds b = block_bounds(r, (uint16_t) block, base, instead);
+                        struct bounds b = block == without ? NOTHING : block_bounds(r, (uint16_t) block, base);
 
                         out = (struct bounds) { MAX(out.has, b.has), MAX(out.may, b.may) };
                 }
@@ -68,6 +70,11 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
         if (!r->fresh)
                 out.has = LEVEL_NONE;
         return out;
+}
+
+static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base)
+{
+        return bounds_without(r, base, ALL_BLOCKS);
 }
 
 /* --- bounds of a port ------------------------------------------------------------------------------------------------- */
@@ -87,18 +94,10 @@ struct knowledge_write knowledge_make_write(uint16_t block, const struct p_key e
         return write;
 }
 
-struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, uint16_t base,
-                                    const struct knowledge_change *change)
-{
-        return table_bounds(&k->records[record], base, change && change->record == record ? change->write : NULL);
-}
-
-struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
-                                   const struct knowledge_change *change)
+static struct bounds port_bounds(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view)
 {
         const struct knowledge_record *p = &k->records[port], *leaf;
-        struct bounds host = knowledge_table_after(k, port, base, change), filter;
-        bool sets_filter;
+        struct bounds host = table_bounds(p, base), filter;
 
         if (p->expired)
                 return NOTHING;
@@ -107,12 +106,10 @@ struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uin
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = &k->records[p->other_end];
-        filter = knowledge_table_after(k, p->other_end, base, change);
-        sets_filter = change && change->record == p->other_end && !change->write;
-        filter = bounds_behind_filter(view.model, host, filter);
-        if (!sets_filter && leaf->filters_unsure)
+        filter = bounds_behind_filter(view.model, host, table_bounds(leaf, base));
+        if (leaf->filters_unsure)
                 return (struct bounds) { filter.has, host.may };
-        return (sets_filter ? change->filters : leaf->filters)[view.direction] ? filter : host;
+        return leaf->filters[view.direction] ? filter : host;
 }
 
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base)
@@ -132,17 +129,107 @@ struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, u
 
         return (struct rule_class) {
                 .policy = knowledge_policy_level(p, base),
-                .bounds = knowledge_port_after(k, port, base, view, NULL),
+                .bounds = port_bounds(k, port, base, view),
                 .is_absent = p->presence == KNOWLEDGE_ABSENT,
         };
 }
 
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
 {
-        return knowledge_table_after(k, record, base, NULL);
+        return table_bounds(&k->records[record], base);
 }
 
 struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
 {
-        return knowledge_port_after(k, record, base, (struct knowledge_view) { FILTER_BY_LEVEL, SENDS }, NULL);
+        return port_bounds(k, record, base, (struct knowledge_view) { FILTER_BY_LEVEL, SENDS });
+}
+
+/* --- a write ----------------------------------------------------------------------------------------------------------- */
+
+struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, uint16_t base,
+                                    const struct knowledge_change *change)
+{
+        const struct knowledge_record *r = &k->records[record];
+        struct bounds rest;
+        uint8_t level;
+
+        if (change->record != record || !change->write)
+                return table_bounds(r, base);
+        rest = bounds_without(r, base, change->write->block);
+        level = level_in_write(r, change->write, base);
+        return (struct bounds) { r->fresh ? MAX(rest.has, level) : LEVEL_NONE, MAX(rest.may, level) };
+}
+
+bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
+                              const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
+{
+        const struct knowledge_write write = knowledge_make_write(block, entries);
+        const struct knowledge_record *r = &k->records[record];
+        uint32_t port = knowledge_port_of(k, record);
+        enum level policy = port == KNOWLEDGE_NONE ? LEVEL_NONE : knowledge_policy_level(&k->records[port], base);
+        uint8_t after = level_in_write(r, &write, base);
+
+        return after > rule_policy_for(RULE_GAIN, policy) && after > bounds_without(r, base, block).has &&
+               (!r->entries || after > block_bounds(r, block, base).has);
+}
+
+/* What the write leaves as it is, and is not known for certain, as it is in one world that may be the real one. */
+struct world {
+        uint8_t level;   /* of all other blocks of the table that is written; of the whole table, if the write is about its filter */
+        bool filters;    /* the leaf port, in the direction of the view */
+};
+
+/* Around the write. A port that answers is there, whatever was found before. */
+static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16_t base, const struct knowledge_change *change,
+                              const struct world *world, bool after)
+{
+        const struct knowledge_record *r = &k->records[record];
+        struct bounds block;
+
+        if (change->record == record && !change->write)
+                return (struct bounds) { world->level, world->level };
+        if (change->record != record || !r->entries || r->vouched)
+                return table_bounds(r, base);
+        if (after)
+                block.has = block.may = level_in_write(r, change->write, base);
+        else
+                block = block_bounds(r, change->write->block, base);
+        return (struct bounds) { r->fresh ? MAX(block.has, world->level) : LEVEL_NONE, MAX(block.may, world->level) };
+}
+
+static struct bounds port_in(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
+                             struct knowledge_view view, const struct world *world, bool after)
+{
+        uint32_t port = knowledge_port_of(k, change->record), leaf = k->records[port].other_end;
+        bool filters = after && !change->write ? change->filters[view.direction] : world->filters;
+        struct bounds host = table_in(k, port, base, change, world, after);
+
+        if (leaf == KNOWLEDGE_NONE || !filters)
+                return host;
+        return bounds_behind_filter(view.model, host, table_in(k, leaf, base, change, world, after));
+}
+
+static bool may_filter(const struct knowledge *k, const struct knowledge_change *change, struct knowledge_view view, bool filters)
+{
+        uint32_t leaf = k->records[knowledge_port_of(k, change->record)].other_end;
+        const struct knowledge_record *l = leaf == KNOWLEDGE_NONE ? NULL : &k->records[leaf];
+
+        return l ? l->filters_unsure || l->filters[view.direction] == filters : !filters;
+}
+
+unsigned knowledge_steps(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
+                         struct knowledge_view view, struct knowledge_step ret[KNOWLEDGE_MAX_STEPS])
+{
+        const struct bounds levels = bounds_without(&k->records[change->record], base,
+                                                    change->write ? change->write->block : ALL_BLOCKS);
+        unsigned n = 0;
+
+        for (unsigned filters = 0; filters < 2; filters++)
+                for (uint8_t level = levels.has; may_filter(k, change, view, filters) && level <= levels.may; level++) {
+                        const struct world world = { level, filters };
+
+                        ret[n].before = port_in(k, base, change, view, &world, false);
+                        ret[n++].after = port_in(k, base, change, view, &world, true);
+                }
+        return n;
 }

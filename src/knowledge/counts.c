@@ -177,11 +177,17 @@ static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, co
                                     struct knowledge_view view)
 {
         uint32_t port = knowledge_port_of(k, change->record);
+        enum level policy = knowledge_policy_level(&k->records[port], base);
+        struct knowledge_step steps[KNOWLEDGE_MAX_STEPS];
+        enum rule_verdict verdict = RULE_ADMITS;
         struct rule_counts others;
+        unsigned n;
 
         count_others(k, port, base, (struct knowledge_view) { view.model, view.direction == SENDS ? RECEIVES : SENDS }, &others);
-        return rule_judge(knowledge_policy_level(&k->records[port], base), knowledge_port_after(k, port, base, view, NULL),
-                          knowledge_port_after(k, port, base, view, change), &others);
+        n = knowledge_steps(k, base, change, view, steps);
+        for (unsigned i = 0; verdict == RULE_ADMITS && i < n; i++)
+                verdict = rule_judge(policy, steps[i].before, steps[i].after, &others);
+        return verdict;
 }
 
 static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const struct knowledge_change *change)
@@ -203,19 +209,6 @@ enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t reco
         const struct knowledge_write write = knowledge_make_write(block, entries);
 
         return judge(k, base, &(struct knowledge_change) { .record = record, .write = &write });
-}
-
-bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
-                              const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
-{
-        const struct knowledge_write write = knowledge_make_write(block, entries);
-        const struct knowledge_change change = { .record = record, .write = &write };
-        uint32_t port = knowledge_port_of(k, record);
-        uint8_t before = knowledge_table_after(k, record, base, NULL).may;
-        uint8_t after = knowledge_table_after(k, record, base, &change).may;
-
-        return after > before &&
-               (port == KNOWLEDGE_NONE || after > rule_policy_for(RULE_GAIN, knowledge_policy_level(&k->records[port], base)));
 }
 
 /* A host that was never read may use entries that are not in the policy: a filter would cut it off. */

@@ -10,7 +10,8 @@
 /* What the rule asks about a port that is written: its bounds around the write. */
 struct question {
         uint8_t policy; /* enum level */
-        struct bounds before[N_FILTER_MODELS][N_DIRECTIONS], after[N_FILTER_MODELS][N_DIRECTIONS];
+        uint8_t n_steps[N_FILTER_MODELS][N_DIRECTIONS];
+        struct knowledge_step steps[N_FILTER_MODELS][N_DIRECTIONS][KNOWLEDGE_MAX_STEPS];
 };
 
 /* A question that was asked of all ports but one. Ports with the same question have the same answer, but for themselves. */
@@ -176,7 +177,8 @@ static void blame(struct item *item, const struct knowledge *k, uint32_t port, c
                   enum rule_verdict verdict)
 {
         const struct knowledge_record *p = &k->records[port];
-        struct bounds host = knowledge_table_after(k, port, item->held.base, change);
+        struct bounds host = change ? knowledge_table_after(k, port, item->held.base, change) :
+                                      knowledge_table_bounds(k, port, item->held.base);
         uint32_t record = port;
 
         if (verdict == RULE_LOSS && host.has >= knowledge_policy_level(p, item->held.base) && p->other_end != KNOWLEDGE_NONE)
@@ -191,15 +193,13 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
         struct question q = { .policy = knowledge_policy_level(&k->records[port], base) };
 
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
-                for (enum direction d = 0; d < N_DIRECTIONS; d++) {
-                        q.before[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, NULL);
-                        q.after[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, change);
-                }
+                for (enum direction d = 0; d < N_DIRECTIONS; d++)
+                        q.n_steps[m][d] = (uint8_t) knowledge_steps(k, base, change, (struct knowledge_view) { m, d }, q.steps[m][d]);
         return q;
 }
 
 /* Judged by a port as it is, and as it should be. */
-static void judge_view(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
+static void judge_step(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
                        enum rule_verdict *ret_stands)
 {
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
@@ -222,14 +222,15 @@ static void judge_port(struct item *item, const struct knowledge *k, struct answ
 {
         enum rule_verdict stands = RULE_ADMITS;
 
-        if (knowledge_table_after(k, port, item->held.base, NULL).may == LEVEL_NONE)
+        if (knowledge_table_bounds(k, port, item->held.base).may == LEVEL_NONE)
                 return; /* as most ports: it talks with nobody, before and after */
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                         struct knowledge_view view = { m, d == SENDS ? RECEIVES : SENDS };
                         struct rule_class class = knowledge_class_of(k, port, item->held.base, view);
 
-                        judge_view(a, a->question.before[m][d], a->question.after[m][d], &class, &stands);
+                        for (unsigned i = 0; i < a->question.n_steps[m][d]; i++)
+                                judge_step(a, a->question.steps[m][d][i].before, a->question.steps[m][d][i].after, &class, &stands);
                 }
         if (stands != RULE_ADMITS)
                 blame(item, k, port, NULL, stands);
@@ -285,7 +286,7 @@ static void add_waiting(struct item *item, const struct knowledge *k, const stru
                 return;
         item->held.waiting[item->held.n_waiting - 1] = (struct held_waiting) {
                 .name = k->records[record].name, .record = record, .to = to, .is_filter = !change->write, .rule = rule,
-                .from = knowledge_table_after(k, record, item->held.base, NULL).may,
+                .from = knowledge_table_bounds(k, record, item->held.base).may,
         };
 }
 

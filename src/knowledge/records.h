@@ -74,11 +74,22 @@ struct knowledge_view {
 };
 
 struct knowledge_write knowledge_make_write(uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* The bounds of a table, and of a port (no leaf port), in a base after a change; NULL: as they are. */
+/* The bounds of a table in a base after a change. */
 struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, uint16_t base,
                                     const struct knowledge_change *change);
-struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
-                                   const struct knowledge_change *change);
+
+/* The bounds of the port around a change, in one world that may be the real one. */
+struct knowledge_step {
+        struct bounds before, after;
+};
+
+#define KNOWLEDGE_MAX_STEPS (2 * N_LEVELS)
+
+/* A change in each world that may be the real one: what it leaves as it is, and is not known for certain, is settled in each way
+ * that it may be. Bounds over all worlds would not show what it raises in one, where another reaches as high without it. Every one
+ * of them has to be admitted. Returns how many there are, at least one. The port of the table must be known. */
+unsigned knowledge_steps(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
+                         struct knowledge_view view, struct knowledge_step ret[KNOWLEDGE_MAX_STEPS]);
 /* What the policy gives the port of this record (no leaf port), or POLICY_UNKNOWN. */
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);

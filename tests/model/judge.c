@@ -265,15 +265,17 @@ static void see_others(struct knowledge *k, const struct scene *s)
         }
 }
 
-static void give_policy(struct arena *a, struct knowledge *k, const struct scene *s, const struct subnet *subnet)
+/* Of a node that did not answer all queries nobody knows what the policy gives it. */
+static void give_policy(struct arena *a, struct knowledge *k, const struct scene *s, struct subnet *subnet)
 {
         struct desired *d = arena_new_object(a, struct desired);
 
         *d = (struct desired) { .subnet = subnet, .ports = arena_new_array(a, struct desired_port, subnet->n_ports) };
         for (unsigned i = 0; i < s->n; i++) {
-                uint32_t port = subnet_find_port(subnet, subnet_find_node(subnet, host_guid(i)), 1);
+                uint32_t node = subnet_find_node(subnet, host_guid(i)), port = subnet_find_port(subnet, node, 1);
                 struct p_key *key = arena_new_object(a, struct p_key);
 
+                subnet->nodes[node].incomplete = s->hosts[i].policy == POLICY_UNKNOWN;
                 *key = p_key_make(BASE, s->hosts[i].policy == LEVEL_FULL);
                 d->ports[port] = (struct desired_port) { key, s->hosts[i].policy != LEVEL_NONE };
         }

@@ -78,15 +78,20 @@ def others_of(hosts, port, model, direction):
             for i, h in enumerate(hosts) if i != port]
 
 
+def worlds(host):
+    """Where it is not known whether the leaf port filters, it does in one world, and not in the other."""
+    return [host._replace(filters=f, unsure=0) for f in ((0, 0), (1, 1))] if host.unsure else [host]
+
+
 def admits_write(hosts, port, is_leaf, level, models=(BY_LEVEL, BY_BASE), directions=(SENDS, RECEIVES)):
     """What the port sends counts against what the others receive, and the other way round, in either model of a switch."""
-    return all(admits(hosts[port].policy, host_bounds(hosts[port], m, d), host_bounds(hosts[port], m, d, level, is_leaf),
+    return all(admits(mine.policy, host_bounds(mine, m, d), host_bounds(mine, m, d, level, is_leaf),
                       others_of(hosts, port, m, RECEIVES if d == SENDS else SENDS))
-               for m in models for d in directions)
+               for mine in worlds(hosts[port]) for m in models for d in directions)
 
 
 def exceeds_policy(host, is_leaf, level):
     """Could the write raise this table, and above what the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
-    after = table_bounds(table, level)[1]
-    return after > table_bounds(table)[1] and (host.policy == UNKNOWN or after > host.policy)
+    lowest = NONE if table.kind == NEVER else min([table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT)))
+    return level > lowest and (host.policy == UNKNOWN or level > host.policy)

@@ -355,36 +355,41 @@ static uint32_t written_port(const struct write *w)
 static struct rule_class naive_class(uint32_t p, uint16_t base, enum filter_model m, enum direction d)
 {
         return (struct rule_class) {
-                .policy = naive_policy(knowledge_get(k, p), base), .bounds = naive_bounds(p, base, m, d, NULL),
+                .policy = naive_policy(knowledge_get(k, p), base), .bounds = naive_bounds(p, base, m, d),
                 .is_absent = knowledge_get(k, p)->presence == KNOWLEDGE_ABSENT,
         };
+}
+
+static void judge_step(enum level policy, const struct naive_step *step, const struct rule_class *class, bool *stands, bool *own)
+{
+        enum rule_verdict verdict = rule_judge_pair(policy, step->before, step->after, class);
+        uint8_t level = (uint8_t) rule_policy_for(verdict, class->policy);
+        const struct rule_class right = { class->policy, { level, level }, false };
+        bool more = class->bounds.may > level, less = class->bounds.has < level;
+
+        if (verdict == RULE_ADMITS)
+                return;
+        if (rule_judge_pair(policy, step->before, step->after, &right) != RULE_ADMITS)
+                *own = true;
+        else
+                *stands = true;
+        if (verdict == RULE_GAIN ? more : less)
+                *stands = true;
+        ck_assert(*own || more || less);
 }
 
 /* Does this port by itself keep the write from being admitted, if it is as it is, and if it were as the policy has it? */
 static void judge_alone(const struct write *w, uint16_t base, uint32_t p, bool *stands, bool *own)
 {
-        uint32_t q = written_port(w);
-        enum level policy = naive_policy(knowledge_get(k, q), base);
+        enum level policy = naive_policy(knowledge_get(k, written_port(w)), base);
 
         for (unsigned view = 0; view < 4; view++) {
-                enum filter_model m = view & 1;
-                enum direction d = view >> 1;
-                struct rule_class class = naive_class(p, base, m, !d), right = { class.policy, {}, false };
-                struct bounds before = naive_bounds(q, base, m, d, NULL), after = naive_bounds(q, base, m, d, w);
-                enum rule_verdict verdict = rule_judge_pair(policy, before, after, &class);
-                uint8_t level = (uint8_t) rule_policy_for(verdict, class.policy);
-                bool more = class.bounds.may > level, less = class.bounds.has < level;
+                struct rule_class class = naive_class(p, base, view & 1, !(view >> 1));
+                struct naive_step steps[6];
+                unsigned n = naive_steps(w, base, view & 1, view >> 1, steps);
 
-                if (verdict == RULE_ADMITS)
-                        continue;
-                right.bounds = (struct bounds) { level, level };
-                if (rule_judge_pair(policy, before, after, &right) != RULE_ADMITS)
-                        *own = true;
-                else
-                        *stands = true;
-                if (verdict == RULE_GAIN ? more : less)
-                        *stands = true;
-                ck_assert(*own || more || less);
+                for (unsigned i = 0; i < n; i++)
+                        judge_step(policy, &steps[i], &class, stands, own);
         }
 }
 

@@ -565,7 +565,7 @@ static bool arrival_is_admitted(uint32_t record, uint16_t base, enum level polic
 
                         if (p == record || other->name.kind == KNOWLEDGE_LEAF)
                                 continue;
-                        b = naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES, NULL);
+                        b = naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES);
                         if (levels_talk(arrives, b.may) && !levels_talk(policy, rule_policy_for(RULE_GAIN, naive_policy(other, base))))
                                 return false;
                 }

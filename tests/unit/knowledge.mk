@@ -13,6 +13,10 @@ TESTS += check_held
 check_held_SOURCES = tests/unit/check_held.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h \
 	tests/unit/knowledge_naive.c tests/unit/knowledge_naive.h
 check_held_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_transitions
+TESTS += check_transitions
+check_transitions_SOURCES = tests/unit/check_transitions.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
+check_transitions_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_gate
 TESTS += check_gate
 check_gate_SOURCES = tests/unit/check_gate.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h

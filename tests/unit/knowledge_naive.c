@@ -23,9 +23,21 @@ static unsigned level(const struct p_key *entries, unsigned n, uint16_t base)
         return l;
 }
 
-/* What a table may hold: each block as it was read, or as one of its writes has it. */
-static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, unsigned changed,
-                                  const struct p_key *entries)
+/* What a block may hold: as it was read, or as one of its writes has it. */
+static struct bounds block_bounds(const struct knowledge_record *r, unsigned block, uint16_t base)
+{
+        unsigned n = MIN(32u, CAPACITY - 32u * block), low = level(r->entries + 32u * block, n, base), high = low;
+
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].block == block) {
+                        low = MIN(low, level(r->writes[i].entries, n, base));
+                        high = MAX(high, level(r->writes[i].entries, n, base));
+                }
+        return (struct bounds) { (uint8_t) low, (uint8_t) high };
+}
+
+/* All blocks but one. */
+static struct bounds table_bounds(const struct knowledge_record *r, uint16_t base, unsigned but)
 {
         struct bounds all = {};
 
@@ -33,42 +45,54 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
                 return all;
         if (!r->entries)
                 return (struct bounds) { 0, 2 };
-        for (unsigned b = 0; b < BLOCKS; b++) {
-                unsigned n = MIN(32u, CAPACITY - 32u * b), low = level(r->entries + 32u * b, n, base), high = low;
-
-                for (size_t i = 0; i < r->n_writes; i++)
-                        if (r->writes[i].block == b) {
-                                low = MIN(low, level(r->writes[i].entries, n, base));
-                                high = MAX(high, level(r->writes[i].entries, n, base));
-                        }
-                if (b == changed)
-                        low = high = level(entries, n, base);
-                all.has = (uint8_t) MAX(all.has, low);
-                all.may = (uint8_t) MAX(all.may, high);
-        }
+        for (unsigned i = 0; i < BLOCKS; i++)
+                if (i != but) {
+                        all.has = MAX(all.has, block_bounds(r, i, base).has);
+                        all.may = MAX(all.may, block_bounds(r, i, base).may);
+                }
         return (struct bounds) { r->fresh ? all.has : 0, all.may };
 }
 
-struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w)
+struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d)
 {
         const struct knowledge_record *p = knowledge_get(k, port), *leaf;
-        struct bounds host = table_bounds(p, base, w && w->record == port ? w->block : BLOCKS, w ? w->entries : NULL), through;
-        bool closed;
+        struct bounds host = table_bounds(p, base, BLOCKS), through;
 
         if (p->presence == KNOWLEDGE_ABSENT)
                 return (struct bounds) { 0, p->expired ? 0 : host.may };
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = knowledge_get(k, p->other_end);
-        through = bounds_behind_filter(m, host, table_bounds(leaf, base, w && w->record == p->other_end ? w->block : BLOCKS,
-                                                             w ? w->entries : NULL));
-        if (w && w->record == p->other_end && w->block == BLOCKS)
-                closed = w->filters[d];
-        else if (leaf->filters_unsure)
+        through = bounds_behind_filter(m, host, table_bounds(leaf, base, BLOCKS));
+        if (leaf->filters_unsure)
                 return (struct bounds) { through.has, host.may };
-        else
-                closed = leaf->filters[d];
-        return closed ? through : host;
+        return leaf->filters[d] ? through : host;
+}
+
+/* Where all but the block that is written comes to `rest`. */
+static struct bounds table_around(uint32_t record, uint16_t base, const struct write *w, unsigned rest, bool after)
+{
+        const struct knowledge_record *r = knowledge_get(k, record);
+        struct bounds block = { (uint8_t) rest, (uint8_t) rest };
+        unsigned to;
+
+        if (w->record == record && w->block == BLOCKS)
+                return block;
+        if (w->record != record || !r->entries || r->vouched)
+                return table_bounds(r, base, BLOCKS);
+        to = level(w->entries, MIN(32u, CAPACITY - 32u * w->block), base);
+        block = after ? (struct bounds) { (uint8_t) to, (uint8_t) to } : block_bounds(r, w->block, base);
+        return (struct bounds) { (uint8_t) (r->fresh ? MAX(block.has, rest) : 0), (uint8_t) MAX(block.may, rest) };
+}
+
+static struct bounds port_around(uint32_t port, uint16_t base, enum filter_model m, const struct write *w, unsigned rest, bool on,
+                                 bool after)
+{
+        struct bounds host = table_around(port, base, w, rest, after);
+
+        if (!on)
+                return host;
+        return bounds_behind_filter(m, host, table_around(knowledge_get(k, port)->other_end, base, w, rest, after));
 }
 
 enum level naive_policy(const struct knowledge_record *p, uint16_t base)
@@ -76,32 +100,64 @@ enum level naive_policy(const struct knowledge_record *p, uint16_t base)
         return p->policy ? level(p->policy->wanted, p->policy->n_wanted, base) : POLICY_UNKNOWN;
 }
 
-static enum rule_verdict judge_each(const struct write *w, uint16_t base, enum filter_model m, enum direction d)
+static bool is_admitted_by_each(uint32_t q, uint16_t base, struct bounds before, struct bounds after, enum filter_model m,
+                                enum direction d)
 {
-        const struct knowledge_record *r = knowledge_get(k, w->record);
-        uint32_t q = r->name.kind == KNOWLEDGE_LEAF ? r->other_end : w->record;
-        enum rule_verdict verdict = RULE_ADMITS;
-
-        if (q == KNOWLEDGE_NONE)
-                return RULE_GAIN;
-        for (uint32_t p = 0; verdict == RULE_ADMITS && p < knowledge_n_records(k); p++) {
+        for (uint32_t p = 0; p < knowledge_n_records(k); p++) {
                 const struct knowledge_record *other = knowledge_get(k, p);
                 const struct rule_class class = {
-                        .policy = naive_policy(other, base), .bounds = naive_bounds(p, base, m, d == SENDS ? RECEIVES : SENDS, NULL),
+                        .policy = naive_policy(other, base), .bounds = naive_bounds(p, base, m, d == SENDS ? RECEIVES : SENDS),
                         .is_absent = other->presence == KNOWLEDGE_ABSENT,
                 };
 
-                if (p != q && other->name.kind != KNOWLEDGE_LEAF)
-                        verdict = rule_judge_pair(naive_policy(knowledge_get(k, q), base), naive_bounds(q, base, m, d, NULL),
-                                                  naive_bounds(q, base, m, d, w), &class);
+                if (p != q && other->name.kind != KNOWLEDGE_LEAF &&
+                    rule_judge_pair(naive_policy(knowledge_get(k, q), base), before, after, &class) != RULE_ADMITS)
+                        return false;
         }
-        return verdict;
+        return true;
+}
+
+unsigned naive_steps(const struct write *w, uint16_t base, enum filter_model m, enum direction d, struct naive_step ret[6])
+{
+        const struct knowledge_record *r = knowledge_get(k, w->record), *leaf;
+        uint32_t q = r->name.kind == KNOWLEDGE_LEAF ? r->other_end : w->record;
+        struct bounds rest = table_bounds(r, base, w->block);
+        unsigned n = 0;
+
+        leaf = knowledge_get(k, q)->other_end == KNOWLEDGE_NONE ? NULL : knowledge_get(k, knowledge_get(k, q)->other_end);
+        for (unsigned i = 0; i < 6; i++) {
+                bool on = i % 2, then = w->block == BLOCKS ? w->filters[d] : on;
+                unsigned level = i / 2;
+
+                if (level < rest.has || level > rest.may || (!leaf && on) || (leaf && !leaf->filters_unsure && leaf->filters[d] != on))
+                        continue;
+                ret[n++] = (struct naive_step) {
+                        port_around(q, base, m, w, level, on, false), port_around(q, base, m, w, level, then, true),
+                };
+        }
+        return n;
+}
+
+static bool is_admitted_in(const struct write *w, uint16_t base, enum filter_model m, enum direction d)
+{
+        const struct knowledge_record *r = knowledge_get(k, w->record);
+        uint32_t q = r->name.kind == KNOWLEDGE_LEAF ? r->other_end : w->record;
+        struct naive_step steps[6];
+        unsigned n;
+
+        if (q == KNOWLEDGE_NONE)
+                return false;
+        n = naive_steps(w, base, m, d, steps);
+        for (unsigned i = 0; i < n; i++)
+                if (!is_admitted_by_each(q, base, steps[i].before, steps[i].after, m, d))
+                        return false;
+        return true;
 }
 
 bool naive_admits(const struct write *w, uint16_t base)
 {
         for (unsigned i = 0; i < 4; i++)
-                if (judge_each(w, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES) != RULE_ADMITS)
+                if (!is_admitted_in(w, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES))
                         return false;
         return true;
 }

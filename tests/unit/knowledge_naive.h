@@ -20,7 +20,13 @@ struct write {
 };
 
 /* Of a port (no leaf port); w NULL: as it is. */
-struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w);
+struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d);
+/* The bounds of the port around a write whose port is known, in each world: what the rest of the table holds, whether the leaf port
+ * filters. Returns how many there are. */
+struct naive_step {
+        struct bounds before, after;
+};
+unsigned naive_steps(const struct write *w, uint16_t base, enum filter_model m, enum direction d, struct naive_step ret[6]);
 enum level naive_policy(const struct knowledge_record *p, uint16_t base);
 bool naive_admits(const struct write *w, uint16_t base);
 
