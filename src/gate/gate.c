@@ -215,6 +215,8 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
                 return refuse(g, "nobody at this address said that it is a port of this fabric");
         if (!read || !knowledge_get(g->knowledge, b.record)->entries)
                 return refuse(g, "block %u was not read before", b.block);
+        if (entries_of(g, &b) == 0)
+                return refuse(g, "block %u is behind the end of the table", b.block);
         p_key_block_decode(read->data, b.before);
         p_key_block_decode(set->data, b.after);
         if (!judge_entries(g, &b))

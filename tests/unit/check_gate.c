@@ -310,7 +310,9 @@ START_TEST(every_entry_counts)
                 ck_assert(!set_block(to_lid(HOST_LID(0)), 0, block));
                 ck_assert_int_eq(set_block(to_lid(HOST_LID(0)), 1, block), i >= CAPACITY - P_KEY_BLOCK_ENTRIES);
         }
+        say_block(to_lid(HOST_LID(0)), BLOCKS, block);
         ck_assert(!set_block(to_lid(HOST_LID(0)), BLOCKS, block));
+        check_refusal("behind the end");
 }
 END_TEST
 
