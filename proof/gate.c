@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver for Eva: the gate with any frame, any results, and any knowledge. The gate, the decoding of frames and attributes are the
+ * A driver for Eva: the gate with any frame, any results, and any knowledge. The gate, the decoding of frames and attributes are
+ * the
  * real ones; libibmad, the index of answers, and what the knowledge says are stubs that return anything that they may return.
  */
 
@@ -13,7 +14,8 @@
 
 #define N_ANSWERS 3
 
-/* --- libibmad: fields of a MAD, each within its width; an array is copied whole ------------------------------------------------ */
+/* --- libibmad: fields of a MAD, each within its width; an array is copied whole
+ * ------------------------------------------------ */
 
 uint32_t mad_get_field(void *buffer, int base, enum MAD_FIELDS field)
 {
@@ -43,7 +45,8 @@ void mad_set_field(void *buffer, int base, enum MAD_FIELDS field, uint32_t value
         Frama_C_make_unknown(buffer, SMP_DATA_SIZE);
 }
 
-/* --- the index of answers ------------------------------------------------------------------------------------------------------ */
+/* --- the index of answers
+ * ------------------------------------------------------------------------------------------------------ */
 
 static struct answer answers[N_ANSWERS];
 static uint32_t n_answers;
@@ -97,7 +100,8 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
         return wanted <= *allocated ? 0 : -ENOMEM;
 }
 
-/* --- what the knowledge and the policy say ------------------------------------------------------------------------------------- */
+/* --- what the knowledge and the policy say
+ * ------------------------------------------------------------------------------------- */
 
 struct knowledge {
         int unused;
@@ -183,7 +187,8 @@ bool policy_owns(const struct policy *policy, uint16_t base)
         return Frama_C_interval(0, 1);
 }
 
-/* --- the driver ---------------------------------------------------------------------------------------------------------------- */
+/* --- the driver
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void fill_record(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What scripts/prove proves of src/knowledge/rule.c: that each function does what it says, for every input that its contract allows,
+ * What scripts/prove proves of src/knowledge/rule.c: that each function does what it says, for every input that its contract
+ * allows,
  * and that none has a run-time error.
  */
 

@@ -12,7 +12,8 @@
  * apply_prepare() announces all that the phase may send. It must be in the store before the first MAD of the phase leaves, so that
  * after a crash every write that may have happened is known.
  *
- * Each write is: ask who is there, once for each SMA in each phase (LIDs move while others are waited for); read the block; if it is not what the plan rests on, do not write; set it;
+ * Each write is: ask who is there, once for each SMA in each phase (LIDs move while others are waited for); read the block; if
+ * it is not what the plan rests on, do not write; set it;
  * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
  * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was
  * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every SMA
@@ -86,7 +87,8 @@ int apply_prepare(struct apply *ap);
 /* What was prepared. */
 struct mad_stage apply_stage(struct apply *ap);
 
-/* What would become of the plan if every port that was read answered, and nothing was lost: nothing is sent, and what is left waits.
+/* What would become of the plan if every port that was read answered, and nothing was lost: nothing is sent, and what is left
+ * waits.
  * In place of apply_prepare(). It changes observed and the knowledge: give it copies (observed_copy, knowledge_copy). Returns 0 or
  * -ENOMEM. */
 int apply_pretend(struct apply *ap);

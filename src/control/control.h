@@ -40,7 +40,8 @@
  * reference (generation_ref, snapshot_ref).
  *
  * Invariants: one sweep at a time, one answer outstanding in a sweep. Nothing is written but in the states applying and
- * writing through OpenSM, both under the lock, by the generation in force, and only what was stored as a possible write before. Running out of memory ends a sweep, which is
+ * writing through OpenSM, both under the lock, by the generation in force, and only what was stored as a possible write before.
+ * Running out of memory ends a sweep, which is
  * tried again later.
  *
  * It refuses to know sockets, files, signals, D-Bus and systemd; what a MAD looks like; and whether time is real.
@@ -250,11 +251,13 @@ struct control_status {
         struct port_counts ports;
         const struct frozen_port *frozen;    /* endports */
         uint32_t n_frozen;
-        size_t n_errors;                     /* of the policy in force on this fabric: they stop nothing but the ports they are about */
+        size_t n_errors;                     /* of the policy in force on this fabric: they stop nothing but the ports they are
+                                              * about */
         struct control_numbers numbers;
         const struct knowledge *knowledge;   /* what is known of each table */
         const struct known *known;           /* endports that were seen once */
-        const struct held_list *held;        /* bases in which writes wait, as the last sweep that planned found; NULL: none planned */
+        const struct held_list *held;        /* bases in which writes wait, as the last sweep that planned found; NULL: none
+                                              * planned */
         uint64_t sm_changes;                 /* times that the SM changed or asked all clients to register again */
 };
 
@@ -273,7 +276,8 @@ struct control_results {
         const struct plan_options *options;
         const struct reconciled *decision;
         const struct apply *apply;
-        const struct held_list *held;        /* of a plan: what would wait if all ports that were read answer; of an apply: what waits */
+        const struct held_list *held;        /* of a plan: what would wait if all ports that were read answer; of an apply: what
+                                              * waits */
         const struct verification *verification;
         bool stopped;                        /* the apply was ended early */
         uint64_t generation;                 /* that is in force now; 0: none is wholly */

@@ -17,7 +17,8 @@ void event_text_findings(struct log *l, const struct findings *findings);
 void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings);
 
 /* What a sweep found. In audit mode every table that differs is news, else only those that drifted: the
- * others are about to be written, and event_text_apply has what came of it. standby: only who is there and who answers; event_text_standby
+ * others are about to be written, and event_text_apply has what came of it. standby: only who is there and who answers;
+ * event_text_standby
  * has the rest. */
 void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report, const struct subnet *subnet,
                bool standby);

@@ -26,7 +26,8 @@ struct schedule {
 void schedule_init(struct schedule *s);
 
 usec_t schedule_due(const struct schedule *s);
-/* What is due now, after a stale sweep a full one in any case. known: there is a snapshot of the port that is wanted, and the port works. */
+/* What is due now, after a stale sweep a full one in any case. known: there is a snapshot of the port that is wanted, and the
+ * port works. */
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 

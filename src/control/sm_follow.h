@@ -78,7 +78,8 @@ usec_t sm_follow_due(const struct sm_follow *f, usec_t hold);
 void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *ret, size_t size);
 
 /* No Set of `inner` is sent later than SM_ASK after the last question whose answer was that the SM is here (asked_at, to begin
- * with), however long it waits behind others. When it is not here any more, or the port does not answer, end(userdata) is called, which is to end inner. */
+ * with), however long it waits behind others. When it is not here any more, or the port does not answer, end(userdata) is
+ * called, which is to end inner. */
 struct sm_guard {
         struct mad_stage inner;
         struct sm_view others;  /* ports of this host but the local port, which answers for itself */

@@ -14,7 +14,8 @@
  *     rule       knowledge/rule.h admits it for each base that changes;
  *     stored     the block was announced to the knowledge as it is sent, and that is in the store.
  *
- * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a planner that is wrong may stall, but it cannot open
+ * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a planner that is wrong may stall, but
+ * it cannot open
  * anything. A refusal by the gate is a bug of pkeyd, or a table that changed in the same moment.
  *
  * What is written and what is read back goes into the knowledge here and nowhere else: a write is recorded before its MAD leaves.
@@ -32,7 +33,8 @@ struct gate *gate_new(void);
 struct gate *gate_free(struct gate *g);
 DEFINE_CLEANUP(struct gate *, gate_free)
 
-/* Borrows both until it is closed. What was answered before counts no more, if it was open: LIDs move. The counts of the knowledge must be those of the policy in force (knowledge_set_policy). */
+/* Borrows both until it is closed. What was answered before counts no more, if it was open: LIDs move. The counts of the
+ * knowledge must be those of the policy in force (knowledge_set_policy). */
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 

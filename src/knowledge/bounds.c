@@ -175,7 +175,8 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
 
 /* What the write leaves as it is, and is not known for certain, as it is in one world that may be the real one. */
 struct world {
-        uint8_t level;   /* of all other blocks of the table that is written; of the whole table, if the write is about its filter */
+        uint8_t level;   /* of all other blocks of the table that is written; of the whole table, if the write is about its
+                          * filter */
         bool filters;    /* the leaf port, in the direction of the view */
 };
 

@@ -85,7 +85,8 @@ struct knowledge_record {
         uint64_t vouched_at;             /* seconds since 1970 */
 
         bool filters[N_DIRECTIONS];      /* of a leaf port: what its host sends (inbound), receives (outbound); as read last */
-        bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last discovery */
+        bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last
+                                          * discovery */
 
         bool is_stored;                  /* it is in the store as it is here, but for these: */
         bool stored_fresh;

@@ -7,7 +7,8 @@
  * A port's level in a base is what its P_Key table gives it there (limited and full entry together count as full). Two ports
  * can talk if both have a level and at least one is full. What pkeyd knows of a port are bounds: the level that it certainly
  * has, and the highest that it may have. The policy gives each port a level, too. (Of a port that was never discovered completely
- * nobody knows what that is: nobody may gain it, and nobody may be cut off from it who might talk with it by the policy. Behind a filter of one direction a port has a
+ * nobody knows what that is: nobody may gain it, and nobody may be cut off from it who might talk with it by the policy. Behind
+ * a filter of one direction a port has a
  * level for what it sends and one for what it receives: what one sends is judged against what the others receive.)
  *
  *     gain  A write that can raise a port's level is admitted only if every port with which it may then come to talk is one

@@ -8,8 +8,10 @@
  *                       >-- engine --
  *     background tasks '             '<----------- receive() <---- the wire
  *
- * It owns the MAD engine, moves requests of the stage and of the background tasks into it, frames out of it (through the gate, which
- * may refuse them), and results back to whoever asked. Reports of the SA go to the background task that takes them, and are answered.
+ * It owns the MAD engine, moves requests of the stage and of the background tasks into it, frames out of it (through the gate,
+ * which
+ * may refuse them), and results back to whoever asked. Reports of the SA go to the background task that takes them, and are
+ * answered.
  *
  * One stage runs at a time; while it does, background tasks send nothing new. Results of a task's earlier requests reach it
  * all the same.

@@ -103,7 +103,8 @@ struct plan_options {
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);
 
 /* Computes the plan. Tables that would overflow (all of them) become errors and nothing is planned; with `in_force` nothing is
- * planned for these ports only. index_memory may be NULL. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives in the arena and borrows desired and its
+ * planned for these ports only. index_memory may be NULL. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives
+ * in the arena and borrows desired and its
  * subnet. */
 int plan_compute(struct arena *a, const struct desired *desired, const struct observed *observed,
                  const struct index_memory *memory, const struct plan_options *options, struct findings *findings,

@@ -6,7 +6,8 @@
  *
  * A finding is data, not a printed line: a code that programs can match, a severity, where it is, one sentence that says
  * what is wrong and what is accepted, and sometimes a hint. The core appends; pkeyd and pkeyctl decide where it goes. All
- * findings of a file are gathered in one run. Any finding of severity ERROR means: refused. In a policy that is in force already, an
+ * findings of a file are gathered in one run. Any finding of severity ERROR means: refused. In a policy that is in force
+ * already, an
  * error about single ports stops only these (policy/freeze.h).
  *
  * The codes stand in finding-codes.def, one X(name, "text.code") line each; each has a test that provokes it.

@@ -19,7 +19,8 @@ struct watch_rewrite {
         uint32_t n_lost, n_gained;                                     /* all of them; may be more than there is room for */
 };
 
-/* Of a report about a snapshot of this subnet, the switches with at least REWRITE_MIN_PORTS drifted endports, ascending node. *ret_told:
+/* Of a report about a snapshot of this subnet, the switches with at least REWRITE_MIN_PORTS drifted endports, ascending node.
+ * *ret_told:
  * for each WATCH_DRIFTED event whether it is part of one (the events of the switch's own ports are). Returns 0 or -ENOMEM; in
  * the arena. */
 int watch_find_rewrites(struct arena *a, const struct subnet *subnet, const struct watch_report *report,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The engine's window against a switch that forwards so many MADs a second and drops what its buffer does not hold, in
- * virtual time: MADs answered a second over some seconds and the share of MADs lost, beside fixed windows of every size (4: what OpenSM uses;
+ * virtual time: MADs answered a second over some seconds and the share of MADs lost, beside fixed windows of every size (4: what
+ * OpenSM uses;
  * 128: as many as the engine may ever have).
  *
  * Ends non-zero if the engine, with no setting touched, gets less than 80 % of what the best fixed window gets, or loses

@@ -248,7 +248,8 @@ static void discover_incomplete(const struct sim *s, const struct observer *o, s
         }
 }
 
-/* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was found. */
+/* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was
+ * found. */
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
 {
         struct seen_port *seen = &o->ports[endport];

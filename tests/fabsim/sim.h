@@ -262,7 +262,8 @@ struct process {
         const struct judgement *judgement; /* NULL: none yet */
         uint64_t judged_generation;
         const struct generation *judged;
-        uint64_t is_given;             /* a bit for each endport: this process carried out a policy that gave it something or nothing */
+        uint64_t is_given;             /* a bit for each endport: this process carried out a policy that gave it something or
+                                        * nothing */
         uint8_t given[SIM_MAX_ENDPORTS][SIM_BASES]; /* ... before it was frozen */
         struct observer observer;
         struct pending_reads pending[SIM_MAX_TABLES];

@@ -4,7 +4,8 @@
  *
  *     rule POLICY BEFORE AFTER N OTHER...        BEFORE, AFTER: has may;  OTHER: policy has may is_absent
  *     fabric PORT IS_LEAF LEVEL N HOST...        the write: this level into the table of this host, or of its leaf port
- *                                                HOST: policy presence TABLE TABLE in out unsure;  the second TABLE: its leaf port's
+ *                                                HOST: policy presence TABLE TABLE in out unsure;  the second TABLE: its leaf
+ *                                                port's
  *                                                TABLE: kind level sent
  *
  * Prints for each `rule` the verdict of rule_judge(); for each `fabric` whether knowledge_judge_block() admits it, whether

@@ -659,7 +659,8 @@ START_TEST(second_host_claims_a_name)
 }
 END_TEST
 
-/* After a restart nobody knows what a frozen port was given: what it holds is not opened to others, but for what it is given whoever
+/* After a restart nobody knows what a frozen port was given: what it holds is not opened to others, but for what it is given
+ * whoever
  * it is. Else the SM's port would not get the default partition back. */
 START_TEST(frozen_at_the_start)
 {

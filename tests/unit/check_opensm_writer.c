@@ -107,7 +107,8 @@ START_TEST(first_files)
         opensm_reads_file();
         n_gets = 0;
         look();
-        ck_assert_uint_eq(n_gets, 18); /* NodeInfo of five SMAs; blocks of the five endports, and of the switch ports beside four of them */
+        ck_assert_uint_eq(n_gets, 18); /* NodeInfo of five SMAs; blocks of the five endports, and of the switch ports beside four
+                                        * of them */
         grant = write_file();
         ck_assert(!has(grant, "grant") && has(grant, "=0x0010")); /* the policy's own file has no phase */
         signal_opensm();

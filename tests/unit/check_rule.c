@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The rule, tried on every small case. One base. A port has a host table and, if it filters, the table of its leaf port; what
- * both let through is its level, in each of two models of a switch. Tables that do not answer keep their level, and what is known of them are any bounds around it.
+ * both let through is its level, in each of two models of a switch. Tables that do not answer keep their level, and what is
+ * known of them are any bounds around it.
  * Writes come in any order that the rule admits, each alone. In every state that can be reached: who may talk before and by the
  * policy may talk; who may talk neither before nor by the policy may not; and where everything is known something is always
  * admitted until all is done.

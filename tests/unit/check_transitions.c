@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Knowledge, by enumeration: ports that are read, silent, absent, never read, wiped, written to without an answer, and behind filters of
+ * Knowledge, by enumeration: ports that are read, silent, absent, never read, wiped, written to without an answer, and behind
+ * filters of
  * which little is known. What the knowledge admits is done to a model of the hardware, which knows nothing of records and
  * bounds: who sends to whom before and by the policy sends to it afterwards, and who does neither before nor by the policy does not
  * afterwards.
