@@ -70,6 +70,16 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
         return out;
 }
 
+uint8_t knowledge_lowest_level(const struct knowledge_record *r, uint16_t base, uint16_t block, const struct knowledge_write *instead)
+{
+        uint8_t level = LEVEL_NONE;
+
+        for (unsigned i = 0; r->entries && !r->vouched && i * P_KEY_BLOCK_ENTRIES < r->capacity; i++)
+                if (r->fresh || i == block)
+                        level = MAX(level, block_bounds(r, (uint16_t) i, base, instead).has);
+        return level;
+}
+
 /* --- bounds of a port ------------------------------------------------------------------------------------------------- */
 
 uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record)
@@ -93,11 +103,11 @@ struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, 
         return table_bounds(&k->records[record], base, change && change->record == record ? change->write : NULL);
 }
 
-struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
-                                   const struct knowledge_change *change)
+/* The bounds of a port by those of its table, and of its leaf port's. */
+static struct bounds combine(const struct knowledge *k, const struct knowledge_record *p, struct bounds host, struct bounds filter,
+                             struct knowledge_view view, const struct knowledge_change *change)
 {
-        const struct knowledge_record *p = &k->records[port], *leaf;
-        struct bounds host = knowledge_table_after(k, port, base, change), filter;
+        const struct knowledge_record *leaf;
         bool sets_filter;
 
         if (p->expired)
@@ -107,12 +117,42 @@ struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uin
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = &k->records[p->other_end];
-        filter = knowledge_table_after(k, p->other_end, base, change);
         sets_filter = change && change->record == p->other_end && !change->write;
         filter = bounds_behind_filter(view.model, host, filter);
         if (!sets_filter && leaf->filters_unsure)
                 return (struct bounds) { filter.has, host.may };
         return (sets_filter ? change->filters : leaf->filters)[view.direction] ? filter : host;
+}
+
+static struct bounds filter_after(const struct knowledge *k, uint32_t port, uint16_t base, const struct knowledge_change *change)
+{
+        uint32_t leaf = k->records[port].other_end;
+
+        return leaf == KNOWLEDGE_NONE ? NOTHING : knowledge_table_after(k, leaf, base, change);
+}
+
+struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
+                                   const struct knowledge_change *change)
+{
+        return combine(k, &k->records[port], knowledge_table_after(k, port, base, change), filter_after(k, port, base, change), view,
+                       change);
+}
+
+struct knowledge_around knowledge_around_lowest(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
+                                                const struct knowledge_change *change)
+{
+        const struct knowledge_record *p = &k->records[port], *r = &k->records[change->record];
+        struct knowledge_around ret;
+
+        for (unsigned i = 0; i < 2; i++) {
+                const struct knowledge_change *now = i ? change : NULL;
+                struct bounds host = knowledge_table_after(k, port, base, now), filter = filter_after(k, port, base, now);
+
+                (change->record == port ? &host : &filter)->may =
+                        knowledge_lowest_level(r, base, change->write->block, now ? now->write : NULL);
+                *(i ? &ret.after : &ret.before) = combine(k, p, host, filter, view, now);
+        }
+        return ret;
 }
 
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base)

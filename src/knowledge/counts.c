@@ -172,16 +172,32 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         rule_count(ret, &own, -1);
 }
 
+/* It is not certain what this table holds: it may be less than it may hold. */
+static bool is_open(const struct knowledge_record *r)
+{
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent)
+                        return true;
+        return !r->fresh;
+}
+
 /* What the port sends against what the others receive, or the other way round. */
 static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
                                     struct knowledge_view view)
 {
         uint32_t port = knowledge_port_of(k, change->record);
+        enum level policy = knowledge_policy_level(&k->records[port], base);
+        struct knowledge_around around;
+        enum rule_verdict verdict;
         struct rule_counts others;
 
         count_others(k, port, base, (struct knowledge_view) { view.model, view.direction == SENDS ? RECEIVES : SENDS }, &others);
-        return rule_judge(knowledge_policy_level(&k->records[port], base), knowledge_port_after(k, port, base, view, NULL),
-                          knowledge_port_after(k, port, base, view, change), &others);
+        verdict = rule_judge(policy, knowledge_port_after(k, port, base, view, NULL), knowledge_port_after(k, port, base, view, change),
+                             &others);
+        if (verdict != RULE_ADMITS || !change->write || !is_open(&k->records[change->record]))
+                return verdict;
+        around = knowledge_around_lowest(k, port, base, view, change);
+        return rule_judge(policy, around.before, around.after, &others);
 }
 
 static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const struct knowledge_change *change)
@@ -209,10 +225,9 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base)
 {
         const struct knowledge_write write = knowledge_make_write(block, entries);
-        const struct knowledge_change change = { .record = record, .write = &write };
+        const struct knowledge_record *r = &k->records[record];
         uint32_t port = knowledge_port_of(k, record);
-        uint8_t before = knowledge_table_after(k, record, base, NULL).may;
-        uint8_t after = knowledge_table_after(k, record, base, &change).may;
+        uint8_t before = knowledge_lowest_level(r, base, block, NULL), after = knowledge_lowest_level(r, base, block, &write);
 
         return after > before &&
                (port == KNOWLEDGE_NONE || after > rule_policy_for(RULE_GAIN, knowledge_policy_level(&k->records[port], base)));

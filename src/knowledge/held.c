@@ -7,10 +7,10 @@
 
 #include "knowledge/records.h"
 
-/* What the rule asks about a port that is written: its bounds around the write. */
+/* What the rule asks about a port that is written: its bounds around the write, and its lowest. */
 struct question {
         uint8_t policy; /* enum level */
-        struct bounds before[N_FILTER_MODELS][N_DIRECTIONS], after[N_FILTER_MODELS][N_DIRECTIONS];
+        struct knowledge_around around[N_FILTER_MODELS][N_DIRECTIONS][2];
 };
 
 /* A question that was asked of all ports but one. Ports with the same question have the same answer, but for themselves. */
@@ -192,16 +192,21 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
 
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; d < N_DIRECTIONS; d++) {
-                        q.before[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, NULL);
-                        q.after[m][d] = knowledge_port_after(k, port, base, (struct knowledge_view) { m, d }, change);
+                        const struct knowledge_view view = { m, d };
+                        struct knowledge_around *around = q.around[m][d];
+
+                        around[0].before = knowledge_port_after(k, port, base, view, NULL);
+                        around[0].after = knowledge_port_after(k, port, base, view, change);
+                        around[1] = change->write ? knowledge_around_lowest(k, port, base, view, change) : around[0];
                 }
         return q;
 }
 
 /* Judged by a port as it is, and as it should be. */
-static void judge_view(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
+static void judge_view(struct answer *a, const struct knowledge_around *around, const struct rule_class *class,
                        enum rule_verdict *ret_stands)
 {
+        const struct bounds before = around->before, after = around->after;
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
         const uint8_t policy = (uint8_t) rule_policy_for(verdict, class->policy);
         const struct rule_class right = { .policy = class->policy, .bounds = { policy, policy } };
@@ -229,7 +234,8 @@ static void judge_port(struct item *item, const struct knowledge *k, struct answ
                         struct knowledge_view view = { m, d == SENDS ? RECEIVES : SENDS };
                         struct rule_class class = knowledge_class_of(k, port, item->held.base, view);
 
-                        judge_view(a, a->question.before[m][d], a->question.after[m][d], &class, &stands);
+                        for (unsigned i = 0; i < 2; i++)
+                                judge_view(a, &a->question.around[m][d][i], &class, &stands);
                 }
         if (stands != RULE_ADMITS)
                 blame(item, k, port, NULL, stands);

@@ -79,6 +79,15 @@ struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, 
                                     const struct knowledge_change *change);
 struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
                                    const struct knowledge_change *change);
+/* What a table has at least in a base, if this block of it was read just now; `instead`: if it is this one. */
+uint8_t knowledge_lowest_level(const struct knowledge_record *r, uint16_t base, uint16_t block, const struct knowledge_write *instead);
+/* Around a write of a block: what the port comes to if the rest of that table, where writes may be open, is as low as it may be. A
+ * port that holds less than it may hold can gain by a write that raises it to no more than that. */
+struct knowledge_around {
+        struct bounds before, after;
+};
+struct knowledge_around knowledge_around_lowest(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
+                                                const struct knowledge_change *change);
 /* What the policy gives the port of this record (no leaf port), or POLICY_UNKNOWN. */
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);

@@ -45,28 +45,28 @@ def admits(policy, before, after, others):
     return not any(gains(policy, before, after, o) or loses(policy, before, after, o) for o in others)
 
 
-def table_bounds(table, instead=None):
-    """What a table may hold; `instead`: if that were written, and arrived."""
+def table_bounds(table, instead=None, least=False):
+    """What a table may hold; `instead`: if that were written, and arrived; `least`: what it holds at least counts as that."""
     if table.kind == VOUCHED:
         return (NONE, NONE)
     if table.kind == NEVER:
-        return (NONE, FULL)
+        return (NONE, NONE if least else FULL)
     levels = [table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT))
     if instead is not None:
         levels = [instead]
-    return (min(levels) if table.kind in (READ, READ_SENT) else NONE, max(levels))
+    return (min(levels) if table.kind in (READ, READ_SENT) else NONE, min(levels) if least else max(levels))
 
 
-def host_bounds(host, model, direction, instead=None, is_leaf=False):
+def host_bounds(host, model, direction, instead=None, is_leaf=False, least=False):
     """What a host may be to others in this direction, as such a switch filters. An absent one may come back elsewhere."""
-    own = table_bounds(host.table, None if is_leaf else instead)
+    own = table_bounds(host.table, None if is_leaf else instead, least and not is_leaf)
     if host.presence == EXPIRED:
         return (NONE, NONE)
     if host.presence == ABSENT:
         return (NONE, own[1])
     if host.leaf.kind == NO_TABLE:
         return own
-    leaf = table_bounds(host.leaf, instead if is_leaf else None)
+    leaf = table_bounds(host.leaf, instead if is_leaf else None, least and is_leaf)
     behind = tuple((min(x, y) if model == BY_LEVEL else x if y else NONE) for x, y in zip(own, leaf))
     if host.unsure:
         return (behind[0], own[1])
@@ -79,14 +79,16 @@ def others_of(hosts, port, model, direction):
 
 
 def admits_write(hosts, port, is_leaf, level, models=(BY_LEVEL, BY_BASE), directions=(SENDS, RECEIVES)):
-    """What the port sends counts against what the others receive, and the other way round, in either model of a switch."""
-    return all(admits(hosts[port].policy, host_bounds(hosts[port], m, d), host_bounds(hosts[port], m, d, level, is_leaf),
+    """What the port sends counts against what the others receive, and the other way round, in either model of a switch. What is
+    open may have arrived or not: it is judged with the table as it may be, and with the least that it is."""
+    return all(admits(hosts[port].policy, host_bounds(hosts[port], m, d, None, is_leaf, least),
+                      host_bounds(hosts[port], m, d, level, is_leaf, least),
                       others_of(hosts, port, m, RECEIVES if d == SENDS else SENDS))
-               for m in models for d in directions)
+               for m in models for d in directions for least in (False, True))
 
 
 def exceeds_policy(host, is_leaf, level):
     """Could the write raise this table, and above what the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
-    after = table_bounds(table, level)[1]
-    return after > table_bounds(table)[1] and (host.policy == UNKNOWN or after > host.policy)
+    after = table_bounds(table, level, least=True)[1]
+    return after > table_bounds(table, least=True)[1] and (host.policy == UNKNOWN or after > host.policy)

@@ -366,11 +366,13 @@ static void judge_alone(const struct write *w, uint16_t base, uint32_t p, bool *
         uint32_t q = written_port(w);
         enum level policy = naive_policy(knowledge_get(k, q), base);
 
-        for (unsigned view = 0; view < 4; view++) {
+        for (unsigned view = 0; view < 8; view++) {
                 enum filter_model m = view & 1;
-                enum direction d = view >> 1;
+                enum direction d = view >> 1 & 1;
+                const struct write *least = view >> 2 && w->block < BLOCKS ? w : NULL;
                 struct rule_class class = naive_class(p, base, m, !d), right = { class.policy, {}, false };
-                struct bounds before = naive_bounds(q, base, m, d, NULL), after = naive_bounds(q, base, m, d, w);
+                struct bounds before = naive_least_bounds(q, base, m, d, NULL, least);
+                struct bounds after = naive_least_bounds(q, base, m, d, w, least);
                 enum rule_verdict verdict = rule_judge_pair(policy, before, after, &class);
                 uint8_t level = (uint8_t) rule_policy_for(verdict, class.policy);
                 bool more = class.bounds.may > level, less = class.bounds.has < level;

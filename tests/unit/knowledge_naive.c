@@ -49,19 +49,44 @@ static struct bounds table_bounds(const struct knowledge_record *r, uint16_t bas
         return (struct bounds) { r->fresh ? all.has : 0, all.may };
 }
 
-struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w)
+/* The least that the table has, if this block of it is certain. */
+static uint8_t lowest(const struct knowledge_record *r, uint16_t base, unsigned block, const struct p_key *entries)
+{
+        unsigned all = 0;
+
+        for (unsigned b = 0; r->entries && !r->vouched && b < BLOCKS; b++) {
+                unsigned n = MIN(32u, CAPACITY - 32u * b), low = level(r->entries + 32u * b, n, base);
+
+                for (size_t i = 0; i < r->n_writes; i++)
+                        if (r->writes[i].block == b)
+                                low = MIN(low, level(r->writes[i].entries, n, base));
+                if (b == block && entries)
+                        low = level(entries, n, base);
+                if (r->fresh || b == block)
+                        all = MAX(all, low);
+        }
+        return (uint8_t) all;
+}
+
+struct bounds naive_least_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w,
+                                 const struct write *least)
 {
         const struct knowledge_record *p = knowledge_get(k, port), *leaf;
-        struct bounds host = table_bounds(p, base, w && w->record == port ? w->block : BLOCKS, w ? w->entries : NULL), through;
+        struct bounds host = table_bounds(p, base, w && w->record == port ? w->block : BLOCKS, w ? w->entries : NULL), through, filter;
         bool closed;
+
+        if (least && least->record == port)
+                host.may = lowest(p, base, least->block, w ? w->entries : NULL);
 
         if (p->presence == KNOWLEDGE_ABSENT)
                 return (struct bounds) { 0, p->expired ? 0 : host.may };
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = knowledge_get(k, p->other_end);
-        through = bounds_behind_filter(m, host, table_bounds(leaf, base, w && w->record == p->other_end ? w->block : BLOCKS,
-                                                             w ? w->entries : NULL));
+        filter = table_bounds(leaf, base, w && w->record == p->other_end ? w->block : BLOCKS, w ? w->entries : NULL);
+        if (least && least->record == p->other_end)
+                filter.may = lowest(leaf, base, least->block, w ? w->entries : NULL);
+        through = bounds_behind_filter(m, host, filter);
         if (w && w->record == p->other_end && w->block == BLOCKS)
                 closed = w->filters[d];
         else if (leaf->filters_unsure)
@@ -69,6 +94,11 @@ struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, en
         else
                 closed = leaf->filters[d];
         return closed ? through : host;
+}
+
+struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w)
+{
+        return naive_least_bounds(port, base, m, d, w, NULL);
 }
 
 enum level naive_policy(const struct knowledge_record *p, uint16_t base)
@@ -91,9 +121,13 @@ static enum rule_verdict judge_each(const struct write *w, uint16_t base, enum f
                         .is_absent = other->presence == KNOWLEDGE_ABSENT,
                 };
 
-                if (p != q && other->name.kind != KNOWLEDGE_LEAF)
-                        verdict = rule_judge_pair(naive_policy(knowledge_get(k, q), base), naive_bounds(q, base, m, d, NULL),
-                                                  naive_bounds(q, base, m, d, w), &class);
+                for (unsigned i = 0; verdict == RULE_ADMITS && p != q && other->name.kind != KNOWLEDGE_LEAF && i < 2; i++) {
+                        const struct write *least = i && w->block < BLOCKS ? w : NULL;
+
+                        verdict = rule_judge_pair(naive_policy(knowledge_get(k, q), base),
+                                                  naive_least_bounds(q, base, m, d, NULL, least),
+                                                  naive_least_bounds(q, base, m, d, w, least), &class);
+                }
         }
         return verdict;
 }

@@ -21,6 +21,9 @@ struct write {
 
 /* Of a port (no leaf port); w NULL: as it is. */
 struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w);
+/* The same, but what the table of `least` holds at least counts as what it may hold. */
+struct bounds naive_least_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w,
+                                 const struct write *least);
 enum level naive_policy(const struct knowledge_record *p, uint16_t base);
 bool naive_admits(const struct write *w, uint16_t base);
 
