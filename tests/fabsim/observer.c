@@ -12,6 +12,7 @@
  */
 
 #include <infiniband/mad.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim.h"
@@ -248,6 +249,17 @@ static void discover_incomplete(const struct sim *s, const struct observer *o, s
         }
 }
 
+/* Who was renamed meanwhile is called what it answered then. */
+static void take_name(const struct subnet_node *node, struct census_entry *e)
+{
+        unsigned host, device;
+
+        if (!e->is_ambiguous || sscanf(node->name, "node%u", &host) != 1 || sscanf(node->device, "mlx5_%u", &device) != 1)
+                return;
+        e->host = host;
+        e->device = device;
+}
+
 /* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was found. */
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
 {
@@ -257,6 +269,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         e->is_seen = port != SUBNET_NONE && !subnet_port_is_incomplete(subnet, &subnet->ports[port]);
         e->is_plugged = e->is_plugged && (!e->is_seen || switch_is_discovered(s, subnet, e->plugged_into.node));
         if (e->is_seen) {
+                take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
