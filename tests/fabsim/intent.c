@@ -389,14 +389,14 @@ bool intent_is_contested(const struct sim *s, const struct intent *it, const str
 }
 
 /* The least of all lines from the most specific one to the first that does not mean it by its name. */
-enum membership intent_certain(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
+enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition)
 {
         const struct census_entry *e = &c->entries[endport];
         const struct intent_partition *p = &it->partitions[partition];
         enum membership least = intent_membership(it, c, endport, partition);
         const struct rule *settled = NULL;
 
-        if (!intent_has_twin(s, c, endport, false) || (partition == 0 && (e->is_self || e->is_sm)))
+        if (partition == 0 && (e->is_self || e->is_sm))
                 return least;
         for (unsigned i = 0; i < p->n_rules; i++) {
                 const struct rule *r = &p->rules[i];

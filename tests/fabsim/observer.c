@@ -12,6 +12,7 @@
  */
 
 #include <infiniband/mad.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim.h"
@@ -258,6 +259,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         e->is_seen = port != SUBNET_NONE && !subnet_port_is_incomplete(subnet, &subnet->ports[port]);
         e->is_plugged = e->is_plugged && (!e->is_seen || switch_is_discovered(s, subnet, e->plugged_into.node));
         if (e->is_seen) {
+                take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }

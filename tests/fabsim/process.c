@@ -95,22 +95,29 @@ static uint64_t endport_of(const struct sim *s, struct guid node, uint8_t number
         return 0; /* it is another device now */
 }
 
-static uint64_t find_frozen(const struct sim *s, const struct process *p)
+static void add_frozen(const struct sim *s, struct judgement *to, struct guid node, uint8_t number, enum freeze why)
+{
+        uint64_t bit = endport_of(s, node, number);
+
+        to->frozen |= bit;
+        to->contested |= why == FREEZE_NAME ? bit : 0;
+}
+
+static void find_frozen(const struct sim *s, const struct process *p, struct judgement *ret)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct reconciled *decision = control_get_results(p->control)->decision;
-        uint64_t frozen = 0;
 
+        ret->frozen = ret->contested = 0;
         for (uint32_t i = 0; i < status->n_frozen; i++)
-                frozen |= endport_of(s, status->frozen[i].node_guid, status->frozen[i].number);
+                add_frozen(s, ret, status->frozen[i].node_guid, status->frozen[i].number, status->frozen[i].why);
         for (uint32_t i = 0; p->goal != CONTROL_SERVE && decision && i < decision->plan->subnet->n_ports; i++) {
                 const struct subnet *subnet = decision->plan->subnet;
                 const struct subnet_port *port = &subnet->ports[i];
 
                 if (decision->plan->frozen[i] != FREEZE_NONE && port->role == PORT_ENDPORT)
-                        frozen |= endport_of(s, subnet_port_node(subnet, port)->guid, port->number);
+                        add_frozen(s, ret, subnet_port_node(subnet, port)->guid, port->number, decision->plan->frozen[i]);
         }
-        return frozen;
 }
 
 /* What is in force was decided about, and is carried out. */
@@ -125,8 +132,7 @@ static void take_judgement(struct sim *s, struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct generation *g = p->goal == CONTROL_SERVE ? status->in_force : status->wanted;
-        uint64_t frozen = find_frozen(s, p);
-        struct judgement *j;
+        struct judgement *j, now;
 
         if (status->snapshot && status->snapshot->subnet != p->subnet) {
                 p->subnet = status->snapshot->subnet;
@@ -134,7 +140,9 @@ static void take_judgement(struct sim *s, struct process *p)
                 observer_discovered(s, p, p->subnet);
                 p->judged = NULL;
         }
-        if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && frozen == p->judgement->frozen))
+        find_frozen(s, p, &now);
+        if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && now.frozen == p->judgement->frozen &&
+                   now.contested == p->judgement->contested))
                 return;
         p->judged = g;
         p->judged_generation = g->number;
@@ -144,7 +152,8 @@ static void take_judgement(struct sim *s, struct process *p)
         j->intent = s->intents[intent_of_text(g->policy_bytes)];
         j->intent.settings = s->intents[intent_of_text(g->settings_bytes)].settings;
         j->census = p->adopted;
-        j->frozen = frozen;
+        j->frozen = now.frozen;
+        j->contested = now.contested;
         sim_trace(s, "process %u: generation %" PRIu64 " is policy %u with settings %u", p->number, g->number,
                   intent_of_text(g->policy_bytes), intent_of_text(g->settings_bytes));
         promises_judged(s, p, j);

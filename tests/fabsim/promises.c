@@ -173,13 +173,15 @@ static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint
 }
 
 /* What is certain, or the lower one of what the lines say now and of what it was given before. */
-static uint8_t level_of_frozen(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
+static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
 {
         unsigned partition = find_partition(by, sim_bases[b]);
 
-        if (partition == UINT_MAX)
+        if (partition == UINT_MAX || by->census.entries[endport].is_unknown)
                 return 0;
-        return MAX(level_of(intent_certain(s, &by->intent, &by->census, endport, partition)),
+        if (!(by->contested >> endport & 1))
+                return level_by_lines(by, endport, sim_bases[b]);
+        return MAX(level_of(intent_certain(&by->intent, &by->census, endport, partition)),
                    MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
@@ -211,7 +213,7 @@ void promises_judged(struct sim *s, struct process *p, struct judgement *j)
 
                         j->level[i][b] = level_by_lines(j, i, sim_bases[b]);
                         if (j->frozen >> i & 1)
-                                j->level[i][b] = level_of_frozen(s, j, i, b, before);
+                                j->level[i][b] = level_of_frozen(j, i, b, before);
                 }
         p->judgement = j;
 }

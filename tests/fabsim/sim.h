@@ -109,7 +109,7 @@ bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endpo
 /* ... and does a line of the policy mean it by that? */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
 /* What the policy makes of it at least, whoever the names mean. */
-enum membership intent_certain(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
+enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* May pkeyd touch entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
@@ -123,7 +123,7 @@ struct judgement {
         struct judgement *next;
         struct intent intent;
         struct census census;
-        uint64_t frozen;        /* a bit for each endport: pkeyd calls it frozen (policy/freeze.h) */
+        uint64_t frozen, contested; /* a bit for each endport: pkeyd calls it frozen (policy/freeze.h); because of its name */
         uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* what the policy gives it: 0 nothing, 1 limited, 2 full */
 };
 

@@ -462,6 +462,25 @@ START_TEST(unknown_device_is_not_cut_off)
 }
 END_TEST
 
+/* A write to another block that may have arrived does not make this one no gain: it may not have. */
+START_TEST(open_write_is_no_licence)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        read_host(s, 0, 0x8001);
+        want(s, 2);
+        block_of(0x8001, block);
+        send_announced(host_record(1), 0, block);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, block, 1), RULE_GAIN);
+        see_block(host_record(1), 0x8001);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, block, 1), RULE_ADMITS); /* they talk already */
+}
+END_TEST
+
 /* A filter may not be opened for what a mute host may hold, nor closed over what it uses. */
 START_TEST(filters_are_judged)
 {
@@ -523,6 +542,17 @@ START_TEST(more_than_the_policy_gives)
         ck_assert(!knowledge_exceeds_policy(k, host_record(1), 0, block, 1)); /* it has that already */
         block_of(0x8002, block);
         ck_assert(knowledge_exceeds_policy(k, host_record(0), 0, block, 2));
+        /* a write to another block that may have arrived is no licence, and not what this one raises */
+        block_of(0x8001, block);
+        send_announced(host_record(1), 0, block);
+        ck_assert(knowledge_exceeds_policy(k, host_record(1), 1, block, 1));
+        want(s, 2);
+        ck_assert(!knowledge_exceeds_policy(k, host_record(1), 1, block, 1));
+        send_announced(host_record(0), 0, block);
+        block_of(0x0001, block);
+        ck_assert(knowledge_exceeds_policy(k, host_record(0), 1, block, 1));
+        block_of(0, block);
+        ck_assert(!knowledge_exceeds_policy(k, host_record(0), 1, block, 1));
 }
 END_TEST
 
@@ -662,6 +692,7 @@ int main(void)
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
+        tcase_add_test(rule, open_write_is_no_licence);
         tcase_add_test(rule, filters_are_judged);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
         tcase_add_test(rule, leaf_of_nobody);
