@@ -828,15 +828,6 @@ static bool is_expected(struct apply *ap, const struct plan_write *w, const stru
         return false;
 }
 
-/* It was read in this sweep, and does not say who it is any more: what it has is not certain. (The gate cannot know which it is.) */
-static void see_silence(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        uint32_t record = record_of(ap, w);
-
-        if (result->outcome == MAD_TIMED_OUT && record != KNOWLEDGE_NONE)
-                knowledge_doubt(ap->options.knowledge, record);
-}
-
 static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         if (!is_expected(ap, write_of(ap, i), result)) {
@@ -864,8 +855,6 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
         enum task_step step = ap->tasks[i].step;
         bool setting = step == TASK_SETTING;
 
-        if (step == TASK_IDENTIFYING)
-                see_silence(ap, write_of(ap, i), result);
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
         else if (result->outcome != MAD_ANSWERED && setting)
@@ -905,7 +894,6 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
                 if (reason == APPLY_OK)
                         continue;
                 ap->touched[k].failed = true;
-                see_silence(ap, w, result);
                 fail_read_back(ap, &ap->touched[k], reason, result->mad_status);
                 if (w->kind == WRITE_BLOCK)
                         call_unread(table_of(ap, w), result);

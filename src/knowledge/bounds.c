@@ -112,37 +112,6 @@ static struct bounds port_bounds(const struct knowledge *k, uint32_t port, uint1
         return leaf->filters[view.direction] ? filter : host;
 }
 
-static struct bounds filter_after(const struct knowledge *k, uint32_t port, uint16_t base, const struct knowledge_change *change)
-{
-        uint32_t leaf = k->records[port].other_end;
-
-        return leaf == KNOWLEDGE_NONE ? NOTHING : knowledge_table_after(k, leaf, base, change);
-}
-
-struct bounds knowledge_port_after(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
-                                   const struct knowledge_change *change)
-{
-        return combine(k, &k->records[port], knowledge_table_after(k, port, base, change), filter_after(k, port, base, change), view,
-                       change);
-}
-
-struct knowledge_around knowledge_around_lowest(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
-                                                const struct knowledge_change *change)
-{
-        const struct knowledge_record *p = &k->records[port], *r = &k->records[change->record];
-        struct knowledge_around ret;
-
-        for (unsigned i = 0; i < 2; i++) {
-                const struct knowledge_change *now = i ? change : NULL;
-                struct bounds host = knowledge_table_after(k, port, base, now), filter = filter_after(k, port, base, now);
-
-                (change->record == port ? &host : &filter)->may =
-                        knowledge_lowest_level(r, base, change->write->block, now ? now->write : NULL);
-                *(i ? &ret.after : &ret.before) = combine(k, p, host, filter, view, now);
-        }
-        return ret;
-}
-
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base)
 {
         const struct desired_port *want = p->policy;

@@ -172,15 +172,6 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         rule_count(ret, &own, -1);
 }
 
-/* It is not certain what this table holds: it may be less than it may hold. */
-static bool is_open(const struct knowledge_record *r)
-{
-        for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_sent)
-                        return true;
-        return !r->fresh;
-}
-
 /* What the port sends against what the others receive, or the other way round. */
 static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
                                     struct knowledge_view view)

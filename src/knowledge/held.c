@@ -7,7 +7,7 @@
 
 #include "knowledge/records.h"
 
-/* What the rule asks about a port that is written: its bounds around the write, and its lowest. */
+/* What the rule asks about a port that is written: its bounds around the write. */
 struct question {
         uint8_t policy; /* enum level */
         uint8_t n_steps[N_FILTER_MODELS][N_DIRECTIONS];
@@ -202,7 +202,6 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
 static void judge_step(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
                        enum rule_verdict *ret_stands)
 {
-        const struct bounds before = around->before, after = around->after;
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
         const uint8_t policy = (uint8_t) rule_policy_for(verdict, class->policy);
         const struct rule_class right = { .policy = class->policy, .bounds = { policy, policy } };

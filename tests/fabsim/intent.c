@@ -151,6 +151,7 @@ void intent_make(struct sim *s, struct intent *ret)
         if (ret->n_partitions > 1 && prng_permille(&s->rng, 150))
                 ret->partitions[1].index0 = true;
         ret->is_broken = s->n_intents > 0 && prng_permille(&s->rng, 50);
+        ret->is_strict = prng_permille(&s->rng, 100);
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
@@ -235,6 +236,8 @@ void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t
         struct printer t = { ret, size };
 
         put(&t, "# %u\nversion: 1\n", intent);
+        if (it->is_strict)
+                put(&t, "strict: true\n");
         if (it->has_owns)
                 put(&t, "owns: [0x7fff, 0x0001-0x00ff]\n");
         if (uses_groups(it)) {
@@ -358,10 +361,19 @@ static bool is_twin(const struct census_entry *x, const struct census_entry *y, 
         return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
 }
 
+/* As they are called by now: a node that is not discovered completely counts as called what it was before. */
+static bool have_one_name(const struct sim *s, unsigned x, unsigned y)
+{
+        return s->f.nodes[x].type == NODE_CA && s->f.nodes[y].type == NODE_CA && s->host_of[x] == s->host_of[y] &&
+               s->device_of[x] == s->device_of[y];
+}
+
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (s->endports[i].node != s->endports[endport].node && is_twin(&c->entries[i], &c->entries[endport], maybe))
+                if (s->endports[i].node != s->endports[endport].node &&
+                    (is_twin(&c->entries[i], &c->entries[endport], maybe) ||
+                     (maybe && have_one_name(s, s->endports[i].node, s->endports[endport].node))))
                         return true;
         return false;
 }

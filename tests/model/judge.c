@@ -163,9 +163,7 @@ static void add_switch(struct subnet_builder *b, uint64_t guid)
 
 static void add_host(struct subnet_builder *b, const struct host *h, unsigned i)
 {
-        const struct subnet_node node = {
-                .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY, .incomplete = h->policy == POLICY_UNKNOWN,
-        };
+        const struct subnet_node node = { .guid = host_guid(i), .type = NODE_CA, .num_ports = 1, .partition_cap = CAPACITY };
         const struct subnet_port port = { .number = 1, .guid = { node.guid.v + 1 } }, leaf = { .number = (uint8_t) (i + 1) };
 
         must(subnet_builder_add_node(b, &node, "host", 4));

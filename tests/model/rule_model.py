@@ -45,28 +45,28 @@ def admits(policy, before, after, others):
     return not any(gains(policy, before, after, o) or loses(policy, before, after, o) for o in others)
 
 
-def table_bounds(table, instead=None, least=False):
-    """What a table may hold; `instead`: if that were written, and arrived; `least`: what it holds at least counts as that."""
+def table_bounds(table, instead=None):
+    """What a table may hold; `instead`: if that were written, and arrived."""
     if table.kind == VOUCHED:
         return (NONE, NONE)
     if table.kind == NEVER:
-        return (NONE, NONE if least else FULL)
+        return (NONE, FULL)
     levels = [table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT))
     if instead is not None:
         levels = [instead]
-    return (min(levels) if table.kind in (READ, READ_SENT) else NONE, min(levels) if least else max(levels))
+    return (min(levels) if table.kind in (READ, READ_SENT) else NONE, max(levels))
 
 
-def host_bounds(host, model, direction, instead=None, is_leaf=False, least=False):
+def host_bounds(host, model, direction, instead=None, is_leaf=False):
     """What a host may be to others in this direction, as such a switch filters. An absent one may come back elsewhere."""
-    own = table_bounds(host.table, None if is_leaf else instead, least and not is_leaf)
+    own = table_bounds(host.table, None if is_leaf else instead)
     if host.presence == EXPIRED:
         return (NONE, NONE)
     if host.presence == ABSENT:
         return (NONE, own[1])
     if host.leaf.kind == NO_TABLE:
         return own
-    leaf = table_bounds(host.leaf, instead if is_leaf else None, least and is_leaf)
+    leaf = table_bounds(host.leaf, instead if is_leaf else None)
     behind = tuple((min(x, y) if model == BY_LEVEL else x if y else NONE) for x, y in zip(own, leaf))
     if host.unsure:
         return (behind[0], own[1])

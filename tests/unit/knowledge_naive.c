@@ -58,9 +58,6 @@ struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, en
         const struct knowledge_record *p = knowledge_get(k, port), *leaf;
         struct bounds host = table_bounds(p, base, BLOCKS), through;
 
-        if (least && least->record == port)
-                host.may = lowest(p, base, least->block, w ? w->entries : NULL);
-
         if (p->presence == KNOWLEDGE_ABSENT)
                 return (struct bounds) { 0, p->expired ? 0 : host.may };
         if (p->other_end == KNOWLEDGE_NONE)
@@ -96,11 +93,6 @@ static struct bounds port_around(uint32_t port, uint16_t base, enum filter_model
         if (!on)
                 return host;
         return bounds_behind_filter(m, host, table_around(knowledge_get(k, port)->other_end, base, w, rest, after));
-}
-
-struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d, const struct write *w)
-{
-        return naive_least_bounds(port, base, m, d, w, NULL);
 }
 
 enum level naive_policy(const struct knowledge_record *p, uint16_t base)
