@@ -163,21 +163,44 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 {
         ret->remembered = load(s, &p->head->store);
         p->store_version = p->head->store.version;
+        p->store_life = p->head->store.life;
         if (ret->remembered->policy)
                 ret->in_force = generation_of(s, p->head, ret->remembered);
 }
 
-int head_store(struct process *p, const struct store_transaction *t)
+void head_forget(struct head *h)
+{
+        store_clear(&h->store);
+        observer_init(&h->store.observer);
+        h->store.life++;
+        h->store.version++;
+}
+
+/* True: it was lost since p used it last. */
+static bool is_another(struct process *p)
 {
         struct store *store = &p->head->store;
+        bool another = p->store_life != store->life;
 
-        if (store->fails)
+        p->store_life = store->life;
+        p->store_version = another ? store->version : p->store_version;
+        return another;
+}
+
+int head_store(struct sim *s, struct process *p, const struct store_transaction *t)
+{
+        struct store *store = &p->head->store;
+        bool fails = store->fails;
+
+        if (is_another(p))
+                return -EUCLEAN;
+        if (fails && prng_permille(&s->rng, 700))
                 return -ENOSPC;
         for (size_t i = 0; i < t->n; i++)
                 store_carry_out(store, &t->ops[i]);
         observer_store(p, &store->observer);
         p->store_version = ++store->version;
-        return 0;
+        return fails ? -EIO : 0;
 }
 
 /* --- the lock -------------------------------------------------------------------------------------------------------- */
@@ -190,6 +213,10 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         if (h->lock && h->lock != p->life) {
                 ret->r = -EWOULDBLOCK;
                 ret->pid = (int) h->lock;
+                return;
+        }
+        if (is_another(p)) {
+                ret->r = -EUCLEAN;
                 return;
         }
         h->lock = p->life;

@@ -151,6 +151,7 @@ void intent_make(struct sim *s, struct intent *ret)
         if (ret->n_partitions > 1 && prng_permille(&s->rng, 150))
                 ret->partitions[1].index0 = true;
         ret->is_broken = s->n_intents > 0 && prng_permille(&s->rng, 50);
+        ret->is_strict = prng_permille(&s->rng, 100);
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
@@ -235,6 +236,8 @@ void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t
         struct printer t = { ret, size };
 
         put(&t, "# %u\nversion: 1\n", intent);
+        if (it->is_strict)
+                put(&t, "strict: true\n");
         if (it->has_owns)
                 put(&t, "owns: [0x7fff, 0x0001-0x00ff]\n");
         if (uses_groups(it)) {
@@ -358,10 +361,18 @@ static bool is_twin(const struct census_entry *x, const struct census_entry *y, 
         return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
 }
 
+/* A node that is not discovered completely counts as called what it was before. */
+static bool is_called(const struct sim *s, unsigned node, const struct census_entry *e)
+{
+        return s->f.nodes[node].type == NODE_CA && s->host_of[node] == e->host && s->device_of[node] == e->device;
+}
+
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (s->endports[i].node != s->endports[endport].node && is_twin(&c->entries[i], &c->entries[endport], maybe))
+                if (s->endports[i].node != s->endports[endport].node &&
+                    (is_twin(&c->entries[i], &c->entries[endport], maybe) ||
+                     (maybe && is_called(s, s->endports[i].node, &c->entries[endport]))))
                         return true;
         return false;
 }

@@ -141,7 +141,7 @@ static bool lid_moved(const struct sim *s, const struct process *p, const struct
 }
 
 /* The tables behind this LID, as p knows it, are not what it read. */
-static void mistake(struct sim *s, const struct process *p, const struct event *e)
+static void mistake(struct sim *s, struct process *p, const struct event *e)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {
                 const struct fabsim_place at = s->tables[i].at;
@@ -150,9 +150,13 @@ static void mistake(struct sim *s, const struct process *p, const struct event *
 
                 if (p->census.entries[endport].lid.v != e->frame.lid.v && s->lid_moved_at[endport] < p->census.began)
                         continue;
-                for (unsigned block = 0; block < SIM_BLOCKS; block++)
+                for (unsigned block = 0; block < SIM_BLOCKS; block++) {
+                        usec_t *read_at = &p->observer.tables[i].block_at[block];
+
+                        *read_at = *read_at ?: 1; /* for all that p can know, it was read */
                         for (unsigned b = 0; b < SIM_BASES; b++)
                                 s->tables[i].changed_at[SIM_ELSE][block][b] = s->now;
+                }
                 s->tables[i].filter_changed_at[SIM_ELSE] = s->now;
         }
 }

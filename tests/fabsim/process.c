@@ -242,7 +242,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 break;
         case CONTROL_STORE:
                 e->kind = CONTROL_EVENT_STORED;
-                e->r = head_store(p, a->action.transaction);
+                e->r = head_store(s, p, a->action.transaction);
                 break;
         case CONTROL_READ_LOCAL_TABLES:
                 e->kind = CONTROL_EVENT_LOCAL_TABLES;
@@ -472,9 +472,9 @@ static void feed(struct sim *s, struct process *p, struct control_event *event)
         while (more && !s->failed) {
                 post(s, p, event);
                 while (!p->killed && !s->failed && control_next_action(p->control, &action)) {
-                        act(s, p, &action);
-                        if (action.kind != CONTROL_LOG && !s->quiet && prng_permille(&s->rng, s->faults.kill))
-                                p->killed = true;
+                        p->killed |= action.kind != CONTROL_LOG && !s->quiet && prng_permille(&s->rng, s->faults.kill);
+                        if (!p->killed || prng_permille(&s->rng, 500)) /* before it was done, or just after */
+                                act(s, p, &action);
                 }
                 if (p->port)
                         take_turn(s, p);

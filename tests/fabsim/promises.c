@@ -185,14 +185,16 @@ static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, uns
                    MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
-/* Up to twice what is wanted may be in a table on the way. */
+/* Up to twice what is wanted may be in a table on the way, besides what is there. */
 static bool may_overflow(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
+        const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
         struct p_key wants[2 * SIM_MAX_PARTITIONS];
-        bool is_leaf = !fabsim_is_endport(&s->f, at);
+        unsigned n = 2 * intent_wants(&by->intent, &by->census, endport, !fabsim_is_endport(&s->f, at), wants), used = 0;
 
-        return 2 * intent_wants(&by->intent, &by->census, endport, is_leaf, wants) + SIM_BASES >
-               s->f.nodes[at.node].ports[at.port].capacity;
+        for (unsigned i = 0; i < p->capacity; i++)
+                used += (p->table[i].v & 0x7fff) != 0;
+        return n + MAX(used, (unsigned) SIM_BASES) > p->capacity;
 }
 
 static void check_frozen(struct sim *s, const struct judgement *by, unsigned endport)
@@ -888,8 +890,8 @@ void promises_converged(struct sim *s, const struct process *p)
 
         if (p->n_requests > 0)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
-        if (p->last_result == SWEEP_REFUSED) {
-                s->counters.refused++;
+        if (p->last_result == SWEEP_REFUSED && !status->in_force) {
+                s->counters.refused++; /* a first policy with errors is not begun with */
                 return;
         }
         if ((p->last_result == SWEEP_FAILED && sm_is_hidden(s)) || (by && !is_calm && anything_may_be_held(s, p, by))) {

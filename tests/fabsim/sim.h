@@ -189,7 +189,7 @@ struct stored_record {
 struct store {
         struct stored_record *records; /* ascending by key */
         size_t n, allocated;
-        uint64_t version;           /* counts up */
+        uint64_t version, life;     /* count up: with each commit; with each store that was lost */
         bool fails;
         struct observer observer;   /* what the records say of what was seen */
 };
@@ -250,7 +250,7 @@ struct process {
         uint64_t life;                 /* another one for each start */
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
-        uint64_t store_version;        /* that it read or wrote last */
+        uint64_t store_version, store_life; /* that it read or wrote last */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
@@ -425,8 +425,10 @@ void head_write_file(struct sim *s, struct head *h, const char *path, const char
 struct generation *head_load(struct sim *s, struct head *h, struct findings *findings);
 /* What p's store remembers; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
-/* -ENOSPC: it fails. */
-int head_store(struct process *p, const struct store_transaction *t);
+/* -ENOSPC: it fails; -EIO: likewise, but it was stored; -EUCLEAN: an empty store was in place of the one before. */
+int head_store(struct sim *s, struct process *p, const struct store_transaction *t);
+/* Somebody deletes what p's head node remembers. */
+void head_forget(struct head *h);
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 

@@ -303,6 +303,7 @@ enum external {
         EXTERNAL_STORE,        /* the disk is full, and after a while is not */
         EXTERNAL_OPENSM,       /* crashes, hangs, reads its file */
         EXTERNAL_HAND_OVER,    /* the master SM moves to the other head node */
+        EXTERNAL_FORGET,       /* somebody deletes the state directory of a head node */
         /* from here on only where there is a rival */
         EXTERNAL_WRITE,        /* another writer changes an entry */
         EXTERNAL_REBOOT,       /* a host, or a switch: tables as they come from the factory */
@@ -769,6 +770,10 @@ void world_external(struct sim *s, const struct event *e)
                 break;
         case EXTERNAL_STORE_WORKS:
                 s->heads[e->x].store.fails = false;
+                break;
+        case EXTERNAL_FORGET:
+                if (e->y % 2)
+                        head_forget(&s->heads[e->x % s->n_heads]);
                 break;
         case EXTERNAL_OPENSM:
                 opensm_disturb(s, &s->heads[e->x % s->n_heads]);
