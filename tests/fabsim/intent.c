@@ -361,10 +361,11 @@ static bool is_twin(const struct census_entry *x, const struct census_entry *y, 
         return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
 }
 
-/* A node that is not discovered completely counts as called what it was before. */
-static bool is_called(const struct sim *s, unsigned node, const struct census_entry *e)
+/* As they are called by now: a node that is not discovered completely counts as called what it was before. */
+static bool have_one_name(const struct sim *s, unsigned x, unsigned y)
 {
-        return s->f.nodes[node].type == NODE_CA && s->host_of[node] == e->host && s->device_of[node] == e->device;
+        return s->f.nodes[x].type == NODE_CA && s->f.nodes[y].type == NODE_CA && s->host_of[x] == s->host_of[y] &&
+               s->device_of[x] == s->device_of[y];
 }
 
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe)
@@ -372,7 +373,7 @@ bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endpo
         for (unsigned i = 0; i < s->n_endports; i++)
                 if (s->endports[i].node != s->endports[endport].node &&
                     (is_twin(&c->entries[i], &c->entries[endport], maybe) ||
-                     (maybe && is_called(s, s->endports[i].node, &c->entries[endport]))))
+                     (maybe && have_one_name(s, s->endports[i].node, s->endports[endport].node))))
                         return true;
         return false;
 }
