@@ -304,7 +304,7 @@ void observer_forget(struct sim *s, unsigned endport)
         for (unsigned i = 0; i < ELEMENTS(all); i++)
                 all[i] = i < SIM_MAX_PROCESSES ? &s->processes[i].observer : &s->heads[i - SIM_MAX_PROCESSES].store.observer;
         for (unsigned i = 0; i < ELEMENTS(all); i++) {
-                all[i]->ports[endport] = (struct seen_port) {};
+                all[i]->ports[endport] = (struct seen_port) { .is_ambiguous = true }; /* until the next discovery */
                 all[i]->tables[table] = (struct seen_table) {};
                 memset(all[i]->tables[table].home, SIM_NO_INDEX, SIM_BASES);
         }
@@ -352,9 +352,11 @@ static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsi
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = &s->f.nodes[at.node].ports[at.port];
 
+        if (seen->is_ambiguous)
+                return true;
         if (seen->at == 0)
                 return false;
-        if (seen->is_ambiguous || seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
+        if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
         if (seen->is_missing) /* it may come back anywhere */
                 return false;

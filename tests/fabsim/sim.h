@@ -156,7 +156,7 @@ struct seen_table {
 struct seen_port {
         usec_t at;                    /* when it was discovered last; 0: never */
         bool is_missing;              /* it was not there at the last discovery */
-        bool is_ambiguous;            /* it was, incomplete, and moved meanwhile */
+        bool is_ambiguous;            /* it was, incomplete, and moved meanwhile; or it came since then */
         struct census_entry entry;    /* as it was then */
 };
 
