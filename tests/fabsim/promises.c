@@ -237,6 +237,7 @@ void promises_given(struct sim *s, struct process *p)
 struct change {
         const struct basis *basis;
         unsigned endport;
+        bool by_opensm;
         bool skip[SIM_BASES];            /* OpenSM writes this base by a rule of its own */
         uint16_t not_taken;              /* a bit for each base: the hardware did not take an entry */
         struct reach before[SIM_BASES];
@@ -278,6 +279,14 @@ static bool is_excused(struct sim *s, const struct change *c, unsigned other, un
         return is_surprise(s, basis, c->endport, b) || is_surprise(s, basis, other, b);
 }
 
+/* OpenSM makes every port a limited member of the default partition (the first base), whatever its file says. */
+static uint8_t wanted_level(const struct change *c, unsigned endport, unsigned b)
+{
+        uint8_t level = c->basis->by->level[endport][b];
+
+        return c->by_opensm && b == 0 ? MAX(level, (uint8_t) 1) : level;
+}
+
 static void check_direction(struct sim *s, const struct change *c, unsigned other, unsigned b, int strict, bool sends)
 {
         const struct reach *was = &c->before[b], *is = &s->reach[c->endport][b], *peer = &s->reach[other][b];
@@ -290,8 +299,8 @@ static void check_direction(struct sim *s, const struct change *c, unsigned othe
         if (before == after)
                 return;
         s->counters.pairs_changed++;
-        x = c->basis->by->level[c->endport][b];
-        y = c->basis->by->level[other][b];
+        x = wanted_level(c, c->endport, b);
+        y = wanted_level(c, other, b);
         wanted = x && y && (x == 2 || y == 2);
         if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
                 return;
@@ -358,7 +367,7 @@ static void judge(struct sim *s, const struct written *w)
 
 void promises_rewritten(struct sim *s, const struct basis *basis, unsigned endport)
 {
-        struct change c = { .basis = basis, .endport = endport };
+        struct change c = { .basis = basis, .endport = endport, .by_opensm = true };
         struct fabsim_place leaf;
 
         note_changes(s, s->endports[endport], basis->process);
