@@ -176,6 +176,31 @@ void head_forget(struct head *h)
         h->store.version++;
 }
 
+void head_vouch(struct sim *s, struct head *h, unsigned endport)
+{
+        const struct fabsim_place at = s->endports[endport];
+        const struct fabsim_port *port = fabsim_port_at(&s->f, at);
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct remembered *m = h->lock ? NULL : load(s, &h->store);
+        struct store_transaction t;
+        uint32_t record = KNOWLEDGE_NONE;
+
+        if (m)
+                record = knowledge_find(m->knowledge, (struct knowledge_name) { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT });
+        if (record != KNOWLEDGE_NONE && knowledge_get(m->knowledge, record)->presence != KNOWLEDGE_THERE &&
+            knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0) {
+                store_transaction_init(&t, a);
+                knowledge_store(m->knowledge, "this boot", &t);
+                for (size_t i = 0; i < t.n; i++)
+                        store_carry_out(&h->store, &t.ops[i]);
+                h->store.version++;
+                sim_trace(s, "a person vouches for node %u port %u", at.node, at.port);
+                for (unsigned i = 0; i < port->capacity; i++)
+                        h->store.observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;
+        }
+        (void) remembered_free(m);
+}
+
 /* True: it was lost since p used it last. */
 static bool is_another(struct process *p)
 {

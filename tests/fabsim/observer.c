@@ -278,6 +278,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
+        seen->is_vouched = seen->is_vouched && port == SUBNET_NONE && (!seen->is_missing || e->was_gone);
         seen->is_missing = e->was_gone;
         seen->is_ambiguous = port != SUBNET_NONE && e->is_ambiguous;
         seen->entry.is_there = e->is_there;
@@ -400,6 +401,7 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf)))
                         ret->surprises[i] |= table_surprises(s, p, r);
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
+                ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
                 ret->missing |= (uint64_t) (seen->is_missing) << i;
                 ret->expired |= (uint64_t) (p->judgement && seen->is_missing &&

@@ -26,6 +26,7 @@
  *                  discovery. What a port is to the policy is what it was when it was discovered last.
  *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
  *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
+ *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
  *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry
  *     address      the LID, or the cable, moved to another port after that address named its port
@@ -272,7 +273,7 @@ static bool is_surprise(const struct sim *s, const struct basis *basis, unsigned
 static bool is_excused(struct sim *s, const struct change *c, unsigned other, unsigned b, bool gain)
 {
         const struct basis *basis = c->basis;
-        uint64_t absent = gain ? basis->expired : basis->missing | basis->unknown;
+        uint64_t absent = basis->vouched | (gain ? basis->expired : basis->missing | basis->unknown);
 
         if ((absent >> c->endport & 1) || (absent >> other & 1) || (!gain && (c->not_taken >> b & 1)))
                 return true;

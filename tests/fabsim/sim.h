@@ -139,6 +139,7 @@ struct basis {
         uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
         uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
+        uint64_t vouched;           /* ... a person vouched for it, and was wrong */
 };
 
 /* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
@@ -156,6 +157,7 @@ struct seen_table {
 struct seen_port {
         usec_t at;                    /* when it was discovered last; 0: never */
         bool is_missing;              /* it was not there at the last discovery */
+        bool is_vouched;              /* a person said that it holds nothing, which is not so, and it was not found since */
         bool is_ambiguous;            /* it was, incomplete, and moved meanwhile; or it came since then */
         struct census_entry entry;    /* as it was then */
 };
@@ -430,6 +432,8 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t);
 /* Somebody deletes what p's head node remembers. */
 void head_forget(struct head *h);
+/* pkeyctl forget: a person vouches that an endport that is not there, or silent, holds nothing; true or not. */
+void head_vouch(struct sim *s, struct head *h, unsigned endport);
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 

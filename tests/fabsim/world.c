@@ -303,6 +303,7 @@ enum external {
         EXTERNAL_STORE,        /* the disk is full, and after a while is not */
         EXTERNAL_OPENSM,       /* crashes, hangs, reads its file */
         EXTERNAL_HAND_OVER,    /* the master SM moves to the other head node */
+        EXTERNAL_VOUCH,        /* pkeyctl forget */
         EXTERNAL_FORGET,       /* somebody deletes the state directory of a head node */
         /* from here on only where there is a rival */
         EXTERNAL_WRITE,        /* another writer changes an entry */
@@ -770,6 +771,9 @@ void world_external(struct sim *s, const struct event *e)
                 break;
         case EXTERNAL_STORE_WORKS:
                 s->heads[e->x].store.fails = false;
+                break;
+        case EXTERNAL_VOUCH:
+                head_vouch(s, &s->heads[e->y % s->n_heads], e->x % s->n_endports);
                 break;
         case EXTERNAL_FORGET:
                 if (e->y % 2)
