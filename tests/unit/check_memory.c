@@ -183,6 +183,24 @@ START_TEST(only_news_is_stored)
 }
 END_TEST
 
+/* The store was lost: all of it is stored anew, and until then nothing is sent. */
+START_TEST(store_is_lost)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        size_t n;
+
+        read_host(s, 0, 0);
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        n = store();
+        knowledge_unstore(k);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, block));
+        ck_assert_uint_eq(store(), n);
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
+}
+END_TEST
+
 START_TEST(withdrawn)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES], other[P_KEY_BLOCK_ENTRIES];
@@ -397,6 +415,7 @@ int main(void)
         tcase_add_test(t, absent_before_a_restart);
         tcase_add_test(t, absent_since_a_restart);
         tcase_add_test(t, vouch_of_a_silent_port);
+        tcase_add_test(t, store_is_lost);
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);
