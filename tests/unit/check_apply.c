@@ -844,11 +844,22 @@ START_TEST(test_reverted)
 }
 END_TEST
 
+static const struct held *const *collect_held(struct run *r, size_t *ret_n)
+{
+        struct held_list *l = held_list_new(r->a);
+
+        ck_assert_ptr_nonnull(l);
+        ck_assert_int_eq(apply_collect_held(r->apply, l), 0);
+        return held_list_items(l, ret_n);
+}
+
 /* Host 0 leaves partition 1 and cannot be told; host 1 must not join it then, but may join partition 2. */
 START_TEST(test_hold_back)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
+        const struct held *const *held;
         struct run r;
+        size_t n;
 
         run_init(&r, 3, false);
         fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
@@ -863,6 +874,38 @@ START_TEST(test_hold_back)
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
         ck_assert(has_entry(&r, r.f.host[1], 0x8012));
         ck_assert(has_entry(&r, r.f.host[2], 0x8012));
+        held = collect_held(&r, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(held[0]->base, FAKE_BASE(1));
+        ck_assert_uint_eq(held[0]->n_waiting, 1);
+        ck_assert_uint_eq(held[0]->waiting[0].record, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[1]));
+        ck_assert_uint_eq(held[0]->waiting[0].to, LEVEL_FULL);
+        ck_assert_uint_eq(held[0]->n_by, 1);
+        ck_assert_uint_eq(held[0]->by[0].record, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]));
+        run_done(&r);
+}
+END_TEST
+
+/* A dry run ends as a run in which each write is confirmed, and sends nothing. */
+START_TEST(test_pretend)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+        size_t n;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        expect(&r, 2, 0, 0, 0);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).may, LEVEL_NONE);
+        ck_assert_uint_eq(level_of(&r, r.f.host[1], 1).has, LEVEL_FULL);
+        ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        (void) collect_held(&r, &n);
+        ck_assert_uint_eq(n, 0);
         run_done(&r);
 }
 END_TEST
@@ -1157,6 +1200,21 @@ START_TEST(test_bits_reverted)
         run_apply(&r);
         expect(&r, 0, 1, 0, 1);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_REVERTED);
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_pretend_bits)
+{
+        const struct knowledge_record *leaf;
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->filters[SENDS] && leaf->filters[RECEIVES]);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
         run_done(&r);
 }
 END_TEST
@@ -1758,6 +1816,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_pretend);
+        tcase_add_test(t, test_pretend_bits);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);

@@ -718,12 +718,14 @@ END_TEST
 /* The store was lost: everything is stored anew, before the next write and also when nothing is to be written. */
 START_TEST(store_that_was_lost)
 {
-        unsigned n;
+        unsigned n, n_indexes;
 
+        put_key(hosts[0], 1, 0x8055); /* its index will be freed */
         start(ENFORCE, POLICY_1);
         sweep();
         next_sweep();
         n = noted.n_stored;
+        n_indexes = noted.n_indexes;
         until(CONTROL_LOCKING);
         take(CONTROL_LOCK);
         give(&(struct control_event){.kind = CONTROL_EVENT_LOCK, .lock = {.r = -EUCLEAN}});
@@ -731,6 +733,7 @@ START_TEST(store_that_was_lost)
         sweep();
         ck_assert_uint_eq(noted.n_stored, n + 1);
         ck_assert_uint_eq(noted.n_generations, 2);
+        ck_assert_uint_eq(noted.n_indexes, n_indexes + 1);
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         store_r = -EUCLEAN; /* and once more, while it is written */
         put_key(hosts[0], 1, 0x8055);
