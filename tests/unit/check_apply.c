@@ -708,12 +708,16 @@ static bool dead_port(struct run *r, const struct mad_request *request, struct m
 START_TEST(test_read_before_write_unanswered)
 {
         struct run r;
+        uint32_t record;
 
         two_grants(&r);
         r.fault = dead_port;
         run_apply(&r);
         expect(&r, 1, 1, 0, 1);
         ck_assert_uint_eq(r.sets_by_port[r.f.host[0]], 0);
+        /* what was announced, and not sent, is nothing that the table may hold */
+        record = knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]);
+        ck_assert_uint_eq(knowledge_get(r.wire.knowledge, record)->n_writes, 0);
         run_done(&r);
 }
 END_TEST
@@ -785,22 +789,32 @@ static bool die_confirmed(struct run *r, const struct mad_request *request, stru
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
+/* It says who it is, and not what its table holds. */
+static bool table_dies_confirmed(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        return request->attribute != SMP_ATTR_NODE_INFO && die_confirmed(r, request, ret);
+}
+
 /* What could not be read back is not a table that was read. */
 START_TEST(test_not_read_back)
 {
-        const struct observed_table *t;
-        struct run r;
+        static const fault_t faults[] = { die_confirmed, table_dies_confirmed };
 
-        two_grants(&r);
-        r.fault = die_confirmed;
-        run_apply(&r);
-        expect(&r, 1, 1, 0, 2);
-        t = &r.o->tables[r.fault_port];
-        ck_assert_int_eq(t->source, TABLE_ASSUMED);
-        ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
-        ck_assert_uint_eq(level_of(&r, r.fault_port, 1).may, LEVEL_FULL); /* the Set itself was confirmed */
-        ck_assert_uint_eq(level_of(&r, r.fault_port, 1).has, LEVEL_NONE);
-        run_done(&r);
+        for (size_t i = 0; i < ELEMENTS(faults); i++) {
+                const struct observed_table *t;
+                struct run r;
+
+                two_grants(&r);
+                r.fault = faults[i];
+                run_apply(&r);
+                expect(&r, 1, 1, 0, 2);
+                t = &r.o->tables[r.fault_port];
+                ck_assert_int_eq(t->source, TABLE_ASSUMED);
+                ck_assert_int_eq(t->failure, MAD_TIMED_OUT);
+                ck_assert_uint_eq(level_of(&r, r.fault_port, 1).may, LEVEL_FULL); /* the Set itself was confirmed */
+                ck_assert_uint_eq(level_of(&r, r.fault_port, 1).has, LEVEL_NONE);
+                run_done(&r);
+        }
 }
 END_TEST
 
@@ -830,11 +844,22 @@ START_TEST(test_reverted)
 }
 END_TEST
 
+static const struct held *const *collect_held(struct run *r, size_t *ret_n)
+{
+        struct held_list *l = held_list_new(r->a);
+
+        ck_assert_ptr_nonnull(l);
+        ck_assert_int_eq(apply_collect_held(r->apply, l), 0);
+        return held_list_items(l, ret_n);
+}
+
 /* Host 0 leaves partition 1 and cannot be told; host 1 must not join it then, but may join partition 2. */
 START_TEST(test_hold_back)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
+        const struct held *const *held;
         struct run r;
+        size_t n;
 
         run_init(&r, 3, false);
         fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
@@ -849,6 +874,38 @@ START_TEST(test_hold_back)
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
         ck_assert(has_entry(&r, r.f.host[1], 0x8012));
         ck_assert(has_entry(&r, r.f.host[2], 0x8012));
+        held = collect_held(&r, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(held[0]->base, FAKE_BASE(1));
+        ck_assert_uint_eq(held[0]->n_waiting, 1);
+        ck_assert_uint_eq(held[0]->waiting[0].record, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[1]));
+        ck_assert_uint_eq(held[0]->waiting[0].to, LEVEL_FULL);
+        ck_assert_uint_eq(held[0]->n_by, 1);
+        ck_assert_uint_eq(held[0]->by[0].record, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]));
+        run_done(&r);
+}
+END_TEST
+
+/* A dry run ends as a run in which each write is confirmed, and sends nothing. */
+START_TEST(test_pretend)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+        size_t n;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        expect(&r, 2, 0, 0, 0);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).may, LEVEL_NONE);
+        ck_assert_uint_eq(level_of(&r, r.f.host[1], 1).has, LEVEL_FULL);
+        ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        (void) collect_held(&r, &n);
+        ck_assert_uint_eq(n, 0);
         run_done(&r);
 }
 END_TEST
@@ -1143,6 +1200,21 @@ START_TEST(test_bits_reverted)
         run_apply(&r);
         expect(&r, 0, 1, 0, 1);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_REVERTED);
+        run_done(&r);
+}
+END_TEST
+
+START_TEST(test_pretend_bits)
+{
+        const struct knowledge_record *leaf;
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->filters[SENDS] && leaf->filters[RECEIVES]);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
         run_done(&r);
 }
 END_TEST
@@ -1744,6 +1816,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_pretend);
+        tcase_add_test(t, test_pretend_bits);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);

@@ -594,6 +594,26 @@ START_TEST(store_that_fails)
 }
 END_TEST
 
+/* What was not stored at the end of one sweep is with the next, though nothing has changed. */
+START_TEST(store_that_fails_at_the_end)
+{
+        unsigned n;
+
+        start(AUDIT, POLICY_1);
+        sweep();
+        put_key(hosts[0], 1, 0x8055);
+        n = noted.n_stored;
+        store_r = -ENOSPC;
+        next_sweep();
+        ck_assert_uint_eq(noted.n_stored, n + 1);
+        store_r = 0;
+        next_sweep();
+        ck_assert_uint_eq(noted.n_stored, n + 2);
+        next_sweep();
+        ck_assert_uint_eq(noted.n_stored, n + 2);
+}
+END_TEST
+
 /* Each phase is stored before its first write: the bytes that may be sent are in the records of their tables. */
 START_TEST(stored_before_it_is_written)
 {
@@ -629,6 +649,8 @@ START_TEST(second_phase_is_not_stored)
         ck_assert(!holds(hosts[0], 0x8055) && !holds(hosts[0], 0x8010));
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert(strstr(status()->text, "state.db"));
+        for (uint32_t i = 0; i < knowledge_n_records(status()->knowledge); i++)
+                ck_assert_uint_eq(knowledge_get(status()->knowledge, i)->n_writes, 0);
         store_r = 0;
         next_sweep();
         ck_assert(holds(hosts[0], 0x8010));
@@ -646,6 +668,20 @@ START_TEST(stopped_while_storing)
         sweep();
         ck_assert(noted.exited);
         ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* What the shell stores is not freed before it has answered. */
+START_TEST(stopped_while_storing_at_the_end)
+{
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING_END);
+        give_kind(CONTROL_EVENT_STOP);
+        ck_assert(!noted.exited);
+        ck_assert_int_eq(state(), CONTROL_STORING_END);
+        sweep();
+        ck_assert(noted.exited);
 }
 END_TEST
 
@@ -682,12 +718,14 @@ END_TEST
 /* The store was lost: everything is stored anew, before the next write and also when nothing is to be written. */
 START_TEST(store_that_was_lost)
 {
-        unsigned n;
+        unsigned n, n_indexes;
 
+        put_key(hosts[0], 1, 0x8055); /* its index will be freed */
         start(ENFORCE, POLICY_1);
         sweep();
         next_sweep();
         n = noted.n_stored;
+        n_indexes = noted.n_indexes;
         until(CONTROL_LOCKING);
         take(CONTROL_LOCK);
         give(&(struct control_event){.kind = CONTROL_EVENT_LOCK, .lock = {.r = -EUCLEAN}});
@@ -695,6 +733,7 @@ START_TEST(store_that_was_lost)
         sweep();
         ck_assert_uint_eq(noted.n_stored, n + 1);
         ck_assert_uint_eq(noted.n_generations, 2);
+        ck_assert_uint_eq(noted.n_indexes, n_indexes + 1);
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         store_r = -EUCLEAN; /* and once more, while it is written */
         put_key(hosts[0], 1, 0x8055);
@@ -1012,9 +1051,11 @@ int main(void)
                         lock_brings_indexes,
                         indexes_are_stored,
                         store_that_fails,
+                        store_that_fails_at_the_end,
                         stored_before_it_is_written,
                         second_phase_is_not_stored,
                         stopped_while_storing,
+                        stopped_while_storing_at_the_end,
                         reload_while_storing,
                         reload_while_storing_at_the_end,
                         calm_sweep_stores_nothing,

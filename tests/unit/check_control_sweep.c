@@ -978,6 +978,22 @@ START_TEST(apply_at_once)
 }
 END_TEST
 
+/* What another process stored is taken over, also where it knows nothing of this fabric. */
+START_TEST(apply_after_another_process)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        ck_assert_int_eq(state(), CONTROL_SURVEYING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_int_eq(noted.exit_r, 0);
+}
+END_TEST
+
 /* Asked first, nobody else waits for the person: locked later, and read and planned again. */
 START_TEST(apply_after_a_yes)
 {
@@ -1386,6 +1402,7 @@ int main(void)
                         look_at_some_tables,
                         plan,
                         apply_at_once,
+                        apply_after_another_process,
                         apply_after_a_yes,
                         another_plan_after_a_yes,
                         smaller_plan_after_a_yes,

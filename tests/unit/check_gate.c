@@ -248,6 +248,18 @@ START_TEST(closed)
 }
 END_TEST
 
+/* LIDs may move between two phases: what was said in one does not count in the next. */
+START_TEST(opened_again)
+{
+        prepare(0, 0);
+        gate_open(gate, k, &policy);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("nobody at this address");
+        prepare(0, 0);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
 START_TEST(nobody_said_who_it_is)
 {
         say_key(to_lid(HOST_LID(0)), 0, 0);
@@ -487,6 +499,7 @@ int main(void)
         tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
         tcase_add_test(t, closed);
+        tcase_add_test(t, opened_again);
         tcase_add_test(t, nobody_said_who_it_is);
         tcase_add_test(t, somebody_else_is_there);
         tcase_add_test(t, not_read);

@@ -161,6 +161,7 @@ END_TEST
 /* A sweep in which nothing changed stores nothing. */
 START_TEST(only_news_is_stored)
 {
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
         struct subnet *s = discover(ALL, 0, 0, 0);
 
         read_host(s, 0, 0x8001);
@@ -171,6 +172,9 @@ START_TEST(only_news_is_stored)
         s = discover(ALL, 0, 0, 2 * MINUTE);
         read_host(s, 0, 0x8002);
         ck_assert_uint_eq(store(), 1);
+        block_of(0x8003, block);
+        knowledge_see_block(k, host_record(0), 0, block);
+        ck_assert_uint_eq(store(), 1);
         discover(ALL, 0, 0, 3 * MINUTE); /* it does not answer any more */
         ck_assert_uint_eq(store(), 1);
         discover(ALL, 0, 0, 4 * MINUTE);
@@ -180,6 +184,45 @@ START_TEST(only_news_is_stored)
         discover(ALL & ~1u, 0, 0, 6 * MINUTE);
         ck_assert_uint_eq(store(), 0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 4 * MINUTE);
+}
+END_TEST
+
+/* What OpenSM may write is in the store before it may, and is not when it was not written. Reading the table ends the doubt. */
+START_TEST(expected_is_stored)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        store();
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        ck_assert_uint_eq(store(), 1);
+        knowledge_retract_block(k, host_record(0), 0, block);
+        ck_assert_uint_eq(store(), 1);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        read_host(s, 0, 0x8001);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        check_bounds(0, 1, LEVEL_FULL, LEVEL_FULL);
+}
+END_TEST
+
+/* The store was lost: all of it is stored anew, and until then nothing is sent. */
+START_TEST(store_is_lost)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        size_t n;
+
+        read_host(s, 0, 0);
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        n = store();
+        knowledge_unstore(k);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, block));
+        ck_assert_uint_eq(store(), n);
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
 }
 END_TEST
 
@@ -199,6 +242,7 @@ START_TEST(withdrawn)
         knowledge_withdraw(k);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
         check_bounds(0, 3, LEVEL_NONE, LEVEL_FULL);
+        ck_assert(!knowledge_send_block(k, host_record(0), 0, other)); /* that phase is over */
         ck_assert_uint_eq(store(), 1);
         ck_assert_uint_eq(store(), 0);
         begin_anew(BOOT);
@@ -362,6 +406,38 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* Once it was found after a restart, it was there when it was seen last, and not until now. */
+START_TEST(found_after_a_restart)
+{
+        discover(ALL, 0, 0, 0);
+        store();
+        begin_anew(BOOT);
+        discover(ALL, 0, 0, MINUTE);
+        discover(ALL & ~1u, 0, 0, 3 * MINUTE);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, MINUTE);
+}
+END_TEST
+
+/* Nothing is taken of half a record, and nobody knows since when its port is gone: it was there until now. */
+START_TEST(damaged_says_nothing)
+{
+        static const char key[] = "table/endport/0x0000000000000100/1";
+        static const char half[] = "{\"capacity\":40,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\","
+                                   "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"writes\":[]}";
+        static const char *const values[] = { half, "{}" };
+
+        for (size_t i = 0; i < ELEMENTS(values); i++) {
+                k = knowledge_free(k);
+                k = knowledge_new();
+                ck_assert_int_eq(knowledge_restore(k, "x", key, values[i], strlen(values[i])), -EBADMSG);
+                discover(ALL & ~1u, 0, 0, 2 * HOLD);
+                check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+                discover(ALL & ~1u, 0, 0, 3 * HOLD);
+                check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+        }
+}
+END_TEST
+
 START_TEST(bad_keys)
 {
         static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"since\":1,"
@@ -397,12 +473,16 @@ int main(void)
         tcase_add_test(t, absent_before_a_restart);
         tcase_add_test(t, absent_since_a_restart);
         tcase_add_test(t, vouch_of_a_silent_port);
+        tcase_add_test(t, expected_is_stored);
+        tcase_add_test(t, store_is_lost);
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);
         tcase_add_test(t, vouch_for_a_silent_port);
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
+        tcase_add_test(t, damaged_says_nothing);
+        tcase_add_test(t, found_after_a_restart);
         tcase_add_test(t, bad_keys);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
