@@ -77,6 +77,24 @@ START_TEST(writes_are_not_certain_until_read)
 }
 END_TEST
 
+/* What was announced is not sent yet: a read says nothing of it. */
+START_TEST(announced_blocks_stay)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_host(s, 0, 0);
+        block_of(0x8001, block);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), 0, block), 0);
+        see_block(host_record(0), 0x0002);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        send_block(host_record(0), 0x8001);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* What was read before this discovery is what it may hold, not what it has. */
 START_TEST(old_reads_are_not_certain)
 {
@@ -208,6 +226,19 @@ START_TEST(absent_for_some_time)
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         read_host(s, 0, 0);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* Longer than it holds anything up. What it holds when it is back is what it held. */
+START_TEST(back_after_a_long_time)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        discover(ALL, 0, 0, HOLD + 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -652,6 +683,7 @@ int main(void)
         tcase_add_checked_fixture(bounds, knowledge_setup, knowledge_teardown);
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
+        tcase_add_test(bounds, announced_blocks_stay);
         tcase_add_test(bounds, old_reads_are_not_certain);
         tcase_add_test(bounds, entries_behind_the_end);
         tcase_add_test(bounds, table_of_another_size);
@@ -662,6 +694,7 @@ int main(void)
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, absent_for_some_time);
+        tcase_add_test(presence, back_after_a_long_time);
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, recalled_is_assumed);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
