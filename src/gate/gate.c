@@ -240,7 +240,7 @@ static bool changes_filter_only(const struct answer *read, const struct mad_requ
 static bool admit_filter(struct gate *g, const struct mad_request *set)
 {
         const struct answer *read = find_answer(g, &set->route, SMP_ATTR_PORT_INFO, set->modifier);
-        uint32_t record = set->modifier > 0 ? find_record(g, &set->route, set->modifier) : KNOWLEDGE_NONE;
+        uint32_t record = find_record(g, &set->route, set->modifier);
         struct port_info info;
         uint16_t base;
 
@@ -287,7 +287,7 @@ static void see_block(struct gate *g, const struct mad_result *result)
 
 static void see_filter(struct gate *g, const struct mad_result *result)
 {
-        uint32_t record = result->modifier > 0 ? find_record(g, &result->route, result->modifier) : KNOWLEDGE_NONE;
+        uint32_t record = find_record(g, &result->route, result->modifier);
         struct port_info info;
 
         if (record == KNOWLEDGE_NONE || knowledge_get(g->knowledge, record)->name.kind != KNOWLEDGE_LEAF)

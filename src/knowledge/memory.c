@@ -255,13 +255,13 @@ int knowledge_restore(struct knowledge *k, const char *boot, const char *key, co
         uint32_t record;
         int r;
 
-        if (!o || name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
+        if (name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
                 return -EBADMSG;
         r = knowledge_ensure_record(k, name, &record);
         if (r == 0) {
                 k->records[record].presence = KNOWLEDGE_THERE; /* of a damaged record the port counts as seen until now */
                 k->records[record].is_restored = true;
-                r = restore_record(&k->records[record], boot, o);
+                r = o ? restore_record(&k->records[record], boot, o) : -EBADMSG;
         }
         k->counts.valid = false;
         if (r < 0 && record < k->n)

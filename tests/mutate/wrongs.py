@@ -40,6 +40,10 @@ HOSTLIST = "src/policy/hostlist.c"
 MATCH = "src/policy/selector_match.c"
 STORE = "src/store/store.c"
 SQLITE = "src/shell/sqlite_store.c"
+RULE = "src/knowledge/rule.c"
+COUNTS = "src/knowledge/counts.c"
+KNOWLEDGE = "src/knowledge/knowledge.c"
+GATE = "src/gate/gate.c"
 SQLITE_FILES = "src/shell/sqlite_files.c"
 
 WRONGS = [
@@ -738,6 +742,50 @@ WRONGS += [
     Wrong("sqlite-wal-stays", SQLITE_FILES, '"", "-wal", "-shm", "-journal"', '"", "-shm", "-journal"'),
     Wrong("sqlite-over-an-older-one", SQLITE_FILES, "!is_free(dir_fd, ret_base); n++", "false && !is_free(dir_fd, ret_base); n++"),
     Wrong("sqlite-damage-before-not-reported", SQLITE_FILES, "strcmp(base, newest) > 0)", "strcmp(base, newest) < 0)"),
+    # the rule, the knowledge, the gate
+    Wrong("rule-no-class-of-full", RULE, "for (unsigned i = 0; i < N_CLASSES; i++) {", "for (unsigned i = 0; i < N_CLASSES; i += 2) {"),
+    Wrong("rule-absent-talk-for-certain", RULE,
+          "            !(present && levels_talk(before.has, other->bounds.has)))",
+          "            !levels_talk(before.has, other->bounds.may))"),
+    Wrong("rule-taken-away-is-added", RULE, "*count - (uint32_t) -n : *count", "*count + (uint32_t) -n : *count"),
+    Wrong("counts-leaf-tables-bases-left-out", COUNTS, "        if (p->other_end != KNOWLEDGE_NONE)\n                change_table(k, &c, p->other_end);\n", ""),
+    Wrong("counts-unsent-bases-left-out", COUNTS,
+          "                if (r->writes[i].is_sent)\n                        change_keys",
+          "                if (r->writes[i].is_sent && i > 0)\n                        change_keys"),
+    Wrong("counts-own-level-stays-counted", COUNTS, "        rule_count(ret, &own, -1);\n", "        (void) own;\n"),
+    Wrong("counts-same-direction", COUNTS, "view.direction == SENDS ? RECEIVES : SENDS }, &others", "view.direction }, &others"),
+    Wrong("counts-nobodys-base-not-judged", COUNTS, "verdict == RULE_ADMITS && i <= k->counts.n; i++)", "verdict == RULE_ADMITS && i < k->counts.n; i++)"),
+    Wrong("knowledge-vouch-outlives-a-block", KNOWLEDGE,
+          "        r->vouched = false;\n        r->is_stored = false;\n}\n\nvoid knowledge_see_block",
+          "        r->is_stored = false;\n}\n\nvoid knowledge_see_block"),
+    Wrong("knowledge-recount-of-a-vouched-port", KNOWLEDGE, ".all = r->vouched || knowledge", ".all = knowledge"),
+    Wrong("knowledge-silent-is-anywhere", KNOWLEDGE, "|| !subnet_port_is_silent(&s->nodes[node], r->place.number))", "|| s->nodes[node].incomplete)"),
+    Wrong("knowledge-place-of-two", KNOWLEDGE, "claims->ports[node][r->place.number / 64] |= UINT64_C(1) << r->place.number % 64;", "(void) claims;"),
+    Wrong("knowledge-touched-only-before", KNOWLEDGE,
+          "                        touch(t, x[i]);\n                        touch(t, y[i]);\n",
+          "                        touch(t, x[i]);\n"),
+    Wrong("gate-closed-with-knowledge", GATE, "        g->n_answers = 0;\n        g->knowledge = NULL;\n", "        g->n_answers = 0;\n"),
+    Wrong("gate-answers-outlive-it", GATE, "        hash_index_done(&g->index);\n        g->n_answers = 0;\n", ""),
+    Wrong("gate-first-answer-stays", GATE,
+          "        memcpy(a->data, result->data, SMP_DATA_SIZE);\n}",
+          "        if (a->data[0] == 0)\n                memcpy(a->data, result->data, SMP_DATA_SIZE);\n}"),
+    Wrong("gate-port-of-a-host", GATE, "                name.number = info.local_port;\n", "                name.number = 1;\n"),
+    Wrong("gate-port-beyond-the-switch", GATE, "else if (number > 0 && number <= info.num_ports)", "else if (number > 0)"),
+    Wrong("gate-unused-is-not-ours", GATE, "return !p_key_is_used(key) || policy_owns", "return policy_owns"),
+    Wrong("gate-owns-only-what-is-new", GATE, "if (!is_ours(g, b->before[i]) || !is_ours(g, b->after[i]))", "if (!is_ours(g, b->after[i]))"),
+    Wrong("gate-judges-only-what-is-new", GATE, "if (!judge_key(g, b, b->before[i]) || !judge_key(g, b, b->after[i]))", "if (!judge_key(g, b, b->after[i]))"),
+    Wrong("gate-half-a-block", GATE, "? MIN((size_t) P_KEY_BLOCK_ENTRIES, capacity - first) : 0;", "? MIN((size_t) P_KEY_BLOCK_ENTRIES / 2, capacity - first) : 0;"),
+    Wrong("gate-behind-the-end", GATE, "        if (entries_of(g, &b) == 0)\n                return refuse(g, \"block %u is behind the end of the table\", b.block);\n", ""),
+    Wrong("gate-never-read-is-empty", GATE, "if (!read || !knowledge_get(g->knowledge, b.record)->entries)", "if (!read)"),
+    Wrong("gate-filter-without-a-record", GATE, "        knowledge_send_filter(g->knowledge, record);\n        return true;", "        return true;"),
+    Wrong("gate-filter-swapped", GATE,
+          "knowledge_judge_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, &base)",
+          "knowledge_judge_filter(g->knowledge, record, info.enforce_outbound, info.enforce_inbound, &base)"),
+    Wrong("gate-seen-filter-swapped", GATE,
+          "knowledge_see_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound);",
+          "knowledge_see_filter(g->knowledge, record, info.enforce_outbound, info.enforce_inbound);"),
+    Wrong("gate-every-method-but-set", GATE, "if (set.mgmt_class != MAD_CLASS_SMP || set.method == MAD_GET)", "if (set.mgmt_class != MAD_CLASS_SMP || set.method != MAD_SET)"),
+    Wrong("gate-what-was-sent-is-known", GATE, "result->outcome != MAD_ANSWERED)\n                return;", "result->outcome == MAD_REFUSED)\n                return;"),
 ]
 
 RESOLVE = "src/policy/policy_resolve.c"

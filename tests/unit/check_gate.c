@@ -227,6 +227,8 @@ START_TEST(leaf_ports)
         /* there is no such port */
         say_key(to_lid(SWITCH_LID), 5 << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 5 << 16, 0x8001));
+        say_key(to_lid(SWITCH_LID), 257u << 16, 0);
+        ck_assert(!set_key(to_lid(SWITCH_LID), 257u << 16, 0x8001));
         /* the table of the switch's own port */
         say_key(to_lid(SWITCH_LID), 0, 0x8001);
         ck_assert(set_key(to_lid(SWITCH_LID), 0, 0));
@@ -400,6 +402,23 @@ START_TEST(filter_over_what_is_used)
 }
 END_TEST
 
+/* Host 0 must not send to host 3, and does not while its leaf port filters what it sends. */
+START_TEST(filter_of_each_direction)
+{
+        uint8_t inbound[SMP_DATA_SIZE], outbound[SMP_DATA_SIZE];
+
+        port_info(inbound, true);
+        port_info(outbound, false);
+        port_info_set_enforcement(outbound, false, true);
+        prepare(0, 0x8001);
+        prepare(3, 0x8001);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, inbound);
+        ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, outbound));
+        ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, inbound));
+}
+END_TEST
+
 START_TEST(port_info_of_others)
 {
         uint8_t off[SMP_DATA_SIZE];
@@ -510,6 +529,7 @@ int main(void)
         tcase_add_test(t, nobody_is_cut_off);
         tcase_add_test(t, filters);
         tcase_add_test(t, filter_over_what_is_used);
+        tcase_add_test(t, filter_of_each_direction);
         tcase_add_test(t, port_info_of_others);
         tcase_add_test(t, other_attributes);
         tcase_add_test(t, vouched);

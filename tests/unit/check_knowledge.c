@@ -327,6 +327,19 @@ START_TEST(absent_for_some_time)
 }
 END_TEST
 
+/* Longer than it holds anything up. What it holds when it is back is what it held. */
+START_TEST(back_after_a_long_time)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        discover(ALL, 0, 0, HOLD + 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 START_TEST(vouches_end)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -684,6 +697,7 @@ int main(void)
         tcase_add_test(presence, found_behind_a_silent_switch);
         tcase_add_test(presence, absent_hold_is_changed);
         tcase_add_test(presence, absent_for_some_time);
+        tcase_add_test(presence, back_after_a_long_time);
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
