@@ -424,7 +424,7 @@ START_TEST(damaged_says_nothing)
         static const char key[] = "table/endport/0x0000000000000100/1";
         static const char half[] = "{\"capacity\":40,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\","
                                    "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"writes\":[]}";
-        static const char *const values[] = { half, "{}" };
+        static const char *const values[] = { half, "{}", "no JSON" };
 
         for (size_t i = 0; i < ELEMENTS(values); i++) {
                 k = knowledge_free(k);
