@@ -171,9 +171,11 @@ static int grant_default(struct resolver *r, uint32_t port)
                 rule = &p->rules[r->lowest[port]];
                 membership = rule->membership;
         }
+        if (is_exempt(r, p, port))
+                certain = MEMBERSHIP_FULL;
         if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->contested[port] == FREEZE_LINES)) {
                 rule = NULL;
-                membership = certain = MEMBERSHIP_FULL;
+                membership = MEMBERSHIP_FULL;
         }
         return add_grant(r, port, 0, membership, rule, certain);
 }

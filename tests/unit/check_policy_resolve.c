@@ -795,6 +795,21 @@ START_TEST(certain_of_the_default_partition)
 }
 END_TEST
 
+/* Whoever is called what: the port of the master SM is a full member, also by a line that is contested. */
+START_TEST(certain_of_the_sm)
+{
+        struct subnet *s = fixture_subnet();
+
+        s->sm = fixture_port(s, 0x901);
+        subnet = s;
+        memberships = NULL;
+        ck_assert_int_eq(policy_resolve_in_force(arena, parse("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n"
+                                                              "    members: {twin: full, ALL: limited}\n"),
+                                                 s, &findings, &memberships), 0);
+        ck_assert_int_eq(find(0x901, 0)->certain, MEMBERSHIP_FULL);
+}
+END_TEST
+
 /* In a group, too, but not if another selector of the group brings the port for certain. */
 START_TEST(names_in_groups)
 {
@@ -953,6 +968,7 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, contested_in_one_of_several);
         tcase_add_loop_test(c, certain, 0, ELEMENTS(certain_policies));
         tcase_add_test(c, certain_of_the_default_partition);
+        tcase_add_test(c, certain_of_the_sm);
         tcase_add_test(c, names_in_groups);
         tcase_add_test(c, name_of_this_host);
         tcase_add_test(c, switch_names_in_force);
