@@ -459,6 +459,27 @@ START_TEST(vouched)
 }
 END_TEST
 
+/* What was read before somebody vouched, or before it was known who answers, is not what is known of the table. */
+START_TEST(vouched_after_it_was_read)
+{
+        prepare(3, 0);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 77), 0);
+        ck_assert(!set_host(3, 0));
+        check_refusal("somebody vouched");
+}
+END_TEST
+
+START_TEST(read_before_it_was_known_who_answers)
+{
+        say_key(to_lid(HOST_LID(1)), 0, 0x8001);
+        say_host(1);
+        ck_assert(!set_host(1, 0x8001));
+        check_refusal("is not what is known");
+        say_key(to_lid(HOST_LID(1)), 0, 0x8001);
+        ck_assert(set_host(1, 0x8001));
+}
+END_TEST
+
 /* Only answers count. */
 START_TEST(no_answer_says_nothing)
 {
@@ -533,6 +554,8 @@ int main(void)
         tcase_add_test(t, port_info_of_others);
         tcase_add_test(t, other_attributes);
         tcase_add_test(t, vouched);
+        tcase_add_test(t, vouched_after_it_was_read);
+        tcase_add_test(t, read_before_it_was_known_who_answers);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
         suite_add_tcase(s, t);
