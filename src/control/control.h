@@ -24,6 +24,7 @@
  *      |                      `-----> (nothing to write) ------'                             |
  *      '-- a sweep ends here, or in any state with a problem: later again <------------------'
  *
+ *     locking --> discovering: in pkeyctl, when a person was asked, or another process wrote
  *     any state --stop--> ended; from applying only when the write in flight was answered
  *
  * In brackets: what only some settings, or pkeyctl, need. *Decide* and *verify* take no time. Each state but idle waits for

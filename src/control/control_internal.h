@@ -73,6 +73,7 @@ struct sweep {
         struct port_query query;
         struct discovery *discovery;
         struct snapshot *new_snapshot; /* until it takes the place of c->snapshot */
+        struct snapshot *shown;       /* in whose place it came, in pkeyctl */
         struct observed *seen;        /* what a survey of a known fabric reads */
         struct survey *survey;
         uint32_t *chosen;             /* tables to read; NULL: all */

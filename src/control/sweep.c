@@ -41,6 +41,19 @@ static void learn(struct control *c, const struct observed *now, const struct de
         (void) index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
 }
 
+/* What a person was shown, and the results, are of the old one. */
+static void replace_snapshot(struct control *c)
+{
+        struct snapshot *old = c->snapshot;
+
+        c->snapshot = STEAL(c->sweep.new_snapshot);
+        if (!control_serves(c)) {
+                snapshot_unref(c->sweep.shown);
+                c->sweep.shown = STEAL(old);
+        }
+        snapshot_unref(old);
+}
+
 static int adopt_snapshot(struct control *c)
 {
         usec_t wall = c->wall / USEC_PER_SEC, absent_hold = control_wanted(c)->settings->absent_hold;
@@ -59,8 +72,7 @@ static int adopt_snapshot(struct control *c)
         if (r < 0)
                 return r;
         knowledge_recall(c->knowledge, new->observed);
-        snapshot_unref(c->snapshot);
-        c->snapshot = STEAL(c->sweep.new_snapshot);
+        replace_snapshot(c);
         /* out of memory: a policy knows less of those that are not there */
         if (control_serves(c))
                 (void) known_learn(&c->known, c->snapshot->subnet, wall);
@@ -81,22 +93,13 @@ static int adopt_seen(struct control *c)
         return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
-/* LIDs moved since the discovery: nothing that was read counts. */
-static void survey_stale(struct control *c)
-{
-        log_debug(c->log, "a port is not at its address any more");
-        if (control_serves(c))
-                sweep_end(c, SWEEP_STALE);
-        else
-                sweep_fail(c, "the P_Key tables could not be read", -ESTALE);
-}
-
 void sweep_surveyed(struct control *c, const struct control_event *event)
 {
         int r = event->r;
 
-        if (r == 0 && survey_is_stale(c->sweep.survey)) {
-                survey_stale(c);
+        if (r == 0 && survey_is_stale(c->sweep.survey)) { /* LIDs moved since the discovery: nothing that was read counts */
+                log_debug(c->log, "a port is not at its address any more");
+                sweep_end(c, SWEEP_STALE);
                 return;
         }
         if (r == 0)
@@ -172,35 +175,6 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         control_do(c, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
 }
 
-/* Once for each generation. What is wrong with them, or that memory is out, makes the M_Keys worse guesses. */
-static void take_neighbors(struct control *c, struct generation *g)
-{
-        uint32_t n_ignored;
-
-        if (g->neighbors)
-                (void) discovery_links_add_neighbors(c->links, g->neighbors, g->n_neighbors, &n_ignored);
-        g->neighbors = NULL;
-}
-
-static void discover(struct control *c)
-{
-        struct sweep *s = &c->sweep;
-        const struct discovery_config config = {
-                .m_keys = s->m_keys, .expected = c->links, .local_port = c->port_guid, .retries = STAGE_RETRIES,
-        };
-        int r = -ENOMEM;
-
-        take_neighbors(c, control_wanted(c));
-        s->new_snapshot = snapshot_new();
-        if (s->new_snapshot)
-                r = discovery_new(&config, &s->discovery);
-        c->state = CONTROL_DISCOVERING;
-        if (r < 0)
-                sweep_fail(c, "the fabric could not be discovered", r);
-        else
-                sweep_run_stage(c, CONTROL_DISCOVERING, discovery_stage(s->discovery));
-}
-
 /* --- the beginning ------------------------------------------------------------------------------------------------- */
 
 void sweep_queried(struct control *c, const struct control_event *event)
@@ -213,7 +187,7 @@ void sweep_queried(struct control *c, const struct control_event *event)
                 log_add(c->log, LOG_EVENT_PORT_FOUND, &(struct log_about) { .lid = c->port_info.lid }, "%s is up, LID %u",
                         c->port_name, (unsigned) c->port_info.lid.v);
         c->status.waiting = false;
-        discover(c);
+        sweep_discover(c);
 }
 
 static const char *port_problem(int r)
@@ -256,7 +230,7 @@ void sweep_port(struct control *c, const struct control_event *event)
         if (c->sweep.kind == SWEEP_FULL && control_serves(c))
                 sweep_query_port(c, CONTROL_QUERYING_PORT);
         else if (c->sweep.kind == SWEEP_FULL)
-                discover(c);
+                sweep_discover(c);
         else if (c->sweep.kind == SWEEP_RETRY || control_wanted(c)->settings->writer == WRITER_OPENSM)
                 sweep_survey(c); /* OpenSM does not read a table before it writes it, so that is done here */
         else

@@ -473,20 +473,9 @@ static void wait_for_lock(struct control *c, int pid)
         control_say(c, "waiting for another process that writes P_Key tables");
 }
 
-/* Another process wrote, and stored what it knows: more than what is known here. */
-static int take_changed(struct control *c, struct remembered *changed)
-{
-        control_take_remembered(c, changed);
-        if (control_serves(c))
-                return 0;
-        return knowledge_see_subnet(c->knowledge, c->snapshot->subnet, c->now, c->wall / USEC_PER_SEC,
-                                    control_wanted(c)->settings->absent_hold);
-}
-
 void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
-        int r;
 
         if (event->lock.r == -EWOULDBLOCK) {
                 wait_for_lock(c, event->lock.pid);
@@ -503,13 +492,12 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);
                 return;
         }
-        r = event->lock.changed ? take_changed(c, event->lock.changed) : 0;
-        if (r < 0)
-                sweep_fail(c, "what another process stored could not be taken over", r);
-        else if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
+        if (event->lock.changed) /* another process wrote, and stored more than what is known here */
+                control_take_remembered(c, event->lock.changed);
+        if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
                 sweep_end(c, SWEEP_STALE); /* what was read before is what the other process changed */
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))
-                sweep_survey(c);
+                sweep_discover(c); /* filters, too, may be others by now */
         else if (control_follows_sm(c))
                 sweep_query_port(c, CONTROL_FINDING_SM);
         else

@@ -93,6 +93,7 @@ void sweep_free(struct control *c)
         findings_done(&s->conf_findings);
         s->discovery = discovery_free(s->discovery);
         snapshot_unref(s->new_snapshot);
+        snapshot_unref(s->shown);
         generation_unref(s->generation);
         (void) m_keys_free(s->m_keys);
         arena_free(s->storing);
@@ -161,6 +162,37 @@ void sweep_foresee_held(struct control *c)
                         return;
         }
         sweep_see_held(c, apply);
+}
+
+/* --- discovery ----------------------------------------------------------------------------------------------------- */
+
+/* Once for each generation. What is wrong with them, or that memory is out, makes the M_Keys worse guesses. */
+static void take_neighbors(struct control *c, struct generation *g)
+{
+        uint32_t n_ignored;
+
+        if (g->neighbors)
+                (void) discovery_links_add_neighbors(c->links, g->neighbors, g->n_neighbors, &n_ignored);
+        g->neighbors = NULL;
+}
+
+void sweep_discover(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        const struct discovery_config config = {
+                .m_keys = s->m_keys, .expected = c->links, .local_port = c->port_guid, .retries = STAGE_RETRIES,
+        };
+        int r = -ENOMEM;
+
+        take_neighbors(c, control_wanted(c));
+        s->new_snapshot = snapshot_new();
+        if (s->new_snapshot)
+                r = discovery_new(&config, &s->discovery);
+        c->state = CONTROL_DISCOVERING;
+        if (r < 0)
+                sweep_fail(c, "the fabric could not be discovered", r);
+        else
+                sweep_run_stage(c, CONTROL_DISCOVERING, discovery_stage(s->discovery));
 }
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */

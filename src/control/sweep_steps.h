@@ -18,6 +18,8 @@ void sweep_query_port(struct control *c, enum control_state state);
 /* False: the sweep has ended, the port is good for nothing now. r: how the query ended. */
 bool sweep_port_works(struct control *c, int r);
 void sweep_port_waits(struct control *c, const char *why);
+/* A new snapshot, to be surveyed. */
+void sweep_discover(struct control *c);
 /* Reads all tables of a new snapshot, or those that were chosen; of a known one the ports that failed, or all again. */
 void sweep_survey(struct control *c);
 /* The ports of this host but the local one, whose LID the query brings. */
