@@ -176,7 +176,7 @@ void head_forget(struct head *h)
         h->store.version++;
 }
 
-void head_vouch(struct sim *s, struct head *h, unsigned endport)
+bool head_vouch(struct sim *s, struct head *h, unsigned endport)
 {
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = fabsim_port_at(&s->f, at);
@@ -184,11 +184,13 @@ void head_vouch(struct sim *s, struct head *h, unsigned endport)
         struct remembered *m = h->lock ? NULL : load(s, &h->store);
         struct store_transaction t;
         uint32_t record = KNOWLEDGE_NONE;
+        bool vouched;
 
         if (m)
                 record = knowledge_find(m->knowledge, (struct knowledge_name) { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT });
-        if (record != KNOWLEDGE_NONE && knowledge_get(m->knowledge, record)->presence != KNOWLEDGE_THERE &&
-            knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0) {
+        vouched = record != KNOWLEDGE_NONE && knowledge_get(m->knowledge, record)->presence != KNOWLEDGE_THERE &&
+                  knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0;
+        if (vouched) {
                 store_transaction_init(&t, a);
                 knowledge_store(m->knowledge, "this boot", &t);
                 for (size_t i = 0; i < t.n; i++)
@@ -199,6 +201,7 @@ void head_vouch(struct sim *s, struct head *h, unsigned endport)
                         h->store.observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;
         }
         (void) remembered_free(m);
+        return vouched;
 }
 
 /* True: it was lost since p used it last. */

@@ -432,8 +432,8 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t);
 /* Somebody deletes what p's head node remembers. */
 void head_forget(struct head *h);
-/* pkeyctl forget: a person vouches that an endport that is not there, or silent, holds nothing; true or not. */
-void head_vouch(struct sim *s, struct head *h, unsigned endport);
+/* pkeyctl forget: a person vouches that an endport that is not there, or silent, holds nothing; true or not. False: it is there. */
+bool head_vouch(struct sim *s, struct head *h, unsigned endport);
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 
