@@ -36,20 +36,27 @@ static void writes_done(struct writes *w)
 }
 #define _cleanup_writes_ _cleanup_(writes_done)
 
-/* Of a switch port, which has the full entry only where its neighbour has both. */
-static bool is_shadowed(const struct partitions_file_port *want, uint32_t i)
+/* What OpenSM makes of a line: at least a limited member of the default partition, the last base of all. ret: one entry more. */
+static uint32_t host_keys(const struct partitions_file_port *line, struct p_key *ret)
 {
-        return i + 1 < want->n_keys && p_key_base(want->keys[i]) == p_key_base(want->keys[i + 1]);
+        uint32_t n = line->n_keys;
+
+        if (n > 0)
+                memcpy(ret, line->keys, n * sizeof(*ret));
+        if (n == 0 || p_key_base(ret[n - 1]) != P_KEY_DEFAULT_BASE)
+                ret[n++] = p_key_make(P_KEY_DEFAULT_BASE, false);
+        return n;
 }
 
-static uint32_t leaf_keys(const struct partitions_file_port *want, struct p_key *ret)
+/* Of a switch port, which has the full entry only where its neighbour has both. */
+static uint32_t leaf_keys(struct p_key *keys, uint32_t n)
 {
-        uint32_t n = 0;
+        uint32_t kept = 0;
 
-        for (uint32_t i = 0; i < want->n_keys; i++)
-                if (!is_shadowed(want, i))
-                        ret[n++] = want->keys[i];
-        return n;
+        for (uint32_t i = 0; i < n; i++)
+                if (i + 1 == n || p_key_base(keys[i]) != p_key_base(keys[i + 1]))
+                        keys[kept++] = keys[i];
+        return kept;
 }
 
 static struct p_key other_membership(struct p_key key)
@@ -149,16 +156,27 @@ static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct know
         return knowledge_find_port(k, s, beside);
 }
 
-static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way,
-                    const struct partitions_file_port *want)
+static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way, const struct p_key *keys, uint32_t n)
 {
-        _cleanup_free_ struct p_key *keys = malloc(MAX(want->n_keys, 1u) * sizeof(*keys));
-        uint32_t n;
+        return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, way) : add_table(all, k, record, keys, n);
+}
+
+/* Of an endport, and of the switch port beside it. */
+static int add_way(struct writes *all, const struct opensm_phases *p, uint32_t i, const struct partitions_file_port *line,
+                   const struct subnet *s, const struct knowledge *k)
+{
+        _cleanup_free_ struct p_key *keys = malloc((line->n_keys + 1) * sizeof(*keys));
+        uint32_t leaf = p->ways[i].port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, p->ways[i].port, k), n;
+        int r = 0;
 
         if (!keys)
                 return -ENOMEM;
-        n = leaf_keys(want, keys);
-        return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, way) : add_table(all, k, record, keys, n);
+        n = host_keys(line, keys);
+        if (p->ways[i].record != KNOWLEDGE_NONE)
+                r = add_table(all, k, p->ways[i].record, keys, n);
+        if (r == 0 && leaf != KNOWLEDGE_NONE)
+                r = add_leaf(all, k, leaf, i, keys, leaf_keys(keys, n));
+        return r;
 }
 
 static int gather(const struct opensm_phases *p, const struct partitions_file_port *tables, const struct subnet *s,
@@ -166,15 +184,8 @@ static int gather(const struct opensm_phases *p, const struct partitions_file_po
 {
         int r = 0;
 
-        for (uint32_t i = 0; r == 0 && i < p->n_ports; i++) {
-                const struct opensm_way *way = &p->ways[i];
-                uint32_t leaf = way->port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, way->port, k);
-
-                if (way->record != KNOWLEDGE_NONE)
-                        r = add_table(ret, k, way->record, tables[i].keys, tables[i].n_keys);
-                if (r == 0 && leaf != KNOWLEDGE_NONE)
-                        r = add_leaf(ret, k, leaf, i, &tables[i]);
-        }
+        for (uint32_t i = 0; r == 0 && i < p->n_ports; i++)
+                r = add_way(ret, p, i, &tables[i], s, k);
         return r;
 }
 

@@ -12,9 +12,9 @@
  * What is given to OpenSM is in the knowledge from then on, as blocks that may be there or not, until the tables were read. At
  * which index OpenSM puts a new entry is not known, and makes no difference to the level of the port.
  *
- * Two things are as they are whatever a file says. OpenSM makes every port a limited member of the default partition; that is not
- * judged. And any file gives a host and the switch port before it the same entries: where they differ now, the first file cannot
- * leave them so; the base is held from then on.
+ * Three things are as they are whatever a file says. OpenSM makes every port a limited member of the default partition; that is not
+ * judged, but known. Any file gives a host and the switch port before it the same entries: where they differ now, the first file
+ * cannot leave them so; the base is held from then on. And from a table that was never read OpenSM takes what no file gave it.
  *
  * Filters: those that are on stay on, but where a table has more entries than the switch port can hold; there OpenSM turns them
  * off (and on again when the entries fit), which has to be admitted, too. What OpenSM turns on by options of its own

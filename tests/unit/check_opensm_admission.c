@@ -595,6 +595,7 @@ START_TEST(default_members)
                 set_way(2, is_full ? default_full : none, is_full, is_full ? default_full : default_limited, 1);
                 compute(0);
                 admit(OPENSM_ADOPT);
+                ck_assert_uint_eq(knowledge_get(k, host_record(1))->n_writes, 1); /* though no file names it */
                 ck_assert_uint_eq(knowledge_get(k, host_record(2))->n_writes, 1);
                 ck_assert_int_eq(is_held(P_KEY_DEFAULT_BASE), is_full);
                 k = knowledge_free(k);
@@ -714,7 +715,7 @@ START_TEST(filter_goes_off)
                 uint32_t host, port;
 
                 begin(MAX_PORTS, 1, 1);
-                subnet->nodes[subnet_find_node(subnet, G(SWITCH))].partition_enforcement_cap = 1;
+                subnet->nodes[subnet_find_node(subnet, G(SWITCH))].partition_enforcement_cap = 2; /* base 1, and the default partition */
                 host = port_at(subnet, host_guid(0), 1);
                 ck_assert_int_eq(knowledge_see_subnet(k, subnet, 0, 0, HOLD), 0);
                 ck_assert_int_eq(observed_new(arena, subnet, &o), 0);
