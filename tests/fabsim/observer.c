@@ -389,6 +389,12 @@ static uint16_t table_surprises(const struct sim *s, const struct process *p, co
         return bases;
 }
 
+/* A port that cannot filter has no table. */
+static bool was_read(const struct process *p, const struct sim *s, const struct table_record *r)
+{
+        return !r || p->observer.tables[r - s->tables].block_at[0] > 0;
+}
+
 void observer_basis(const struct sim *s, const struct process *p, struct basis *ret)
 {
         *ret = (struct basis) { .by = p->judgement, .process = p->number, .life = p->life, .since = s->now };
@@ -398,8 +404,11 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 struct fabsim_place leaf;
 
                 ret->surprises[i] = r ? table_surprises(s, p, r) : 0;
-                if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf)))
+                ret->unread |= (uint64_t) !was_read(p, s, r) << i;
+                if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf))) {
                         ret->surprises[i] |= table_surprises(s, p, r);
+                        ret->unread |= (uint64_t) !was_read(p, s, r) << i;
+                }
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;

@@ -139,6 +139,7 @@ struct basis {
         uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
         uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
+        uint64_t unread;            /* ... its table, or that of the switch port before it, was never read */
         uint64_t vouched;           /* ... a person vouched for it, and was wrong */
 };
 
