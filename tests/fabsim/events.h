@@ -22,6 +22,7 @@ struct event {
         struct mad_frame frame;    /* ARRIVE, DELIVER */
         unsigned process;          /* ARRIVE, DELIVER: whose frame it is */
         uint64_t life;             /* of the process */
+        usec_t sent_at;            /* ARRIVE, DELIVER: when the host sent the request, and where it was to go was settled */
         usec_t answered_at;        /* DELIVER: when the agent answered */
         void *data;                /* ARRIVE: the basis of a Set. ANSWER: the answer. Owned */
         unsigned what;             /* OPENSM, EXTERNAL; with two numbers of its own */

@@ -69,6 +69,8 @@ void head_write_file(struct sim *s, struct head *h, const char *path, const char
         f->basis = (struct basis) {};
         if (by)
                 observer_basis(s, by, &f->basis);
+        if (by && strcmp(path, SIM_CONF) == 0)
+                opensm_file_written(s, f);
         f->written_at = s->now;
         f->version++;
         memcpy(f->path, path, strlen(path) + 1);

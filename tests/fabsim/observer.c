@@ -185,9 +185,9 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
         else if (attribute == SMP_ATTR_PORT_INFO)
                 take_port_info(s, p, e);
         else if (attribute == SMP_ATTR_NODE_INFO && directed)
-                p->route_asked_at = e->answered_at;
+                p->route_asked_at = e->sent_at;
         else if (attribute == SMP_ATTR_NODE_INFO)
-                p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->answered_at;
+                p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
         if (p->stage == CONTROL_APPLYING) {
                 know_tables(s, p, false);
                 know_filters(s, p);

@@ -58,7 +58,7 @@ static unsigned find_endport(const struct sim *s, uint64_t guid)
 }
 
 /* "    0x0000000000000100=full, # node1" */
-static void read_member(const struct sim *s, struct opensm *o, const char *line, unsigned b)
+static void read_member(const struct sim *s, struct opensm_port ports[], const char *line, unsigned b)
 {
         char *end;
         unsigned i = find_endport(s, strtoull(line, &end, 16));
@@ -66,30 +66,52 @@ static void read_member(const struct sim *s, struct opensm *o, const char *line,
         if (i == UINT32_MAX)
                 return; /* it was in the fabric once */
         if (strncmp(end, "=full", 5) == 0)
-                o->ports[i].level[b] = 2;
+                ports[i].level[b] = 2;
         else if (strncmp(end, "=limited", 8) == 0)
-                o->ports[i].level[b] = 1;
+                ports[i].level[b] = 1;
         else
-                o->ports[i].level[b] = 3;
+                ports[i].level[b] = 3;
 }
 
 /* Of a file that pkeyd wrote: partitions and their members, each on a line of its own. */
-static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
+static void parse(const struct sim *s, const struct sim_file *f, struct opensm_port ports[SIM_MAX_ENDPORTS])
 {
-        struct opensm *o = &h->opensm;
         unsigned b = SIM_BASES;
 
-        memset(o->ports, 0, sizeof(o->ports));
-        o->basis = f->basis;
-        o->version = f->version;
+        memset(ports, 0, SIM_MAX_ENDPORTS * sizeof(*ports));
         for (const char *line = f->bytes; *line; line = strchr(line, '\n') + 1) {
                 const char *key = strstr(line, "=0x");
 
                 if (*line == ' ' && b < SIM_BASES)
-                        read_member(s, o, line + strspn(line, " "), b);
+                        read_member(s, ports, line + strspn(line, " "), b);
                 else if (*line != '#' && *line != '\n' && key && key < strchr(line, '\n'))
                         b = base_number((uint16_t) strtoul(key + 1, NULL, 16) & 0x7fff);
         }
+}
+
+/* What a file says of a port as those before it did, OpenSM was told by the first of them. */
+void opensm_file_written(struct sim *s, struct sim_file *f)
+{
+        struct opensm_port before[SIM_MAX_ENDPORTS];
+        struct basis *basis = malloc(sizeof(*basis));
+
+        *basis = f->basis;
+        basis->next = s->bases;
+        s->bases = basis;
+        memcpy(before, f->ports, sizeof(before));
+        parse(s, f, f->ports);
+        for (unsigned i = 0; i < s->n_endports; i++)
+                for (unsigned b = 0; b < SIM_BASES; b++)
+                        f->ports[i].basis[b] = f->ports[i].level[b] == before[i].level[b] && before[i].basis[b] ? before[i].basis[b] : basis;
+}
+
+static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
+{
+        struct opensm *o = &h->opensm;
+
+        o->basis = f->basis;
+        o->version = f->version;
+        memcpy(o->ports, f->ports, sizeof(o->ports));
         /* whatever the file says */
         for (unsigned i = 0; i < s->n_endports; i++) {
                 bool is_sm = s->endports[i].node == h->place.node && s->endports[i].port == h->place.port;
@@ -176,7 +198,7 @@ static void write_endport(struct sim *s, struct head *h, unsigned endport)
         if (fabsim_neighbour(&s->f, s->endports[endport], &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH)
                 write_leaf(s, leaf, keys, n);
         if (is_waited_for(s, h)) {
-                promises_rewritten(s, &o->basis, endport);
+                promises_rewritten(s, &o->basis, &o->ports[endport], endport);
                 return;
         }
         /* else nothing that pkeyd does now rests on it */

@@ -238,7 +238,7 @@ void promises_given(struct sim *s, struct process *p)
 struct change {
         const struct basis *basis;
         unsigned endport;
-        bool by_opensm;
+        const struct opensm_port *line;  /* that OpenSM carries out; NULL: it is a Set of pkeyd */
         bool skip[SIM_BASES];            /* OpenSM writes this base by a rule of its own */
         uint16_t not_taken;              /* a bit for each base: the hardware did not take an entry */
         struct reach before[SIM_BASES];
@@ -275,7 +275,7 @@ static bool is_excused(struct sim *s, const struct change *c, unsigned other, un
         const struct basis *basis = c->basis;
         uint64_t absent = basis->vouched | (gain ? basis->expired : basis->missing | basis->unknown);
 
-        if (c->by_opensm && !gain && basis->unread >> c->endport & 1)
+        if (c->line && !gain && basis->unread >> c->endport & 1)
                 return true; /* OpenSM clears what no file gave it, and nobody knew of it */
         if ((absent >> c->endport & 1) || (absent >> other & 1) || (!gain && (c->not_taken >> b & 1)))
                 return true;
@@ -287,7 +287,33 @@ static uint8_t wanted_level(const struct change *c, unsigned endport, unsigned b
 {
         uint8_t level = c->basis->by->level[endport][b];
 
-        return c->by_opensm && b == 0 ? MAX(level, (uint8_t) 1) : level;
+        return c->line && b == 0 ? MAX(level, (uint8_t) 1) : level;
+}
+
+/* Do they come to talk, or cease to, though they may not by the policy of this write? */
+static bool is_broken(struct sim *s, const struct change *c, unsigned other, unsigned b, bool after)
+{
+        uint8_t x = wanted_level(c, c->endport, b), y = wanted_level(c, other, b);
+        bool wanted = x && y && (x == 2 || y == 2), excused;
+
+        if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
+                return false;
+        excused = is_excused(s, c, other, b, after);
+        s->counters.pairs_excused += excused;
+        sim_trace(s, "base 0x%04x, endports %u and %u %s talk%s: wanted levels %u and %u", sim_bases[b], c->endport, other,
+                  after ? "come to" : "cease to", excused ? " (excused)" : "", x, y);
+        return !excused;
+}
+
+/* OpenSM may carry out now what an earlier file, of another policy, told it first. */
+static bool was_told_before(struct sim *s, const struct change *c, unsigned other, unsigned b, bool after)
+{
+        struct change first = *c;
+
+        if (!c->line || !c->line->basis[b])
+                return false;
+        first.basis = c->line->basis[b];
+        return !is_broken(s, &first, other, b, after);
 }
 
 static void check_direction(struct sim *s, const struct change *c, unsigned other, unsigned b, int strict, bool sends)
@@ -295,29 +321,19 @@ static void check_direction(struct sim *s, const struct change *c, unsigned othe
         const struct reach *was = &c->before[b], *is = &s->reach[c->endport][b], *peer = &s->reach[other][b];
         bool before = sends ? passes(was, peer, strict) : passes(peer, was, strict);
         bool after = sends ? passes(is, peer, strict) : passes(peer, is, strict);
-        bool wanted, excused;
-        uint8_t x, y;
 
         s->counters.pairs_checked++;
         if (before == after)
                 return;
         s->counters.pairs_changed++;
-        x = wanted_level(c, c->endport, b);
-        y = wanted_level(c, other, b);
-        wanted = x && y && (x == 2 || y == 2);
-        if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
+        if (!is_broken(s, c, other, b, after) || was_told_before(s, c, other, b, after))
                 return;
-        excused = is_excused(s, c, other, b, after);
-        s->counters.pairs_excused += excused;
-        sim_trace(s, "base 0x%04x, endports %u and %u %s talk%s: wanted levels %u and %u, %u/%u becomes %u/%u, the other is %u/%u",
-                  sim_bases[b], c->endport, other, after ? "come to" : "cease to", excused ? " (excused)" : "", x, y,
-                  was->sends[strict], was->receives[strict], is->sends[strict], is->receives[strict], peer->sends[strict],
-                  peer->receives[strict]);
-        if (!excused)
-                sim_fail(s, "process %u broke %s (%s): node %u port %u %s node %u port %u, base 0x%04x", c->basis->process,
-                         before ? "continuity" : "isolation", strict ? "strict" : "lenient", s->endports[c->endport].node,
-                         s->endports[c->endport].port, sends ? "to" : "from", s->endports[other].node,
-                         s->endports[other].port, sim_bases[b]);
+        sim_trace(s, "%u/%u becomes %u/%u, the other is %u/%u", was->sends[strict], was->receives[strict], is->sends[strict],
+                  is->receives[strict], peer->sends[strict], peer->receives[strict]);
+        sim_fail(s, "process %u broke %s (%s): node %u port %u %s node %u port %u, base 0x%04x", c->basis->process,
+                 before ? "continuity" : "isolation", strict ? "strict" : "lenient", s->endports[c->endport].node,
+                 s->endports[c->endport].port, sends ? "to" : "from", s->endports[other].node, s->endports[other].port,
+                 sim_bases[b]);
 }
 
 static bool differs(const struct reach *x, const struct reach *y)
@@ -377,9 +393,9 @@ static bool passes_less(const struct reach *r)
         return false;
 }
 
-void promises_rewritten(struct sim *s, const struct basis *basis, unsigned endport)
+void promises_rewritten(struct sim *s, const struct basis *basis, const struct opensm_port *line, unsigned endport)
 {
-        struct change c = { .basis = basis, .endport = endport, .by_opensm = true };
+        struct change c = { .basis = basis, .endport = endport, .line = line };
         struct fabsim_place leaf;
 
         note_changes(s, s->endports[endport], basis->process);

@@ -129,6 +129,7 @@ struct judgement {
 
 /* By what a write is judged: the policy that was in force when it was sent, and what pkeyd could not know then. */
 struct basis {
+        struct basis *next;         /* of those of partition files */
         const struct judgement *by; /* NULL: pkeyd did not write this */
         unsigned process;
         uint64_t life;              /* of the process */
@@ -173,11 +174,18 @@ struct observer {
 #define SIM_CONF         "/etc/opensm/partitions.conf"
 #define SIM_OPENSM_CONF  "/etc/opensm/opensm.conf"
 
+/* What a partition file gives an endport. */
+struct opensm_port {
+        uint8_t level[SIM_BASES];   /* 0 none, 1 limited, 2 full, 3 both */
+        const struct basis *basis[SIM_BASES]; /* of the first one of the files that said the same */
+};
+
 struct sim_file {
         char path[64];
         char *bytes;
         size_t n;
         struct basis basis;
+        struct opensm_port ports[SIM_MAX_ENDPORTS]; /* of a partition file that pkeyd wrote */
         usec_t written_at;
         uint64_t version;           /* counts up */
 };
@@ -195,12 +203,6 @@ struct store {
         uint64_t version, life;     /* count up: with each commit; with each store that was lost */
         bool fails;
         struct observer observer;   /* what the records say of what was seen */
-};
-
-/* What an OpenSM gives an endport. */
-struct opensm_port {
-        bool is_named;
-        uint8_t level[SIM_BASES];   /* 0 none, 1 limited, 2 full */
 };
 
 struct opensm {
@@ -359,6 +361,7 @@ struct sim {
         unsigned n_processes;
         uint64_t last_life, last_request;
         struct judgement *judgements;
+        struct basis *bases;
 
         struct { bool is_out; unsigned process; uint32_t tid; usec_t until; } outstanding[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
         struct { unsigned process; uint32_t tid; bool is_there; } last_set[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1];
@@ -439,6 +442,8 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
 
 /* opensm.c */
+/* pkeyd wrote this partition file. */
+void opensm_file_written(struct sim *s, struct sim_file *f);
 void opensm_start(struct sim *s, struct head *h);
 void opensm_event(struct sim *s, const struct event *e);
 /* As kill(2) on its process; signal 0: only a look. Returns 0 or -ESRCH. */
@@ -506,7 +511,7 @@ void promises_given(struct sim *s, struct process *p);
 /* The Set of this event, by this basis, changed what is at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */
-void promises_rewritten(struct sim *s, const struct basis *basis, unsigned endport);
+void promises_rewritten(struct sim *s, const struct basis *basis, const struct opensm_port *line, unsigned endport);
 /* Something else changed the table at a place. */
 void promises_disturbed(struct sim *s, struct fabsim_place at);
 /* Its cable was pulled or put; its name, or where the SM is, is another. */

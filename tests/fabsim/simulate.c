@@ -115,6 +115,7 @@ static bool is_settled(const struct sim *s)
 static void finish(struct sim *s)
 {
         struct judgement *j;
+        struct basis *b;
 
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
                 process_kill(s, &s->processes[i]);
@@ -123,6 +124,10 @@ static void finish(struct sim *s)
         while ((j = s->judgements)) {
                 s->judgements = j->next;
                 free(j);
+        }
+        while ((b = s->bases)) {
+                s->bases = b->next;
+                free(b);
         }
         for (struct event *e; s->events.n > 0;) {
                 e = events_take(&s->events);

@@ -169,6 +169,7 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
         }
         e = events_add(&s->events, s->now + latency(s, hops), EVENT_ARRIVE);
         e->place = at;
+        e->sent_at = s->now;
         e->hops = hops;
         e->frame = *frame;
         e->process = p->number;
@@ -188,6 +189,7 @@ static void deliver(struct sim *s, const struct event *request, const struct mad
         e->process = request->process;
         e->life = request->life;
         e->place = request->place;
+        e->sent_at = request->sent_at;
         e->answered_at = s->now;
 }
 
