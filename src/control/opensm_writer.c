@@ -176,6 +176,7 @@ static void report_held(struct opensm_writer *w)
 static void end(struct opensm_writer *w, int r)
 {
         list_held(w);
+        knowledge_settle_expected(w->job.knowledge, false); /* no file says it */
         if (r == 0 && w->n_held == 0) {
                 w->reported = 0;
                 w->problem[0] = '\0';
@@ -714,6 +715,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         int r = event->r;
 
         (void) now;
+        knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: OpenSM may find the file there */
         if (r < 0) {
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", w->path,
                        strerror(-r));

@@ -483,13 +483,17 @@ static void find_touched(const struct knowledge *k, uint32_t record, uint16_t bl
                         touch_block(ret, known, r->writes[i].entries);
 }
 
+static void change_all(struct knowledge *k, uint32_t record, int sign)
+{
+        if (k->counts.valid)
+                knowledge_counts_change_all(k, record, sign);
+}
+
 static void recount(struct knowledge *k, uint32_t record, const struct touched *t, int sign)
 {
-        if (!k->counts.valid)
-                return;
         if (t->all)
-                knowledge_counts_change_all(k, record, sign);
-        else
+                change_all(k, record, sign);
+        else if (k->counts.valid)
                 knowledge_counts_change(k, record, t->bases, t->n, sign);
 }
 
@@ -592,7 +596,7 @@ int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                 return -ENOMEM;
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
-        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_sent = true };
+        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_sent = true, .is_expected = true };
         memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
         recount(k, record, &touched, 1);
         r->is_stored = false;
@@ -624,13 +628,26 @@ void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t bloc
         r->is_stored = false;
 }
 
-/* --- the whole of a port --------------------------------------------------------------------------------------------------- */
-
-static void change_all(struct knowledge *k, uint32_t record, int sign)
+void knowledge_settle_expected(struct knowledge *k, bool asked)
 {
-        if (k->counts.valid)
-                knowledge_counts_change_all(k, record, sign);
+        for (uint32_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+                size_t kept = 0;
+
+                change_all(k, i, -1);
+                for (size_t w = 0; w < r->n_writes; w++) {
+                        if (r->writes[w].is_expected && !asked)
+                                continue;
+                        r->writes[kept] = r->writes[w];
+                        r->writes[kept++].is_expected = false;
+                }
+                r->is_stored = r->is_stored && kept == r->n_writes;
+                r->n_writes = kept;
+                change_all(k, i, 1);
+        }
 }
+
+/* --- the whole of a port --------------------------------------------------------------------------------------------------- */
 
 void knowledge_doubt(struct knowledge *k, uint32_t record)
 {

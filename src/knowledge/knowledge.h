@@ -60,6 +60,7 @@ enum knowledge_presence {
 struct knowledge_write {
         uint16_t block;
         bool is_announced, is_sent, is_stored;
+        bool is_expected;                /* of another writer, who is not asked yet */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
@@ -142,6 +143,8 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
  * read. A table that was never read may hold it anyway, and has no such blocks. Returns 0, or -ENOMEM: it must not be asked. */
 int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                            const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* The other writer was asked for all that was expected since the last call, or for nothing of it. */
+void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* It was not asked after all: takes the last block of that kind back. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);

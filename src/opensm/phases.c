@@ -261,20 +261,20 @@ enum last_known {
         HOLDS_NOTHING, /* a person vouches for it */
 };
 
-static enum last_known last_known(const struct knowledge *k, uint32_t record)
+static enum last_known last_known(const struct knowledge *k, uint32_t record, const struct opensm_tables *in_place)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
 
         if (r && r->vouched)
                 return HOLDS_NOTHING;
-        return r && r->entries && r->n_writes == 0 ? LAST_READ : LAST_TOLD;
+        return r && r->entries && (r->n_writes == 0 || !in_place) ? LAST_READ : LAST_TOLD;
 }
 
 static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
                       const struct opensm_tables *in_place, struct opensm_way *way)
 {
         const struct observed_table *t = &observed->tables[port];
-        enum last_known known = last_known(k, way->record);
+        enum last_known known = last_known(k, way->record, in_place);
 
         if (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED))
                 return usable_entries(a, observed, port, way);
@@ -379,7 +379,7 @@ static void stay_silent(const struct knowledge *k, const struct opensm_tables *i
 {
         const struct knowledge_record *r = knowledge_get(k, way->record);
 
-        switch (last_known(k, way->record)) {
+        switch (last_known(k, way->record, in_place)) {
         case LAST_READ:
                 way->before = r->entries;
                 way->n_before = r->capacity;

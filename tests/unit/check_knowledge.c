@@ -90,6 +90,32 @@ START_TEST(expected_and_retracted)
 }
 END_TEST
 
+/* What OpenSM was asked for stays until the table is read; what no file came to say does not. */
+START_TEST(expected_in_vain)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key full[P_KEY_BLOCK_ENTRIES], none[P_KEY_BLOCK_ENTRIES];
+
+        block_of(0x8001, full);
+        block_of(0, none);
+        read_host(s, 0, 0x0001);
+        want(s, 0);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, none), 0);
+        knowledge_settle_expected(k, true);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        knowledge_settle_expected(k, false);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_LIMITED);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        see_block(host_record(0), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        want(s, 4);
+        ck_assert_int_eq(judge(2, 0x8001), RULE_ADMITS);
+}
+END_TEST
+
 /* A read was not answered. */
 START_TEST(doubt)
 {
@@ -682,6 +708,7 @@ int main(void)
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
         tcase_add_test(bounds, expected_and_retracted);
+        tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
         tcase_add_test(bounds, entries_behind_the_end);

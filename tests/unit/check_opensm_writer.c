@@ -931,6 +931,8 @@ START_TEST(store_fails)
         ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0011"));
         ck_assert_uint_ge(count_logged(LOG_EVENT_STATE_DIR), 1);
         ck_assert(strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
+        for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
+                ck_assert_uint_eq(knowledge_get(c->knowledge, i)->n_writes, 0);
         until(CONTROL_WRITING_OPENSM);
         carry_out();
         ck_assert(holds(hosts[2], 0x8010));
