@@ -34,7 +34,7 @@ static void learn(struct control *c, const struct observed *now, const struct de
 
         if (observed_new(c->sweep.arena, now->subnet, &before) < 0)
                 return;
-        knowledge_recall(c->knowledge, before);
+        knowledge_recall_used(c->knowledge, before);
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* some time ago */

@@ -414,6 +414,28 @@ void knowledge_recall(const struct knowledge *k, struct observed *to)
         }
 }
 
+/* An entry that is known to be in use stays; the first write counts that may have used a free one. */
+static void add_used(const struct knowledge_record *r, const struct knowledge_write *w, struct p_key *entries)
+{
+        size_t first = (size_t) w->block * P_KEY_BLOCK_ENTRIES;
+
+        for (size_t i = 0; w->is_sent && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
+                if (!p_key_is_used(entries[first + i]))
+                        entries[first + i] = w->entries[i];
+}
+
+void knowledge_recall_used(const struct knowledge *k, struct observed *to)
+{
+        knowledge_recall(k, to);
+        for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
+                struct observed_table *t = &to->tables[i];
+                uint32_t record = t->source == TABLE_ASSUMED ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
+
+                for (size_t w = 0; record != KNOWLEDGE_NONE && w < k->records[record].n_writes; w++)
+                        add_used(&k->records[record], &k->records[record].writes[w], t->entries);
+        }
+}
+
 static bool is_certain(const struct knowledge_record *r)
 {
         if (r->expired || r->vouched)

@@ -161,6 +161,8 @@ int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint6
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */
 void knowledge_recall(const struct knowledge *k, struct observed *to);
+/* The same, with what open writes may have put at free indexes: each index that may have been used. */
+void knowledge_recall_used(const struct knowledge *k, struct observed *to);
 
 /* --- the policy ---------------------------------------------------------------------------------------------------------- */
 

@@ -82,6 +82,16 @@ static bool is_whole(const struct sim *s, const struct table_record *r, const st
         return true;
 }
 
+/* What nobody is to have by the policy in force is to go, and need not come back where it was. */
+static void forget_revoked(const struct sim *s, struct process *p, unsigned table)
+{
+        unsigned endport = observer_endport(s, s->tables[table].at);
+
+        for (unsigned b = 0; p->judgement && b < SIM_BASES; b++)
+                if (endport == UINT32_MAX || p->judgement->level[endport][b] == 0)
+                        p->observer.tables[table].home[b] = SIM_NO_INDEX;
+}
+
 static void know_tables(struct sim *s, struct process *p, bool whole_only)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {
@@ -93,6 +103,7 @@ static void know_tables(struct sim *s, struct process *p, bool whole_only)
                                 know_block(t, block, pending->block_at[block],
                                            pending->entries + block * P_KEY_BLOCK_ENTRIES);
                         find_homes(t);
+                        forget_revoked(s, p, i);
                 }
                 memset(pending->block_at, 0, sizeof(pending->block_at));
         }
@@ -158,6 +169,7 @@ static void mistake(struct sim *s, struct process *p, const struct event *e)
                                 s->tables[i].changed_at[SIM_ELSE][block][b] = s->now;
                 }
                 s->tables[i].filter_changed_at[SIM_ELSE] = s->now;
+                memset(p->observer.tables[i].home, SIM_NO_INDEX, SIM_BASES);
         }
 }
 
@@ -332,13 +344,8 @@ void observer_load(struct process *p)
 
 void observer_judged(struct sim *s, struct process *p)
 {
-        for (unsigned i = 0; i < s->n_tables; i++) {
-                unsigned endport = observer_endport(s, s->tables[i].at);
-
-                for (unsigned b = 0; b < SIM_BASES; b++)
-                        if (endport == UINT32_MAX || p->judgement->level[endport][b] == 0)
-                                p->observer.tables[i].home[b] = SIM_NO_INDEX;
-        }
+        for (unsigned i = 0; i < s->n_tables; i++)
+                forget_revoked(s, p, i);
 }
 
 /* --- what it cannot know --------------------------------------------------------------------------------------------- */

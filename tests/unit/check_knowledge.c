@@ -426,6 +426,30 @@ START_TEST(recalled_is_assumed)
 }
 END_TEST
 
+/* An index that an open write may have used was used, for all that is known. */
+START_TEST(recalled_as_used)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES] = { { 0x8002 }, { 0x8003 } };
+        struct p_key other[P_KEY_BLOCK_ENTRIES] = { { 0 }, { 0x8004 }, { 0x8005 } };
+        uint32_t port = port_at(s, host_guid(0), 1);
+        struct observed *o;
+
+        read_host(s, 0, 0x8001);
+        announce(host_record(0), 0, block);
+        announce(host_record(0), 0, other);
+        ck_assert(knowledge_send_block(k, host_record(0), 0, block));
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall_used(k, o);
+        ck_assert_uint_eq(o->tables[port].entries[0].v, 0x8001);
+        ck_assert_uint_eq(o->tables[port].entries[1].v, 0x8003);
+        ck_assert_uint_eq(o->tables[port].entries[2].v, 0);
+        ck_assert_int_eq(o->tables[port].source, TABLE_ASSUMED);
+        knowledge_recall(k, o);
+        ck_assert_uint_eq(o->tables[port].entries[1].v, 0);
+}
+END_TEST
+
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
 /* A held base 1 and does not answer; the policy gives it to B and C. */
@@ -728,6 +752,7 @@ int main(void)
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
+        tcase_add_test(presence, recalled_as_used);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);
         tcase_add_test(rule, never_read_port_holds_every_base);
