@@ -195,6 +195,9 @@ void keys_check_frame(struct sim *s, const struct process *p, const struct mad_f
         /* the LID was that of another port when it was discovered */
         if (!frame->directed && endport != UINT32_MAX && s->lid_moved_at[endport] >= p->adopted.began)
                 return;
+        /* so was what is at the end of this route, when it was asked who it is */
+        if (frame->directed && MAX(s->cables_moved_at, endport == UINT32_MAX ? 0 : s->lid_moved_at[endport]) >= p->census.began)
+                return;
         if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
                 sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
 }

@@ -860,8 +860,10 @@ static bool is_in_place(const struct sim *s, const struct process *p, unsigned e
         const struct fabsim_port *port = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
         const struct seen_port *seen = &p->observer.ports[endport];
 
-        return seen->at > 0 && (!port->is_cabled || (seen->entry.is_cabled && seen->entry.cable.node == port->peer_node &&
-                                                     seen->entry.cable.port == port->peer_port));
+        if (seen->at == 0 || seen->entry.is_ambiguous)
+                return false;
+        return !port->is_cabled || (seen->entry.is_cabled && seen->entry.cable.node == port->peer_node &&
+                                    seen->entry.cable.port == port->peer_port);
 }
 
 /* A port that is there, and was never read, may hold any base: then every base waits. So may who is behind a switch that is not
