@@ -412,21 +412,7 @@ static void log_failed_writes(struct log *l, const struct generation *g, const s
                 }
 }
 
-static void add_held(struct line *l, const struct apply *apply)
-{
-        const uint16_t *bases;
-        uint32_t n;
-
-        bases = apply_held_bases(apply, &n);
-        if (n == 0)
-                return;
-        line_add(l, "; held back until that is done: partition%s", text_plural(n));
-        for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
-                line_add(l, " 0x%04x", (unsigned) bases[i]);
-        if (n > MAX_P_KEYS)
-                line_add(l, " and %u more", n - MAX_P_KEYS);
-}
-
+/* The bases that are held are named one by one, see event_text_held. */
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
                const struct apply *apply, usec_t duration, uint64_t *failures)
 {
@@ -445,7 +431,7 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
                 return;
         }
         if (now.digest == *failures && summary.written == 0) {
-                log_debug(l, "%s, the same %u failed again", line.text, summary.failed);
+                log_debug(l, "%s, the same %u failed and %u held back again", line.text, summary.failed, summary.held);
                 return;
         }
         *failures = now.digest;
@@ -453,7 +439,6 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
         line_add(&line, ", %u failed, %u held back", summary.failed, summary.held);
         if (now.to_name > EVENT_TEXT_MAX)
                 line_add(&line, " (%u are named above)", EVENT_TEXT_MAX);
-        add_held(&line, apply);
         log_add(l, LOG_EVENT_APPLY_PARTIAL, &about, "%s", line.text);
 }
 
