@@ -16,6 +16,8 @@ import harness  # noqa: E402
 from harness import Daemon, Fabric, check, k_ary, program  # noqa: E402
 
 WINDOW = 128
+MUTE = 50         # hosts
+P_KEY_TABLE = 22  # the attribute that they do not answer
 COUNTS = struct.Struct("=QQQQ")  # struct counts of lastset.c
 
 
@@ -70,6 +72,33 @@ def measure_daemon(fabric, counter, daemon, first, rounds):
     for n in range(first, first + rounds):
         fabric.write("partitions.yaml", policy(n))
         out.append(last_set(counter, daemon.reload))
+    return out
+
+
+def others(hosts, n):
+    """Partitions of all hosts but these, behind those of policy()."""
+    none = "".join(", %s: none" % name for name in hosts)
+    return "".join("  c%d: {pkey: 0x%04x, members: {ALL_CAS: full%s}}\n" % (i, 0x2000 + i, none) for i in range(n))
+
+
+def measure_beside_mute(fabric, counter, daemon, first, rounds):
+    """Edits that do not concern MUTE hosts: before they stop answering, and when the daemon knows that they did."""
+    hosts = [h[0] for h in fabric.topology.hosts[1:MUTE + 1]]  # the first is the head node
+    base, out = policy(first), []
+    for is_mute in (False, True):
+        for name in hosts if is_mute else ():
+            fabric.lose(name, 100, P_KEY_TABLE)
+        if is_mute:
+            daemon.reload()  # finds no change: a sweep
+        times = []
+        for n in range(rounds):
+            fabric.write("partitions.yaml", base + others(hosts, 1 + n + rounds * is_mute))
+            times.append(last_set(counter, daemon.reload)[0])
+            print("pkeyd: SIGHUP to the last table %.3f s, without %d hosts%s" % (times[-1], MUTE, ", which are mute" if is_mute else ""),
+                  flush=True)
+        out.append(statistics.median(times))
+    for name in hosts:
+        fabric.lose(name, 0, P_KEY_TABLE)
     return out
 
 
@@ -190,6 +219,7 @@ def run(k, rounds):
         for seconds, sets, smps in pkeyd:
             print("pkeyd: SIGHUP to the last table %.3f s, %d Sets, %d SMPs" % (seconds, sets, smps), flush=True)
         measure_unchanged(daemon, by_pkeyd, rounds)
+        answering, mute = measure_beside_mute(fabric, by_pkeyd, daemon, 2 * rounds, rounds)
         check(daemon.stop() == 0, "pkeyd did not end well")
         smps = int(statistics.median(s[2] for s in pkeyd))
         bare = statistics.median(bare_loop(fabric, lids, smps, rounds))
@@ -200,6 +230,7 @@ def run(k, rounds):
         good = [
             report("one partition more on all hosts: pkeyd / OpenSM", seconds / statistics.median(s[0] for s in opensm), "", 0.1),
             report("one partition more on all hosts: pkeyd / bare loop", seconds / bare, "", 2),
+            report("an edit beside %d mute hosts / the same while they answer" % MUTE, mute / answering, "", 1.25),
             report("pkeyctl plan (%.2f s) / ibnetdiscover (%.2f s)" % (plan, discover), plan / discover, "", 0.25),
             report("pkeyctl plan (%.2f s) / bare loop (%.2f s)" % (plan, bare_plan), plan / bare_plan, "", 1.5 if k <= 36 else 2),
             report("peak memory of pkeyctl plan", plan_memory, "MB", 150),

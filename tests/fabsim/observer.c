@@ -118,6 +118,11 @@ static void know_filters(struct sim *s, struct process *p)
         }
 }
 
+void observer_swept(struct process *p)
+{
+        memset(p->pending, 0, sizeof(p->pending));
+}
+
 static void take_block(struct sim *s, struct process *p, const struct event *e)
 {
         uint32_t modifier = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRMOD_F), block = modifier & 0xffff;

@@ -402,6 +402,7 @@ static void see_sweeps(struct sim *s, struct process *p)
                 if (r == SWEEP_DONE || r == SWEEP_PARTIAL)
                         promises_given(s, p);
                 promises_swept(s, p);
+                observer_swept(p);
         }
 }
 
