@@ -881,6 +881,7 @@ static int take_seen(struct opensm_writer *w, usec_t wall)
                 snapshot->failed[i] |= w->seen->tables[i].failure != MAD_ANSWERED;
         if (!w->at_the_end)
                 return 0;
+        opensm_doubt_open(&w->phases, w->seen, w->job.knowledge, snapshot->failed);
         opensm_confirm(&w->phases, OPENSM_GRANT, w->seen, w->job.knowledge);
         return knowledge_see_tables(w->job.knowledge, w->seen, wall / USEC_PER_SEC);
 }

@@ -384,6 +384,60 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
 
 /* ---- what became of it ----------------------------------------------------------------------------------------- */
 
+static bool has_base(const struct p_key *entries, size_t n, struct p_key key)
+{
+        return p_keys_hold(entries, (uint32_t) n, key) || p_keys_hold(entries, (uint32_t) n, other_membership(key));
+}
+
+/* Is something of a base that is held to come to this table, or to go from it, that is not so yet? */
+static bool is_open_write(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,
+                          const struct observed_table *t)
+{
+        struct p_key known[P_KEY_BLOCK_ENTRIES];
+
+        take_block(r->entries, r->capacity, w->block, known);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                struct p_key was = known[i], will = w->entries[i];
+
+                if (p_key_is_used(will) && opensm_bases_have(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
+                        return true;
+                if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) && !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
+                    p_keys_hold(t->entries, t->capacity, was))
+                        return true;
+        }
+        return false;
+}
+
+static bool is_open_table(const struct opensm_bases *held, const struct knowledge *k, uint32_t record, const struct observed_table *t)
+{
+        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+
+        for (size_t i = 0; r && r->entries && t->source == TABLE_READ && t->capacity == r->capacity && i < r->n_writes; i++)
+                if (r->writes[i].is_sent && is_open_write(held, r, &r->writes[i], t))
+                        return true;
+        return false;
+}
+
+void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, const struct knowledge *k, bool *failed)
+{
+        const struct subnet *s = seen->subnet;
+
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                uint32_t port = p->ways[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, port, k);
+
+                if (port == SUBNET_NONE ||
+                    (!is_open_table(&p->held, k, p->ways[i].record, &seen->tables[port]) &&
+                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].neighbour]))))
+                        continue;
+                failed[port] = true;
+                seen->tables[port].source = TABLE_UNKNOWN;
+                if (leaf == KNOWLEDGE_NONE)
+                        continue;
+                failed[s->ports[port].neighbour] = true;
+                seen->tables[s->ports[port].neighbour].source = TABLE_UNKNOWN;
+        }
+}
+
 static void see_table(struct knowledge *k, uint32_t record, const struct observed_table *t)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
