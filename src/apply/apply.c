@@ -131,6 +131,8 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* memory being out loses a hint, not correctness */
                         (void) note(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
+                else if (index < t->capacity && set && p_key_is_used(set[i]) && !p_key_is_used(entries[i]))
+                        (void) index_memory_note_open(ap->memory, s->nodes[p->node].guid, p->number, index, set[i]);
         }
         observed_table_set_block(t, w->block, entries);
 }

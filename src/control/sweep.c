@@ -23,6 +23,24 @@ static int desired_in_force(const struct control *c, const struct subnet *subnet
         return r < 0 ? r : desired_compute(a, memberships, ret);
 }
 
+/* What open writes may have put at indexes that are free was used, for all that is known. */
+static void learn_open(struct control *c, const struct observed *before, const struct observed *now)
+{
+        const struct subnet *s = now->subnet;
+        struct observed *used;
+
+        if (observed_new(c->sweep.arena, s, &used) < 0)
+                return;
+        knowledge_recall_used(c->knowledge, used);
+        for (uint32_t p = 0; p < s->n_ports; p++)
+                for (uint16_t i = 0; used->tables[p].source == TABLE_ASSUMED && now->tables[p].source == TABLE_READ &&
+                                     i < now->tables[p].capacity; i++)
+                        if (!p_key_is_used(before->tables[p].entries[i]) && !p_key_is_used(now->tables[p].entries[i]) &&
+                            p_key_is_used(used->tables[p].entries[i]))
+                                (void) index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
+                                                              used->tables[p].entries[i]);
+}
+
 /* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. Memory
  * being out loses a hint, not correctness. */
 static void learn(struct control *c, const struct observed *now, const struct desired *desired)
@@ -34,11 +52,12 @@ static void learn(struct control *c, const struct observed *now, const struct de
 
         if (observed_new(c->sweep.arena, now->subnet, &before) < 0)
                 return;
-        knowledge_recall_used(c->knowledge, before);
+        knowledge_recall(c->knowledge, before);
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* some time ago */
         (void) index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
+        learn_open(c, before, now);
 }
 
 /* What a person was shown, and the results, are of the old one. */
