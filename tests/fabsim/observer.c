@@ -120,7 +120,8 @@ static void know_filters(struct sim *s, struct process *p)
 
 void observer_swept(struct process *p)
 {
-        memset(p->pending, 0, sizeof(p->pending));
+        for (unsigned i = 0; i < SIM_MAX_TABLES; i++)
+                p->pending[i].filter_at = 0;
 }
 
 static void take_block(struct sim *s, struct process *p, const struct event *e)

@@ -490,7 +490,7 @@ void observer_init(struct observer *o);
 void observer_answered(struct sim *s, struct process *p, const struct event *e);
 /* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. */
 void observer_stage_ended(struct sim *s, struct process *p);
-/* A sweep of p ended: what it read and did not take is forgotten. */
+/* A sweep of p ended: filters that its discovery read in vain are not known. */
 void observer_swept(struct process *p);
 /* p works with another snapshot of the fabric: its census is completed by what it saw before. */
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet);
