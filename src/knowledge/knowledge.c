@@ -418,8 +418,7 @@ static bool is_certain(const struct knowledge_record *r)
 {
         if (r->expired || r->vouched)
                 return true;
-        return r->presence == KNOWLEDGE_THERE && r->fresh && r->n_writes == 0 &&
-               (r->name.kind != KNOWLEDGE_LEAF || !r->filters_unsure);
+        return r->fresh && r->n_writes == 0 && (r->name.kind != KNOWLEDGE_LEAF || !r->filters_unsure);
 }
 
 bool knowledge_is_certain(const struct knowledge *k)

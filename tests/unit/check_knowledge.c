@@ -115,6 +115,54 @@ START_TEST(old_reads_are_not_certain)
 }
 END_TEST
 
+static void read_all(struct subnet *s)
+{
+        for (unsigned i = 0; i < HOSTS; i++)
+                if (port_at(s, host_guid(i), 1) != NO_PORT) {
+                        read_host(s, i, 0x8001);
+                        read_leaf(s, i, 0x8001);
+                }
+        read_table(s, port_at(s, SWITCH, 0), 0);
+}
+
+/* All is known for certain when each table was read since the last discovery, and nothing was sent to it since. */
+START_TEST(certain_when_all_was_read)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        ck_assert(!knowledge_is_certain(k));
+        read_all(s);
+        ck_assert(knowledge_is_certain(k));
+        send_block(host_record(0), 0);
+        ck_assert(!knowledge_is_certain(k));
+        see_block(host_record(0), 0);
+        ck_assert(knowledge_is_certain(k));
+        knowledge_send_filter(k, leaf_record(0));
+        ck_assert(!knowledge_is_certain(k));
+        knowledge_see_filter(k, leaf_record(0), true, true);
+        ck_assert(knowledge_is_certain(k));
+        knowledge_doubt(k, host_record(0));
+        ck_assert(!knowledge_is_certain(k));
+}
+END_TEST
+
+/* Of who is gone nothing is certain, until it does not count any more. */
+START_TEST(certain_without_who_is_gone)
+{
+        read_all(discover(ALL, 0, 0, 0));
+        read_all(discover(ALL & ~1u, 1, 0, 1));
+        ck_assert(!knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 0, 0, HOLD));
+        ck_assert(!knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 0, 0, 1 + HOLD));
+        ck_assert(knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 1, 0, 2 + HOLD));
+        ck_assert(!knowledge_is_certain(k));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        ck_assert(knowledge_is_certain(k));
+}
+END_TEST
+
 /* What is written behind the end of a table is in no table. */
 START_TEST(entries_behind_the_end)
 {
@@ -684,6 +732,8 @@ int main(void)
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
+        tcase_add_test(bounds, certain_when_all_was_read);
+        tcase_add_test(bounds, certain_without_who_is_gone);
         tcase_add_test(bounds, entries_behind_the_end);
         tcase_add_test(bounds, table_of_another_size);
         tcase_add_test(bounds, mute_behind_a_closed_filter_holds_nothing);
