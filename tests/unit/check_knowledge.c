@@ -268,6 +268,20 @@ START_TEST(silent_and_never_seen)
 }
 END_TEST
 
+/* Each port of a switch for itself: host 0 was unplugged, host 1 is silent, and so is a device at port 3, where nothing was before. */
+START_TEST(silent_beside_others)
+{
+        discover(ALL & ~4u, 0, 0, 0);
+        discover(ALL & ~7u, 6, 0, MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+        ck_assert_uint_eq(place_record(1), KNOWLEDGE_NONE);
+        ck_assert_uint_ne(place_record(2), KNOWLEDGE_NONE);
+        check_bounds(knowledge_port_bounds(k, place_record(2), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* Nothing but host 0 was found; whether the link of its port is up. */
 static void discover_host_only(bool link_is_up, usec_t now)
 {
@@ -437,6 +451,7 @@ START_TEST(recalled_is_assumed)
         struct observed *o;
 
         read_host(s, 0, 0x8001);
+        read_host(s, 1, 0x8001);
         s = discover(ALL, 0, 0, 1);
         ck_assert_int_eq(observed_new(arena, s, &o), 0);
         o->tables[second].source = TABLE_READ;
@@ -444,6 +459,7 @@ START_TEST(recalled_is_assumed)
         ck_assert_int_eq(o->tables[first].source, TABLE_ASSUMED);
         ck_assert_uint_eq(o->tables[first].entries[0].v, 0x8001);
         ck_assert_int_eq(o->tables[second].source, TABLE_READ);
+        ck_assert_uint_eq(o->tables[second].entries[0].v, 0);
         ck_assert_int_eq(o->tables[port_at(s, host_guid(2), 1)].source, TABLE_UNKNOWN);
 }
 END_TEST
@@ -742,6 +758,7 @@ int main(void)
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
+        tcase_add_test(presence, silent_beside_others);
         tcase_add_test(presence, behind_a_silent_switch);
         tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, found_behind_a_silent_switch);
