@@ -130,7 +130,7 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
 
 /* --- who is there -------------------------------------------------------------------------------------------------------- */
 
-/* Until it is found it counts as absent; `seen` stays. */
+/* Until it is found it counts as absent; `seen` stays. It is behind no filter: it may come back elsewhere. */
 static void lose(struct knowledge_record *r)
 {
         r->was = r->presence;
