@@ -232,6 +232,29 @@ START_TEST(in_its_own_way)
 }
 END_TEST
 
+/* What a host has that was not read since the last discovery is not certain after a write either: it stands in its own
+ * way, not its leaf port, which lets through what it should. */
+START_TEST(in_its_own_way_unread)
+{
+        static const struct p_key keys[] = { { 0x0001 }, { 0x8001 } };
+        struct desired d = {};
+        struct subnet *s;
+
+        read_host(discover(ALL, 0, 1, 0), 0, 0x8001);
+        s = discover(ALL, 0, 1, MINUTE);
+        read_others(s);
+        read_host(s, 1, 0x8001);
+        read_leaf(s, 0, 0x8001);
+        d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        for (unsigned i = 0; i < 2; i++)
+                d.ports[port_at(s, host_guid(i), 1)] = (struct desired_port) { (struct p_key *) &keys[i], 1 };
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        collect(host_record(0), 0x0001);
+        ck_assert_int_eq(only_item()->waiting[0].rule, RULE_LOSS);
+        check_only(host_record(0), HELD_UNANSWERED, READ_AT);
+}
+END_TEST
+
 /* The same, when it is the filter that is to be opened. */
 START_TEST(filters)
 {
@@ -494,6 +517,7 @@ int main(void)
         tcase_add_test(reasons, earlier);
         tcase_add_test(reasons, nobody);
         tcase_add_test(reasons, in_its_own_way);
+        tcase_add_test(reasons, in_its_own_way_unread);
         tcase_add_test(reasons, filters);
         tcase_add_test(reasons, reasons_have_words);
         tcase_add_checked_fixture(many, setup, knowledge_teardown);
