@@ -95,6 +95,24 @@ START_TEST(silent_after_a_restart)
 }
 END_TEST
 
+/* ... where it was last: hosts 0 and 1 changed their cables, and it is host 1 that hangs. */
+START_TEST(silent_at_another_place)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t first = port_at(s, host_guid(0), 1), second = port_at(s, host_guid(1), 1), leaf = s->ports[first].neighbour;
+
+        store();
+        s->ports[first].neighbour = s->ports[second].neighbour;
+        s->ports[second].neighbour = leaf;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~3u, 1, 0, MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+}
+END_TEST
+
 START_TEST(writes_come_back)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -466,6 +484,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, silent_after_a_restart);
+        tcase_add_test(t, silent_at_another_place);
         tcase_add_test(t, writes_come_back);
         tcase_add_test(t, announced);
         tcase_add_test(t, sent_again);
