@@ -747,6 +747,20 @@ START_TEST(store_that_was_lost)
 }
 END_TEST
 
+/* What was only audited was never in force: it is not stored as that, with a store that was lost either. */
+START_TEST(store_that_was_lost_in_audit)
+{
+        start(AUDIT, POLICY_1);
+        sweep();
+        store_r = -EUCLEAN;
+        put_key(hosts[0], 1, 0x8055);
+        next_sweep();
+        store_r = 0;
+        next_sweep();
+        ck_assert_uint_eq(noted.n_generations, 0);
+}
+END_TEST
+
 /* A sweep in which nothing changed stores nothing. */
 START_TEST(calm_sweep_stores_nothing)
 {
@@ -1060,6 +1074,7 @@ int main(void)
                         reload_while_storing_at_the_end,
                         calm_sweep_stores_nothing,
                         store_that_was_lost,
+                        store_that_was_lost_in_audit,
                         verbs_events,
                         verbs_events_in_a_row,
                         p_key_event_without_a_change,
