@@ -344,6 +344,24 @@ START_TEST(another_policy_after_a_restart)
 }
 END_TEST
 
+/* What another process stored meanwhile may know of no generation: none gets a number that another one has. */
+START_TEST(numbers_do_not_go_back)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+
+        g->number = 7;
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_1, g);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        give_candidate(ENFORCE, POLICY_2, 1);
+        until(CONTROL_APPLYING);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 8);
+}
+END_TEST
+
 /* --- the port --- */
 
 /* What will not come by waiting ends it at the start. */
@@ -1054,6 +1072,7 @@ int main(void)
                         last_policy_stays_in_force,
                         same_policy_after_a_restart,
                         another_policy_after_a_restart,
+                        numbers_do_not_go_back,
                         port_that_cannot_be_used,
                         port_name_of_the_settings,
                         port_that_is_down,
