@@ -894,7 +894,7 @@ WRONGS += [
           "if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING_END) {"),
     Wrong("control-stop-does-not-wait-at-the-end", CONTROL, "if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING || c->state == CONTROL_STORING_END) {",
           "if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING) {"),
-    Wrong("control-stores-without-the-lock", CONTROL, "if (!s->locked || s->stored_at_end)", "if (s->stored_at_end)"),
+    Wrong("control-stores-without-the-lock", CONTROL, "return c->sweep.locked && sweep_store(", "return sweep_store("),
     Wrong("control-ends-before-it-is-stored", CONTROL, "return event->kind != CONTROL_EVENT_STORED;", "return false;"),
     Wrong("sweep-phase-is-not-stored", SWEEP_WRITE, "                r = sweep_store(c, CONTROL_STORING);\n", "                r = 0;\n"),
     Wrong("sweep-writes-what-was-not-stored", SWEEP_WRITE, "        if (r == 0)\n                run_phase(c);\n        else\n",
