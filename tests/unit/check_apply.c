@@ -1249,6 +1249,63 @@ START_TEST(test_bits_wait_for_what_is_held)
 }
 END_TEST
 
+/* Nor do they change while a part of the leaf port's own table waits: host 1 cannot be made a full member, so host 0 stays
+ * one, and so does its leaf port. */
+START_TEST(test_bits_wait_for_a_part_that_is_held)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        for (unsigned h = 0; h < 2; h++) {
+                fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(1), h ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL);
+                fake_fabric_put(&r.f, r.f.leaf[h], FAKE_BASE(1), MEMBERSHIP_FULL);
+        }
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        r.f.enforce_outbound[r.f.leaf[0]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        to[0][1] = to[0][2] = MEMBERSHIP_LIMITED;
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.fault_port = r.f.host[1];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert(has_entry(&r, r.f.leaf[0], 0x8011) && has_entry(&r, r.f.leaf[0], 0x0012));
+        ck_assert(apply_outcome(r.apply, PHASE_LOWER_ENFORCING, 0)->partly_held);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        ck_assert(!r.f.enforce_outbound[r.f.leaf[0]]);
+        run_done(&r);
+}
+END_TEST
+
+/* Each of two hosts is to be a limited member of a partition in which the other one stays a full one. While they are
+ * lowered, host 0 is heard of no more: what it has is not certain, so host 1 is not lowered. */
+START_TEST(test_a_phase_goes_on_by_what_is_known_now)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, false);
+        for (unsigned h = 0; h < 2; h++)
+                for (unsigned p = 1; p < 3; p++)
+                        fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(p), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][1] = to[1][2] = MEMBERSHIP_LIMITED;
+        to[0][2] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.most = 1;
+        r.fault_port = r.f.host[0];
+        r.fault = dead_port;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 0)->state, APPLY_FAILED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 1)->state, APPLY_HELD);
+        ck_assert_uint_eq(r.f.sets, 0);
+        run_done(&r);
+}
+END_TEST
+
 /* Nobody joins while one that does not answer may still be in the partition. What it may not join, a leaf port may let through. */
 START_TEST(test_a_grant_waits_for_a_revoke)
 {
@@ -1831,6 +1888,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_unconfirmed_bits_are_doubted);
         tcase_add_test(t, test_bits_reverted);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
+        tcase_add_test(t, test_bits_wait_for_a_part_that_is_held);
+        tcase_add_test(t, test_a_phase_goes_on_by_what_is_known_now);
         tcase_add_test(t, test_a_grant_waits_for_a_revoke);
         tcase_add_test(t, test_every_base_is_uncertain);
         tcase_add_test(t, test_both_blocks_are_uncertain);
