@@ -247,7 +247,7 @@ static bool changes_base(const struct plan_write *w, uint16_t base)
 
 static bool is_unfinished(const struct apply_outcome *o)
 {
-        return o->state == APPLY_FAILED || o->state == APPLY_HELD || o->partly_held;
+        return o->state == APPLY_FAILED || o->state == APPLY_HELD;
 }
 
 /* Something that was to happen to this base of the same table in an earlier phase did not: an entry that moves must have its new
@@ -486,7 +486,7 @@ static void note_freed(struct apply *ap, const struct plan_write *w, const struc
         uint16_t i;
 
         for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (p_key_is_used(t->before[i]) && !p_key_is_used(t->after[i]))
+                if (!p_key_is_used(t->after[i]))
                         (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
                                                  (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
                                                  t->after[i]);
