@@ -227,8 +227,10 @@ START_TEST(leaf_ports)
         /* there is no such port */
         say_key(to_lid(SWITCH_LID), 5 << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 5 << 16, 0x8001));
+        check_refusal("nobody at this address");
         say_key(to_lid(SWITCH_LID), 257u << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 257u << 16, 0x8001));
+        check_refusal("nobody at this address");
         /* the table of the switch's own port */
         say_key(to_lid(SWITCH_LID), 0, 0x8001);
         ck_assert(set_key(to_lid(SWITCH_LID), 0, 0));
