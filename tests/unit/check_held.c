@@ -255,6 +255,25 @@ START_TEST(in_its_own_way_unread)
 }
 END_TEST
 
+/* Levels are those of the whole table, not of the block that is written. */
+START_TEST(level_of_both_blocks)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t port = port_at(s, host_guid(2), 1);
+        struct observed *o;
+
+        read_others(s);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port].entries[P_KEY_BLOCK_ENTRIES].v = 0x8001;
+        o->tables[port].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, READ_AT), 0);
+        want(s, 6);
+        collect(host_record(2), 0x0001);
+        ck_assert_int_eq(only_item()->waiting[0].from, LEVEL_FULL);
+        ck_assert_int_eq(only_item()->waiting[0].to, LEVEL_FULL);
+}
+END_TEST
+
 /* The same, when it is the filter that is to be opened. */
 START_TEST(filters)
 {
@@ -518,6 +537,7 @@ int main(void)
         tcase_add_test(reasons, nobody);
         tcase_add_test(reasons, in_its_own_way);
         tcase_add_test(reasons, in_its_own_way_unread);
+        tcase_add_test(reasons, level_of_both_blocks);
         tcase_add_test(reasons, filters);
         tcase_add_test(reasons, reasons_have_words);
         tcase_add_checked_fixture(many, setup, knowledge_teardown);
