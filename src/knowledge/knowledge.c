@@ -136,9 +136,7 @@ static void lose(struct knowledge_record *r)
         r->was = r->presence;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = false;
-        r->filters_unsure = true;
         r->other_end = KNOWLEDGE_NONE;
-        r->policy = NULL;
 }
 
 /* A vouch was about a port that was gone, or silent: it ends when more of the port is seen. */
@@ -279,8 +277,7 @@ static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_
 {
         struct guid node = r->name.kind == KNOWLEDGE_ENDPORT ? r->place.node : r->name.node;
 
-        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT &&
-            (node.v == 0 || subnet_find_node(s, node) == SUBNET_NONE))
+        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT && subnet_find_node(s, node) == SUBNET_NONE)
                 find_again(r, KNOWLEDGE_SILENT, now, wall);
 }
 
