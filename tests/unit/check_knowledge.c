@@ -305,6 +305,7 @@ START_TEST(behind_a_silent_switch)
         read_host(s, 1, 0x8001);
         discover_host_only(true, 100 * HOLD);
         ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        ck_assert_int_eq(knowledge_get(k, leaf_record(1))->presence, KNOWLEDGE_ABSENT); /* it says nothing by itself */
         check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
         /* the link is down: all behind it is absent, for how long counts from now */
@@ -412,7 +413,9 @@ START_TEST(vouches_end)
         /* still there, still mute */
         s = discover(ALL, 0, 0, 1);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
-        /* gone, and back */
+        /* silent, gone, and back */
+        discover(ALL & ~1u, 1, 0, 2);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         discover(ALL & ~1u, 0, 0, 2);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         s = discover(ALL, 0, 0, 3);

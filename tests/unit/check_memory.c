@@ -372,6 +372,49 @@ START_TEST(vouch_for_a_silent_port)
 }
 END_TEST
 
+/* A vouch that ended before it could be stored that the port was gone: it does not come back. */
+START_TEST(vouch_that_ended)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        store();
+        discover(ALL & ~1u, 0, 0, MINUTE);
+        discover(ALL, 0, 0, 2 * MINUTE);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* It is not known where the port was, or nothing is there any more: it may be behind anything that is silent and is no host that
+ * was there before. */
+START_TEST(silent_at_no_place)
+{
+        static const char value[] = "{\"capacity\":40,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\","
+                                    "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"%s\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+        static const char *const places[] = { "", "0x0000000000000099/1" };
+
+        for (size_t i = 0; i < ELEMENTS(places); i++) {
+                char text[512];
+                uint32_t record;
+
+                k = knowledge_free(k);
+                k = knowledge_new();
+                (void) snprintf(text, sizeof(text), value, places[i]);
+                ck_assert_int_eq(knowledge_restore(k, "x", "table/endport/0x0000000000000900/1", text, strlen(text)), 0);
+                record = knowledge_n_records(k) - 1;
+                discover(ALL & ~1u, 1, 0, MINUTE);
+                ck_assert_int_eq(knowledge_get(k, record)->presence, KNOWLEDGE_SILENT);
+                discover(ALL, 0, 0, 2 * MINUTE);
+                discover(ALL & ~1u, 1, 0, 3 * MINUTE);
+                ck_assert_int_eq(knowledge_get(k, record)->presence, KNOWLEDGE_ABSENT);
+        }
+}
+END_TEST
+
 START_TEST(keys)
 {
         discover(ALL & ~8u, 8, 0, 0);
@@ -498,6 +541,8 @@ int main(void)
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);
         tcase_add_test(t, vouch_for_a_silent_port);
+        tcase_add_test(t, vouch_that_ended);
+        tcase_add_test(t, silent_at_no_place);
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
         tcase_add_test(t, damaged_says_nothing);
