@@ -1249,8 +1249,8 @@ START_TEST(test_bits_wait_for_what_is_held)
 }
 END_TEST
 
-/* Nor do they change while a part of the leaf port's own table waits: host 1 cannot be made a full member, so host 0 stays
- * one, and so does its leaf port. */
+/* Nor do they change while a part of the leaf port's own table waits: host 1 cannot be made a full member, so host 0
+ * stays one, and so does its leaf port. */
 START_TEST(test_bits_wait_for_a_part_that_is_held)
 {
         enum membership to[FAKE_MAX_HOSTS][4];

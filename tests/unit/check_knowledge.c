@@ -268,7 +268,8 @@ START_TEST(silent_and_never_seen)
 }
 END_TEST
 
-/* Each port of a switch for itself: host 0 was unplugged, host 1 is silent, and so is a device at port 3, where nothing was before. */
+/* Each port of a switch for itself: host 0 was unplugged, host 1 is silent, and so is a device at port 3, where nothing
+ * was before. */
 START_TEST(silent_beside_others)
 {
         discover(ALL & ~4u, 0, 0, 0);

@@ -99,7 +99,8 @@ END_TEST
 START_TEST(silent_at_another_place)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
-        uint32_t first = port_at(s, host_guid(0), 1), second = port_at(s, host_guid(1), 1), leaf = s->ports[first].neighbour;
+        uint32_t first = port_at(s, host_guid(0), 1), second = port_at(s, host_guid(1), 1);
+        uint32_t leaf = s->ports[first].neighbour;
 
         store();
         s->ports[first].neighbour = s->ports[second].neighbour;
@@ -388,7 +389,7 @@ START_TEST(vouch_that_ended)
 }
 END_TEST
 
-/* It is not known where the port was, or nothing is there any more: it may be behind anything that is silent and is no host that
+/* It is not known where the port was, or that place is gone: it may be behind anything that is silent, but for a host that
  * was there before. */
 START_TEST(silent_at_no_place)
 {
