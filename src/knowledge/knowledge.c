@@ -329,7 +329,6 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
 {
         k->counts.valid = false;
-        k->now = now;
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++)
                 if (k->records[i].presence == KNOWLEDGE_ABSENT)

@@ -142,6 +142,10 @@ START_TEST(absent)
         read_others(s);
         check_grant(s, host_record(0), HELD_ABSENT, 300);
         ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + HOLD) / USEC_PER_SEC);
+        knowledge_hold_absent(k, 12 * MINUTE, 2 * HOLD); /* long after the discovery */
+        list = held_list_new(arena);
+        check_grant(s, host_record(0), HELD_ABSENT, 300);
+        ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + 2 * HOLD) / USEC_PER_SEC);
         ck_assert_int_eq(knowledge_see_subnet(k, s, 9 * MINUTE, 540, USEC_INFINITY), 0);
         read_others(s);
         list = held_list_new(arena);
