@@ -886,6 +886,27 @@ START_TEST(test_hold_back)
 }
 END_TEST
 
+/* The same where it is the last entry of a block that waits: the one before it is written. */
+START_TEST(test_hold_back_the_last_entry)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 3].v = 0x8013;
+        default_members(to);
+        to[1][1] = to[1][2] = to[1][3] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 4);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 2].v, 0x8011);
+        ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 1].v, 0);
+        run_done(&r);
+}
+END_TEST
+
 /* A dry run ends as a run in which each write is confirmed, and sends nothing. */
 START_TEST(test_pretend)
 {
@@ -1873,6 +1894,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_hold_back_the_last_entry);
         tcase_add_test(t, test_pretend);
         tcase_add_test(t, test_pretend_bits);
         tcase_add_test(t, test_the_same_phase_goes_on);
