@@ -133,6 +133,16 @@ START_TEST(silent_and_never_seen)
 }
 END_TEST
 
+/* A copy takes the place of the knowledge, which is returned. */
+static struct knowledge *copy_over(void)
+{
+        struct knowledge *before = k;
+
+        k = knowledge_copy(k);
+        ck_assert_ptr_nonnull(k);
+        return before;
+}
+
 START_TEST(absent)
 {
         struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
@@ -140,6 +150,10 @@ START_TEST(absent)
         read_host(s, 0, 0x8001);
         s = discover(ALL & ~1u, 0, 0, 8 * MINUTE);
         read_others(s);
+        check_grant(s, host_record(0), HELD_ABSENT, 300);
+        ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + HOLD) / USEC_PER_SEC);
+        (void) knowledge_free(copy_over());
+        list = held_list_new(arena);
         check_grant(s, host_record(0), HELD_ABSENT, 300);
         ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + HOLD) / USEC_PER_SEC);
         knowledge_hold_absent(k, 12 * MINUTE, 2 * HOLD); /* long after the discovery */

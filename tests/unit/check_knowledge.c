@@ -90,6 +90,45 @@ START_TEST(expected_and_retracted)
 }
 END_TEST
 
+/* The same entries in two blocks are two writes. */
+START_TEST(retracted_block)
+{
+        struct p_key full[P_KEY_BLOCK_ENTRIES];
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        block_of(0x8001, full);
+        for (uint16_t block = 0; block < BLOCKS; block++)
+                ck_assert_int_eq(knowledge_expect_block(k, host_record(0), block, full), 0);
+        knowledge_retract_block(k, host_record(0), 0, full);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->writes[0].block, 1);
+}
+END_TEST
+
+/* What a copy admits and holds up is what the knowledge does. */
+START_TEST(copy)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct knowledge *other;
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        send_block(host_record(0), 0x8001);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(1), "root", 77), 0);
+        other = k;
+        k = knowledge_copy(k);
+        ck_assert_ptr_nonnull(k);
+        knowledge_free(other);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_NONE);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
+        check_bounds(knowledge_port_bounds(k, host_record(2), 2), LEVEL_NONE, LEVEL_FULL);
+        ck_assert_str_eq(knowledge_get(k, host_record(1))->vouched_by, "root");
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* A read was not answered. */
 START_TEST(doubt)
 {
@@ -488,6 +527,21 @@ START_TEST(recalled_is_assumed)
 }
 END_TEST
 
+/* What was known of a table of another size says nothing of this one. */
+START_TEST(recalled_of_another_size)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t port = port_at(s, host_guid(0), 1);
+        struct observed *o;
+
+        read_host(s, 0, 0x8001);
+        s->nodes[s->ports[port].node].partition_cap = CAPACITY / 2;
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall(k, o);
+        ck_assert_int_eq(o->tables[port].source, TABLE_UNKNOWN);
+}
+END_TEST
+
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
 /* A held base 1 and does not answer; the policy gives it to B and C. */
@@ -579,6 +633,31 @@ START_TEST(open_write_is_no_licence)
         ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, block, 1), RULE_GAIN);
         see_block(host_record(1), 0x8001);
         ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, block, 1), RULE_ADMITS); /* they talk already */
+}
+END_TEST
+
+/* Many blocks were sent to a table, one after another: each base of them counts until it is read, and none afterwards. */
+START_TEST(many_open_writes)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES], one[P_KEY_BLOCK_ENTRIES];
+        const uint16_t first = 0x100, n = 20 * P_KEY_BLOCK_ENTRIES;
+
+        read_all(s);
+        read_host(s, 0, 0);
+        want(s, 0);
+        for (uint16_t base = first; base < first + n; base++) {
+                block[base % P_KEY_BLOCK_ENTRIES] = p_key_make(base, true);
+                if (base % P_KEY_BLOCK_ENTRIES == P_KEY_BLOCK_ENTRIES - 1)
+                        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        }
+        for (unsigned open = 2; open-- > 0;) {
+                for (uint16_t base = first; base < first + n; base++) {
+                        block_of(0x8000 | base, one);
+                        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, one, base), open ? RULE_GAIN : RULE_ADMITS);
+                }
+                see_block(host_record(0), 0);
+        }
 }
 END_TEST
 
@@ -770,6 +849,8 @@ int main(void)
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
         tcase_add_test(bounds, expected_and_retracted);
+        tcase_add_test(bounds, retracted_block);
+        tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
         tcase_add_test(bounds, certain_when_all_was_read);
@@ -793,12 +874,14 @@ int main(void)
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
+        tcase_add_test(presence, recalled_of_another_size);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
         tcase_add_test(rule, open_write_is_no_licence);
+        tcase_add_test(rule, many_open_writes);
         tcase_add_test(rule, filters_are_judged);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
         tcase_add_test(rule, leaf_of_nobody);
