@@ -1437,7 +1437,7 @@ static bool lose_sets_of_block_1(struct run *r, const struct mad_request *reques
 
 /* What stands at index 0 got no other place, so index 0 stays as it is. The old place of the default partition in the
  * same block must stay, too, though its base is not held back. */
-START_TEST(test_repair_all_or_nothing)
+static void repair_half(unsigned last_used)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
         struct p_key *table;
@@ -1449,7 +1449,7 @@ START_TEST(test_repair_all_or_nothing)
         table = r.f.tables[r.f.host[0]];
         table[0].v = 0x8011;
         table[5].v = 0xffff;
-        table[40].v = 0x8012;
+        table[last_used].v = 0x8012;
         r.repair_index0 = true;
         run_plan(&r, to, 3);
         ck_assert_uint_eq(r.plan->steps[PHASE_REPAIR_ADD].writes[0].block, 1);
@@ -1458,13 +1458,19 @@ START_TEST(test_repair_all_or_nothing)
         run_apply(&r);
         expect(&r, 0, 1, 1, 3);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
-        ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[41].v == 0);
+        ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[last_used + 1].v == 0);
         r.fault = NULL;
         run_plan(&r, to, 3);
         run_apply(&r);
         expect(&r, 2, 0, 0, 2);
-        ck_assert(table[0].v == 0xffff && table[5].v == 0 && table[41].v == 0x8011);
+        ck_assert(table[0].v == 0xffff && table[5].v == 0 && table[last_used + 1].v == 0x8011);
         run_done(&r);
+}
+
+START_TEST(test_repair_all_or_nothing)
+{
+        repair_half(40);
+        repair_half(62); /* the new place is the last one of the block */
 }
 END_TEST
 
