@@ -468,6 +468,23 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* A write is of a block that the table has. */
+START_TEST(write_behind_the_end)
+{
+        static const char value[] = "{\"capacity\":32,\"read\":true,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\","
+                                    "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[{\"block\":%u,\"entries\":\"8001\"}]}";
+
+        for (unsigned block = 0; block < 2; block++) {
+                char text[512], key[64];
+
+                (void) snprintf(text, sizeof(text), value, block);
+                (void) snprintf(key, sizeof(key), "table/endport/0x0000000000000100/%u", block + 1);
+                ck_assert_int_eq(knowledge_restore(k, "x", key, text, strlen(text)), block ? -EBADMSG : 0);
+        }
+}
+END_TEST
+
 /* Once it was found after a restart, it was there when it was seen last, and not until now. */
 START_TEST(found_after_a_restart)
 {
@@ -547,6 +564,7 @@ int main(void)
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
         tcase_add_test(t, damaged_says_nothing);
+        tcase_add_test(t, write_behind_the_end);
         tcase_add_test(t, found_after_a_restart);
         tcase_add_test(t, bad_keys);
         suite_add_tcase(s, t);
