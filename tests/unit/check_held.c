@@ -129,6 +129,7 @@ START_TEST(silent_and_never_seen)
 
         read_others(s);
         check_grant(s, place_record(0), HELD_SILENT, 120);
+        ck_assert_int_eq(only_item()->by[0].policy, POLICY_UNKNOWN);
         ck_assert_uint_eq(only_item()->by[0].read_at, 0);
 }
 END_TEST
@@ -193,6 +194,7 @@ START_TEST(lack)
         read_host(s, 1, 0x8001);
         lower(s);
         check_only(host_record(0), HELD_LACK, READ_AT);
+        ck_assert_int_eq(only_item()->by[0].policy, LEVEL_FULL);
 }
 END_TEST
 
