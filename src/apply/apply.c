@@ -301,22 +301,19 @@ static void take_changes(struct apply *ap, const struct plan_write *w, struct ta
         }
 }
 
-/* What the rule does not admit now waits. To leave one entry as it is can change what another one comes to, so it is repeated
- * until all that is left is admitted. */
+/* What the rule does not admit now waits. Only in a repair, which is done as a whole or not at all, could that take away from an
+ * entry before it what it rests on. */
 static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct task *t)
 {
-        bool any = false, again = true;
+        bool any = false;
 
-        while (again) {
-                again = false;
-                for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
-                        if (entry_is_admitted(ap, w, t, i))
-                                continue;
-                        hold(ap, t->before[i]);
-                        hold(ap, t->after[i]);
-                        t->after[i] = t->before[i];
-                        again = any = true;
-                }
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (entry_is_admitted(ap, w, t, i))
+                        continue;
+                hold(ap, t->before[i]);
+                hold(ap, t->after[i]);
+                t->after[i] = t->before[i];
+                any = true;
         }
         return any;
 }

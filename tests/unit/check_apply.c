@@ -844,6 +844,13 @@ START_TEST(test_reverted)
 }
 END_TEST
 
+/* As many as a write is tried. */
+static bool lose_first_sets(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET) && r->n_faults++ < 3;
+}
+
 static const struct held *const *collect_held(struct run *r, size_t *ret_n)
 {
         struct held_list *l = held_list_new(r->a);
@@ -903,6 +910,34 @@ START_TEST(test_hold_back_the_last_entry)
         run_apply(&r);
         ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 2].v, 0x8011);
         ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 1].v, 0);
+        run_done(&r);
+}
+END_TEST
+
+/* Host 0 has room for two more entries, one where partition 1 stands until it is revoked, which cannot be done: what should take
+ * its place waits, the other one is written. */
+START_TEST(test_what_is_in_the_way_stays)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const uint16_t *bases;
+        struct run r;
+        uint32_t n;
+
+        run_init(&r, 1, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][2] = to[0][3] = MEMBERSHIP_FULL;
+        r.capacity = 3;
+        run_plan(&r, to, 4);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_first_sets;
+        run_apply(&r);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][1].v, 0x8011);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][2].v, 0x8012);
+        ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->partly_held);
+        bases = apply_held_bases(r.apply, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(bases[0], FAKE_BASE(3));
         run_done(&r);
 }
 END_TEST
@@ -1901,6 +1936,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
         tcase_add_test(t, test_hold_back_the_last_entry);
+        tcase_add_test(t, test_what_is_in_the_way_stays);
         tcase_add_test(t, test_pretend);
         tcase_add_test(t, test_pretend_bits);
         tcase_add_test(t, test_the_same_phase_goes_on);
