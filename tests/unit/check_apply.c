@@ -12,6 +12,8 @@
 #include "fake_fabric.h"
 #include "knowledge/memory.h"
 
+#include <infiniband/mad.h>
+
 #define MAX_PENDING 64
 
 /* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
@@ -600,6 +602,53 @@ START_TEST(test_stranger)
         ck_assert(apply_is_stale(r.apply));
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
         ck_assert(!has_entry(&r, r.f.host[0], 0x8011));
+        run_done(&r);
+}
+END_TEST
+
+static bool another_port_is_there(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (fake_fabric_port_of(&r->f, request) != r->fault_port || request->attribute != SMP_ATTR_NODE_INFO)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        mad_set_field(ret->data, 0, IB_NODE_LOCAL_PORT_F, 2);
+        return true;
+}
+
+/* The same host, by its other port. */
+START_TEST(test_stranger_of_the_same_node)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = another_port_is_there;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 1);
+        ck_assert(apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        run_done(&r);
+}
+END_TEST
+
+static bool nobody_says_who_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return r->sets_by_port[r->fault_port] > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port &&
+               request->attribute == SMP_ATTR_NODE_INFO;
+}
+
+/* Nothing is read back of an SMA that does not say who it is, though it would answer. */
+START_TEST(test_nobody_says_who_at_the_end)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = nobody_says_who_later;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert(!apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).has, LEVEL_NONE);
         run_done(&r);
 }
 END_TEST
@@ -1223,6 +1272,7 @@ END_TEST
 /* They are set, and then the switch does not answer any more: they are in doubt until they are read again. */
 START_TEST(test_unconfirmed_bits_are_doubted)
 {
+        const struct knowledge_record *leaf;
         const struct observed_table *t;
         struct run r;
 
@@ -1233,6 +1283,8 @@ START_TEST(test_unconfirmed_bits_are_doubted)
         t = &r.o->tables[r.f.leaf[0]];
         ck_assert(t->enforcement_doubted);
         ck_assert_int_eq(t->source, TABLE_READ); /* the table is what it was */
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->fresh);
         run_done(&r);
 }
 END_TEST
@@ -1271,6 +1323,28 @@ START_TEST(test_pretend_bits)
         leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
         ck_assert(leaf->filters[SENDS] && leaf->filters[RECEIVES]);
         ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
+        run_done(&r);
+}
+END_TEST
+
+/* Host 0 was not read, and may be in the partition of host 1: a dry run does not turn the filter before it off either. */
+START_TEST(test_pretend_bits_that_wait)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        fake_fabric_put(&r.f, r.f.host[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        r.enforcement = ENFORCEMENT_OFF;
+        default_members(to);
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, APPLY_HELD);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 1)->state, APPLY_WRITTEN);
         run_done(&r);
 }
 END_TEST
@@ -1342,6 +1416,7 @@ START_TEST(test_a_phase_goes_on_by_what_is_known_now)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
         struct run r;
+        uint32_t n;
 
         run_init(&r, 2, false);
         for (unsigned h = 0; h < 2; h++)
@@ -1358,6 +1433,8 @@ START_TEST(test_a_phase_goes_on_by_what_is_known_now)
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 0)->state, APPLY_FAILED);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 1)->state, APPLY_HELD);
         ck_assert_uint_eq(r.f.sets, 0);
+        ck_assert_uint_eq(apply_held_bases(r.apply, &n)[0], FAKE_BASE(2));
+        ck_assert_uint_eq(n, 1);
         run_done(&r);
 }
 END_TEST
@@ -1924,7 +2001,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_nobody_joins_what_another_may_hold);
         tcase_add_test(t, test_unread_behind_a_filter);
         tcase_add_test(t, test_stranger);
+        tcase_add_test(t, test_stranger_of_the_same_node);
         tcase_add_test(t, test_stranger_at_the_end);
+        tcase_add_test(t, test_nobody_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
@@ -1939,6 +2018,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_what_is_in_the_way_stays);
         tcase_add_test(t, test_pretend);
         tcase_add_test(t, test_pretend_bits);
+        tcase_add_test(t, test_pretend_bits_that_wait);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);
