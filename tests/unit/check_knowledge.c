@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <check.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -736,6 +738,28 @@ START_TEST(more_than_the_policy_gives)
 }
 END_TEST
 
+/* When something else is known, or counts, all ports are to be counted anew before anything is judged. */
+START_TEST(nothing_is_judged_before_the_policy_is_set)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_all(s);
+        want(s, 0);
+        (void) judge(1, 0x8001);
+        if (_i == 0)
+                ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        else if (_i == 1)
+                read_host(s, 0, 0);
+        else if (_i == 2)
+                knowledge_hold_absent(k, 1, HOLD);
+        else if (_i == 3)
+                knowledge_drop_policy(k);
+        else
+                ck_assert_int_eq(knowledge_restore(k, "x", "table/leaf/0x0000000000000010/9", "", 0), -EBADMSG);
+        (void) judge(1, 0x8001);
+}
+END_TEST
+
 /* Nothing is behind a leaf port that is known: what it would change is not known. */
 START_TEST(leaf_of_nobody)
 {
@@ -884,6 +908,7 @@ int main(void)
         tcase_add_test(rule, many_open_writes);
         tcase_add_test(rule, filters_are_judged);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
+        tcase_add_loop_test_raise_signal(rule, nothing_is_judged_before_the_policy_is_set, SIGABRT, 0, 5);
         tcase_add_test(rule, leaf_of_nobody);
         tcase_add_test(rule, more_than_the_policy_gives);
         tcase_add_loop_test(rule, counts_are_those_of_all_ports, 0, 12);
