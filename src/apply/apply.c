@@ -249,7 +249,7 @@ static bool changes_base(const struct plan_write *w, uint16_t base)
 
 static bool is_unfinished(const struct apply_outcome *o)
 {
-        return o->state == APPLY_FAILED || o->state == APPLY_HELD || o->partly_held;
+        return o->state == APPLY_FAILED || o->state == APPLY_HELD;
 }
 
 /* Something that was to happen to this base of the same table in an earlier phase did not: an entry that moves must have its new
@@ -303,22 +303,19 @@ static void take_changes(struct apply *ap, const struct plan_write *w, struct ta
         }
 }
 
-/* What the rule does not admit now waits. To leave one entry as it is can change what another one comes to, so it is repeated
- * until all that is left is admitted. */
+/* What the rule does not admit now waits. Only in a repair, which is done as a whole or not at all, could that take away from an
+ * entry before it what it rests on. */
 static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct task *t)
 {
-        bool any = false, again = true;
+        bool any = false;
 
-        while (again) {
-                again = false;
-                for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
-                        if (entry_is_admitted(ap, w, t, i))
-                                continue;
-                        hold(ap, t->before[i]);
-                        hold(ap, t->after[i]);
-                        t->after[i] = t->before[i];
-                        again = any = true;
-                }
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (entry_is_admitted(ap, w, t, i))
+                        continue;
+                hold(ap, t->before[i]);
+                hold(ap, t->after[i]);
+                t->after[i] = t->before[i];
+                any = true;
         }
         return any;
 }
@@ -488,7 +485,7 @@ static void note_freed(struct apply *ap, const struct plan_write *w, const struc
         uint16_t i;
 
         for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (p_key_is_used(t->before[i]) && !p_key_is_used(t->after[i]))
+                if (!p_key_is_used(t->after[i]))
                         (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
                                                  (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
                                                  t->after[i]);

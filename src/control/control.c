@@ -355,14 +355,9 @@ static void update_status(struct control *c)
  * stored meanwhile would be lost. */
 static bool stores_at_end(struct control *c, const struct control_event *event)
 {
-        struct sweep *s = &c->sweep;
-
         if (c->state == CONTROL_STORING_END)
                 return event->kind != CONTROL_EVENT_STORED;
-        if (!s->locked || s->stored_at_end)
-                return false;
-        s->stored_at_end = true;
-        return sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
+        return c->sweep.locked && sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
 }
 
 int control_event(struct control *c, usec_t now, const struct control_event *event)

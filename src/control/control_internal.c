@@ -34,8 +34,8 @@ void control_unstore(struct control *c)
         (void) index_memory_unstore(c->indexes); /* out of memory loses a hint */
         known_unstore(&c->known);
         generation_history_done(&c->history);
-        if (c->in_force && c->in_force->number > 0 && !c->unstored)
-                c->unstored = generation_ref(c->in_force);
+        if (c->in_force && c->in_force->number > 0 && c->in_force->settings->mode == MODE_ENFORCE)
+                control_will_store(c, c->in_force);
 }
 
 void control_will_store(struct control *c, struct generation *g)

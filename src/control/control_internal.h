@@ -95,7 +95,7 @@ struct sweep {
         struct arena *storing;        /* of the transaction that is committed */
         struct store_transaction transaction;
 
-        bool ended, stored_at_end;
+        bool ended;
         enum sweep_result result;
 };
 

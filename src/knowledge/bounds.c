@@ -101,8 +101,6 @@ static struct bounds port_bounds(const struct knowledge *k, uint32_t port, uint1
 
         if (p->expired)
                 return NOTHING;
-        if (p->presence == KNOWLEDGE_ABSENT) /* it may come back elsewhere */
-                return (struct bounds) { LEVEL_NONE, host.may };
         if (p->other_end == KNOWLEDGE_NONE)
                 return host;
         leaf = &k->records[p->other_end];

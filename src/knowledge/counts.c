@@ -19,7 +19,7 @@ bool knowledge_counts_is_wild(const struct knowledge *k, uint32_t record, enum d
 
         if (!p || p->expired || !is_wild_table(p))
                 return false;
-        if (p->presence == KNOWLEDGE_ABSENT || p->other_end == KNOWLEDGE_NONE)
+        if (p->other_end == KNOWLEDGE_NONE)
                 return true;
         leaf = &k->records[p->other_end];
         return is_wild_table(leaf) || leaf->filters_unsure || !leaf->filters[direction];

@@ -130,15 +130,13 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
 
 /* --- who is there -------------------------------------------------------------------------------------------------------- */
 
-/* Until it is found it counts as absent; `seen` stays. */
+/* Until it is found it counts as absent; `seen` stays. It is behind no filter: it may come back elsewhere. */
 static void lose(struct knowledge_record *r)
 {
         r->was = r->presence;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = false;
-        r->filters_unsure = true;
         r->other_end = KNOWLEDGE_NONE;
-        r->policy = NULL;
 }
 
 /* A vouch was about a port that was gone, or silent: it ends when more of the port is seen. */
@@ -279,8 +277,7 @@ static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_
 {
         struct guid node = r->name.kind == KNOWLEDGE_ENDPORT ? r->place.node : r->name.node;
 
-        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT &&
-            (node.v == 0 || subnet_find_node(s, node) == SUBNET_NONE))
+        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT && subnet_find_node(s, node) == SUBNET_NONE)
                 find_again(r, KNOWLEDGE_SILENT, now, wall);
 }
 
@@ -332,7 +329,6 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
 {
         k->counts.valid = false;
-        k->now = now;
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++)
                 if (k->records[i].presence == KNOWLEDGE_ABSENT)
@@ -440,8 +436,7 @@ static bool is_certain(const struct knowledge_record *r)
 {
         if (r->expired || r->vouched)
                 return true;
-        return r->presence == KNOWLEDGE_THERE && r->fresh && r->n_writes == 0 &&
-               (r->name.kind != KNOWLEDGE_LEAF || !r->filters_unsure);
+        return r->fresh && r->n_writes == 0 && (r->name.kind != KNOWLEDGE_LEAF || !r->filters_unsure);
 }
 
 bool knowledge_is_certain(const struct knowledge *k)

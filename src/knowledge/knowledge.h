@@ -94,7 +94,7 @@ struct knowledge_record {
         enum knowledge_presence stored_presence;
         bool is_restored;                /* and there was no discovery since */
 
-        uint32_t other_end;              /* endport and leaf port; KNOWLEDGE_NONE: no leaf port that can filter */
+        uint32_t other_end;              /* endport and leaf port that are there; KNOWLEDGE_NONE: nothing can filter */
         const struct desired_port *policy; /* borrowed from desired; NULL: nobody knows what the policy gives it */
 };
 

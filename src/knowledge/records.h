@@ -44,7 +44,7 @@ struct knowledge {
         size_t n, allocated;
         struct hash_index index;       /* of records, by name */
         struct counts counts;
-        usec_t now, absent_hold;       /* of the last discovery */
+        usec_t now, absent_hold;       /* the time of the last discovery, as is wall */
         uint64_t wall;
 };
 

@@ -370,7 +370,7 @@ static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum
  */
 static void repair_index0(struct port_plan *pp)
 {
-        int old = find_base(pp->a, pp->capacity, pp->index0_base), place_of_displaced = -1;
+        int old = find_base(pp->a, pp->capacity, pp->index0_base), place_of_displaced;
         struct p_key displaced = pp->a[0];
 
         if (old <= 0)

@@ -12,6 +12,8 @@
 #include "fake_fabric.h"
 #include "knowledge/memory.h"
 
+#include <infiniband/mad.h>
+
 #define MAX_PENDING 64
 
 /* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
@@ -604,6 +606,53 @@ START_TEST(test_stranger)
 }
 END_TEST
 
+static bool another_port_is_there(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (fake_fabric_port_of(&r->f, request) != r->fault_port || request->attribute != SMP_ATTR_NODE_INFO)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        mad_set_field(ret->data, 0, IB_NODE_LOCAL_PORT_F, 2);
+        return true;
+}
+
+/* The same host, by its other port. */
+START_TEST(test_stranger_of_the_same_node)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = another_port_is_there;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 1);
+        ck_assert(apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        run_done(&r);
+}
+END_TEST
+
+static bool nobody_says_who_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return r->sets_by_port[r->fault_port] > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port &&
+               request->attribute == SMP_ATTR_NODE_INFO;
+}
+
+/* Nothing is read back of an SMA that does not say who it is, though it would answer. */
+START_TEST(test_nobody_says_who_at_the_end)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = nobody_says_who_later;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert(!apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).has, LEVEL_NONE);
+        run_done(&r);
+}
+END_TEST
+
 static bool another_is_there_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (r->sets_by_port[r->f.host[0]] > 0 && request->method == MAD_GET)
@@ -844,6 +893,13 @@ START_TEST(test_reverted)
 }
 END_TEST
 
+/* As many as a write is tried. */
+static bool lose_first_sets(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return on_fault_port(r, request, MAD_SET) && r->n_faults++ < 3;
+}
+
 static const struct held *const *collect_held(struct run *r, size_t *ret_n)
 {
         struct held_list *l = held_list_new(r->a);
@@ -882,6 +938,55 @@ START_TEST(test_hold_back)
         ck_assert_uint_eq(held[0]->waiting[0].to, LEVEL_FULL);
         ck_assert_uint_eq(held[0]->n_by, 1);
         ck_assert_uint_eq(held[0]->by[0].record, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]));
+        run_done(&r);
+}
+END_TEST
+
+/* The same where it is the last entry of a block that waits: the one before it is written. */
+START_TEST(test_hold_back_the_last_entry)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 3].v = 0x8013;
+        default_members(to);
+        to[1][1] = to[1][2] = to[1][3] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 4);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 2].v, 0x8011);
+        ck_assert_uint_eq(r.f.tables[r.f.host[1]][P_KEY_BLOCK_ENTRIES - 1].v, 0);
+        run_done(&r);
+}
+END_TEST
+
+/* Host 0 has room for two more entries, one where partition 1 stands until it is revoked, which cannot be done: what should take
+ * its place waits, the other one is written. */
+START_TEST(test_what_is_in_the_way_stays)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const uint16_t *bases;
+        struct run r;
+        uint32_t n;
+
+        run_init(&r, 1, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][2] = to[0][3] = MEMBERSHIP_FULL;
+        r.capacity = 3;
+        run_plan(&r, to, 4);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_first_sets;
+        run_apply(&r);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][1].v, 0x8011);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][2].v, 0x8012);
+        ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->partly_held);
+        bases = apply_held_bases(r.apply, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(bases[0], FAKE_BASE(3));
         run_done(&r);
 }
 END_TEST
@@ -1168,6 +1273,7 @@ END_TEST
 /* They are set, and then the switch does not answer any more: they are in doubt until they are read again. */
 START_TEST(test_unconfirmed_bits_are_doubted)
 {
+        const struct knowledge_record *leaf;
         const struct observed_table *t;
         struct run r;
 
@@ -1178,6 +1284,8 @@ START_TEST(test_unconfirmed_bits_are_doubted)
         t = &r.o->tables[r.f.leaf[0]];
         ck_assert(t->enforcement_doubted);
         ck_assert_int_eq(t->source, TABLE_READ); /* the table is what it was */
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->fresh);
         run_done(&r);
 }
 END_TEST
@@ -1220,6 +1328,28 @@ START_TEST(test_pretend_bits)
 }
 END_TEST
 
+/* Host 0 was not read, and may be in the partition of host 1: a dry run does not turn the filter before it off either. */
+START_TEST(test_pretend_bits_that_wait)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        fake_fabric_put(&r.f, r.f.host[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        r.enforcement = ENFORCEMENT_OFF;
+        default_members(to);
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
+        begin_apply(&r);
+        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, APPLY_HELD);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 1)->state, APPLY_WRITTEN);
+        run_done(&r);
+}
+END_TEST
+
 /* An entry of the host that the leaf port's table lacks holds the bits back. */
 START_TEST(test_bits_wait_for_what_is_held)
 {
@@ -1247,6 +1377,66 @@ START_TEST(test_bits_wait_for_what_is_held)
                                  cases[i].waits ? APPLY_HELD : APPLY_WRITTEN);
                 run_done(&r);
         }
+}
+END_TEST
+
+/* Nor do they change while a part of the leaf port's own table waits: host 1 cannot be made a full member, so host 0
+ * stays one, and so does its leaf port. */
+START_TEST(test_bits_wait_for_a_part_that_is_held)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        for (unsigned h = 0; h < 2; h++) {
+                fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(1), h ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL);
+                fake_fabric_put(&r.f, r.f.leaf[h], FAKE_BASE(1), MEMBERSHIP_FULL);
+        }
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        r.f.enforce_outbound[r.f.leaf[0]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        to[0][1] = to[0][2] = MEMBERSHIP_LIMITED;
+        to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.fault_port = r.f.host[1];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert(has_entry(&r, r.f.leaf[0], 0x8011) && has_entry(&r, r.f.leaf[0], 0x0012));
+        ck_assert(apply_outcome(r.apply, PHASE_LOWER_ENFORCING, 0)->partly_held);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        ck_assert(!r.f.enforce_outbound[r.f.leaf[0]]);
+        run_done(&r);
+}
+END_TEST
+
+/* Each of two hosts is to be a limited member of a partition in which the other one stays a full one. While they are
+ * lowered, host 0 is heard of no more: what it has is not certain, so host 1 is not lowered. */
+START_TEST(test_a_phase_goes_on_by_what_is_known_now)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+        uint32_t n;
+
+        run_init(&r, 2, false);
+        for (unsigned h = 0; h < 2; h++)
+                for (unsigned p = 1; p < 3; p++)
+                        fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(p), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][1] = to[1][2] = MEMBERSHIP_LIMITED;
+        to[0][2] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.most = 1;
+        r.fault_port = r.f.host[0];
+        r.fault = dead_port;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 0)->state, APPLY_FAILED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 1)->state, APPLY_HELD);
+        ck_assert_uint_eq(r.f.sets, 0);
+        ck_assert_uint_eq(apply_held_bases(r.apply, &n)[0], FAKE_BASE(2));
+        ck_assert_uint_eq(n, 1);
+        run_done(&r);
 }
 END_TEST
 
@@ -1360,7 +1550,7 @@ static bool lose_sets_of_block_1(struct run *r, const struct mad_request *reques
 
 /* What stands at index 0 got no other place, so index 0 stays as it is. The old place of the default partition in the
  * same block must stay, too, though its base is not held back. */
-START_TEST(test_repair_all_or_nothing)
+static void repair_half(unsigned last_used)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
         struct p_key *table;
@@ -1372,7 +1562,7 @@ START_TEST(test_repair_all_or_nothing)
         table = r.f.tables[r.f.host[0]];
         table[0].v = 0x8011;
         table[5].v = 0xffff;
-        table[40].v = 0x8012;
+        table[last_used].v = 0x8012;
         r.repair_index0 = true;
         run_plan(&r, to, 3);
         ck_assert_uint_eq(r.plan->steps[PHASE_REPAIR_ADD].writes[0].block, 1);
@@ -1381,13 +1571,19 @@ START_TEST(test_repair_all_or_nothing)
         run_apply(&r);
         expect(&r, 0, 1, 1, 3);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
-        ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[41].v == 0);
+        ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[last_used + 1].v == 0);
         r.fault = NULL;
         run_plan(&r, to, 3);
         run_apply(&r);
         expect(&r, 2, 0, 0, 2);
-        ck_assert(table[0].v == 0xffff && table[5].v == 0 && table[41].v == 0x8011);
+        ck_assert(table[0].v == 0xffff && table[5].v == 0 && table[last_used + 1].v == 0x8011);
         run_done(&r);
+}
+
+START_TEST(test_repair_all_or_nothing)
+{
+        repair_half(40);
+        repair_half(62); /* the new place is the last one of the block */
 }
 END_TEST
 
@@ -1806,7 +2002,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_nobody_joins_what_another_may_hold);
         tcase_add_test(t, test_unread_behind_a_filter);
         tcase_add_test(t, test_stranger);
+        tcase_add_test(t, test_stranger_of_the_same_node);
         tcase_add_test(t, test_stranger_at_the_end);
+        tcase_add_test(t, test_nobody_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
@@ -1817,8 +2015,11 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_hold_back_the_last_entry);
+        tcase_add_test(t, test_what_is_in_the_way_stays);
         tcase_add_test(t, test_pretend);
         tcase_add_test(t, test_pretend_bits);
+        tcase_add_test(t, test_pretend_bits_that_wait);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);
@@ -1832,6 +2033,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_unconfirmed_bits_are_doubted);
         tcase_add_test(t, test_bits_reverted);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
+        tcase_add_test(t, test_bits_wait_for_a_part_that_is_held);
+        tcase_add_test(t, test_a_phase_goes_on_by_what_is_known_now);
         tcase_add_test(t, test_a_grant_waits_for_a_revoke);
         tcase_add_test(t, test_every_base_is_uncertain);
         tcase_add_test(t, test_both_blocks_are_uncertain);

@@ -344,6 +344,24 @@ START_TEST(another_policy_after_a_restart)
 }
 END_TEST
 
+/* What another process stored meanwhile may know of no generation: none gets a number that another one has. */
+START_TEST(numbers_do_not_go_back)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+        struct generation *g = make_generation(ENFORCE, POLICY_1);
+
+        g->number = 7;
+        start_with(CONTROL_SERVE, ENFORCE, POLICY_1, g);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        give_candidate(ENFORCE, POLICY_2, 1);
+        until(CONTROL_APPLYING);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 8);
+}
+END_TEST
+
 /* --- the port --- */
 
 /* What will not come by waiting ends it at the start. */
@@ -747,6 +765,20 @@ START_TEST(store_that_was_lost)
 }
 END_TEST
 
+/* What was only audited was never in force: it is not stored as that, with a store that was lost either. */
+START_TEST(store_that_was_lost_in_audit)
+{
+        start(AUDIT, POLICY_1);
+        sweep();
+        store_r = -EUCLEAN;
+        put_key(hosts[0], 1, 0x8055);
+        next_sweep();
+        store_r = 0;
+        next_sweep();
+        ck_assert_uint_eq(noted.n_generations, 0);
+}
+END_TEST
+
 /* A sweep in which nothing changed stores nothing. */
 START_TEST(calm_sweep_stores_nothing)
 {
@@ -1040,6 +1072,7 @@ int main(void)
                         last_policy_stays_in_force,
                         same_policy_after_a_restart,
                         another_policy_after_a_restart,
+                        numbers_do_not_go_back,
                         port_that_cannot_be_used,
                         port_name_of_the_settings,
                         port_that_is_down,
@@ -1060,6 +1093,7 @@ int main(void)
                         reload_while_storing_at_the_end,
                         calm_sweep_stores_nothing,
                         store_that_was_lost,
+                        store_that_was_lost_in_audit,
                         verbs_events,
                         verbs_events_in_a_row,
                         p_key_event_without_a_change,

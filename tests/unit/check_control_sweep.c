@@ -371,6 +371,51 @@ START_TEST(lids_move_while_a_person_thinks)
 }
 END_TEST
 
+/* LIDs move while pkeyd writes: what is left is not written, to nobody, and the fabric is discovered again. */
+START_TEST(lids_move_during_an_apply)
+{
+        put_key(hosts[0], 1, 0x8055); /* a revoke, and then grants */
+        start(ENFORCE, POLICY_3);
+        until(CONTROL_APPLYING);
+        swap_lids(hosts[0], hosts[2]);
+        until(CONTROL_IDLE);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        ck_assert_uint_eq(control_due(c), 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[0], 0x8055) && holds(hosts[0], 0x8010) && holds(hosts[2], 0x8010));
+}
+END_TEST
+
+static struct mad_request last_filter;
+
+static void note_filter(const struct mad_request *request)
+{
+        if (request->method == MAD_SET && request->attribute == SMP_ATTR_PORT_INFO)
+                last_filter = *request;
+}
+
+/* When an apply has ended, no Set leaves any more, though the sweep goes on: not even one that passed before. */
+START_TEST(gate_is_closed_behind_an_apply)
+{
+        struct mad_gate gate;
+        struct mad_frame frame;
+
+        last_filter = (struct mad_request) {};
+        before_request = note_filter;
+        store_waits = true;
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_STORING_END);
+        ck_assert_int_eq(last_filter.method, MAD_SET);
+        mad_request_encode(&last_filter, 1, &frame);
+        gate = control_gate(c);
+        ck_assert(!gate.admit(gate.state, &frame));
+        sweep();
+}
+END_TEST
+
 /* A port that was never read may hold anything: nobody joins a partition that it is not in. */
 START_TEST(unread_port_may_hold_anything)
 {
@@ -1369,6 +1414,8 @@ int main(void)
                         port_that_does_not_answer,
                         lids_move_before_a_retry,
                         lids_move_while_a_person_thinks,
+                        lids_move_during_an_apply,
+                        gate_is_closed_behind_an_apply,
                         unread_port_may_hold_anything,
                         policy_in_force_is_no_knowledge,
                         unread_port_is_not_written,

@@ -188,6 +188,7 @@ START_TEST(directed_routes)
         say_who(route, NODE_CA, host_guid(0), 1);
         say_key(route, 0, 0);
         ck_assert(!set_key(other, 0, 0x8001));
+        route.path[3] = 7; /* behind its end */
         ck_assert(set_key(route, 0, 0x8001));
         other = (struct mad_route) { .hops = 3, .path = { 0, 1, 3, 1 } };
         ck_assert(!set_key(other, 0, 0));
@@ -227,8 +228,10 @@ START_TEST(leaf_ports)
         /* there is no such port */
         say_key(to_lid(SWITCH_LID), 5 << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 5 << 16, 0x8001));
+        check_refusal("nobody at this address");
         say_key(to_lid(SWITCH_LID), 257u << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 257u << 16, 0x8001));
+        check_refusal("nobody at this address");
         /* the table of the switch's own port */
         say_key(to_lid(SWITCH_LID), 0, 0x8001);
         ck_assert(set_key(to_lid(SWITCH_LID), 0, 0));

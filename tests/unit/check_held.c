@@ -129,9 +129,20 @@ START_TEST(silent_and_never_seen)
 
         read_others(s);
         check_grant(s, place_record(0), HELD_SILENT, 120);
+        ck_assert_int_eq(only_item()->by[0].policy, POLICY_UNKNOWN);
         ck_assert_uint_eq(only_item()->by[0].read_at, 0);
 }
 END_TEST
+
+/* A copy takes the place of the knowledge, which is returned. */
+static struct knowledge *copy_over(void)
+{
+        struct knowledge *before = k;
+
+        k = knowledge_copy(k);
+        ck_assert_ptr_nonnull(k);
+        return before;
+}
 
 START_TEST(absent)
 {
@@ -142,6 +153,14 @@ START_TEST(absent)
         read_others(s);
         check_grant(s, host_record(0), HELD_ABSENT, 300);
         ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + HOLD) / USEC_PER_SEC);
+        (void) knowledge_free(copy_over());
+        list = held_list_new(arena);
+        check_grant(s, host_record(0), HELD_ABSENT, 300);
+        ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + HOLD) / USEC_PER_SEC);
+        knowledge_hold_absent(k, 12 * MINUTE, 2 * HOLD); /* long after the discovery */
+        list = held_list_new(arena);
+        check_grant(s, host_record(0), HELD_ABSENT, 300);
+        ck_assert_uint_eq(only_item()->by[0].until, (5 * MINUTE + 2 * HOLD) / USEC_PER_SEC);
         ck_assert_int_eq(knowledge_see_subnet(k, s, 9 * MINUTE, 540, USEC_INFINITY), 0);
         read_others(s);
         list = held_list_new(arena);
@@ -175,6 +194,7 @@ START_TEST(lack)
         read_host(s, 1, 0x8001);
         lower(s);
         check_only(host_record(0), HELD_LACK, READ_AT);
+        ck_assert_int_eq(only_item()->by[0].policy, LEVEL_FULL);
 }
 END_TEST
 
@@ -229,6 +249,48 @@ START_TEST(in_its_own_way)
         collect(leaf_record(0), 0x8001);
         check_only(host_record(0), HELD_NEVER_READ, 0);
         ck_assert_uint_eq(only_item()->waiting[0].record, leaf_record(0));
+}
+END_TEST
+
+/* What a host has that was not read since the last discovery is not certain after a write either: it stands in its own
+ * way, not its leaf port, which lets through what it should. */
+START_TEST(in_its_own_way_unread)
+{
+        static const struct p_key keys[] = { { 0x0001 }, { 0x8001 } };
+        struct desired d = {};
+        struct subnet *s;
+
+        read_host(discover(ALL, 0, 1, 0), 0, 0x8001);
+        s = discover(ALL, 0, 1, MINUTE);
+        read_others(s);
+        read_host(s, 1, 0x8001);
+        read_leaf(s, 0, 0x8001);
+        d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        for (unsigned i = 0; i < 2; i++)
+                d.ports[port_at(s, host_guid(i), 1)] = (struct desired_port) { (struct p_key *) &keys[i], 1 };
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        collect(host_record(0), 0x0001);
+        ck_assert_int_eq(only_item()->waiting[0].rule, RULE_LOSS);
+        check_only(host_record(0), HELD_UNANSWERED, READ_AT);
+}
+END_TEST
+
+/* Levels are those of the whole table, not of the block that is written. */
+START_TEST(level_of_both_blocks)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t port = port_at(s, host_guid(2), 1);
+        struct observed *o;
+
+        read_others(s);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port].entries[P_KEY_BLOCK_ENTRIES].v = 0x8001;
+        o->tables[port].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, READ_AT), 0);
+        want(s, 6);
+        collect(host_record(2), 0x0001);
+        ck_assert_int_eq(only_item()->waiting[0].from, LEVEL_FULL);
+        ck_assert_int_eq(only_item()->waiting[0].to, LEVEL_FULL);
 }
 END_TEST
 
@@ -494,6 +556,8 @@ int main(void)
         tcase_add_test(reasons, earlier);
         tcase_add_test(reasons, nobody);
         tcase_add_test(reasons, in_its_own_way);
+        tcase_add_test(reasons, in_its_own_way_unread);
+        tcase_add_test(reasons, level_of_both_blocks);
         tcase_add_test(reasons, filters);
         tcase_add_test(reasons, reasons_have_words);
         tcase_add_checked_fixture(many, setup, knowledge_teardown);

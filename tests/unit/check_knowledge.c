@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <check.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +118,45 @@ START_TEST(expected_in_vain)
 }
 END_TEST
 
+/* The same entries in two blocks are two writes. */
+START_TEST(retracted_block)
+{
+        struct p_key full[P_KEY_BLOCK_ENTRIES];
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        block_of(0x8001, full);
+        for (uint16_t block = 0; block < BLOCKS; block++)
+                ck_assert_int_eq(knowledge_expect_block(k, host_record(0), block, full), 0);
+        knowledge_retract_block(k, host_record(0), 0, full);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->writes[0].block, 1);
+}
+END_TEST
+
+/* What a copy admits and holds up is what the knowledge does. */
+START_TEST(copy)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct knowledge *other;
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        send_block(host_record(0), 0x8001);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(1), "root", 77), 0);
+        other = k;
+        k = knowledge_copy(k);
+        ck_assert_ptr_nonnull(k);
+        knowledge_free(other);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_NONE);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
+        check_bounds(knowledge_port_bounds(k, host_record(2), 2), LEVEL_NONE, LEVEL_FULL);
+        ck_assert_str_eq(knowledge_get(k, host_record(1))->vouched_by, "root");
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* A read was not answered. */
 START_TEST(doubt)
 {
@@ -138,6 +179,54 @@ START_TEST(old_reads_are_not_certain)
         discover(ALL, 0, 0, MINUTE);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+static void read_all(struct subnet *s)
+{
+        for (unsigned i = 0; i < HOSTS; i++)
+                if (port_at(s, host_guid(i), 1) != NO_PORT) {
+                        read_host(s, i, 0x8001);
+                        read_leaf(s, i, 0x8001);
+                }
+        read_table(s, port_at(s, SWITCH, 0), 0);
+}
+
+/* All is known for certain when each table was read since the last discovery, and nothing was sent to it since. */
+START_TEST(certain_when_all_was_read)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        ck_assert(!knowledge_is_certain(k));
+        read_all(s);
+        ck_assert(knowledge_is_certain(k));
+        send_block(host_record(0), 0);
+        ck_assert(!knowledge_is_certain(k));
+        see_block(host_record(0), 0);
+        ck_assert(knowledge_is_certain(k));
+        knowledge_send_filter(k, leaf_record(0));
+        ck_assert(!knowledge_is_certain(k));
+        knowledge_see_filter(k, leaf_record(0), true, true);
+        ck_assert(knowledge_is_certain(k));
+        knowledge_doubt(k, host_record(0));
+        ck_assert(!knowledge_is_certain(k));
+}
+END_TEST
+
+/* Of who is gone nothing is certain, until it does not count any more. */
+START_TEST(certain_without_who_is_gone)
+{
+        read_all(discover(ALL, 0, 0, 0));
+        read_all(discover(ALL & ~1u, 1, 0, 1));
+        ck_assert(!knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 0, 0, HOLD));
+        ck_assert(!knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 0, 0, 1 + HOLD));
+        ck_assert(knowledge_is_certain(k));
+        read_all(discover(ALL & ~1u, 1, 0, 2 + HOLD));
+        ck_assert(!knowledge_is_certain(k));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        ck_assert(knowledge_is_certain(k));
 }
 END_TEST
 
@@ -246,6 +335,39 @@ START_TEST(silent_and_never_seen)
 }
 END_TEST
 
+/* Each port of a switch for itself: host 0 was unplugged, host 1 is silent, and so is a device at port 3, where nothing
+ * was before. */
+START_TEST(silent_beside_others)
+{
+        discover(ALL & ~4u, 0, 0, 0);
+        discover(ALL & ~7u, 6, 0, MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+        ck_assert_uint_eq(place_record(1), KNOWLEDGE_NONE);
+        ck_assert_uint_ne(place_record(2), KNOWLEDGE_NONE);
+        check_bounds(knowledge_port_bounds(k, place_record(2), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* A switch with more than 64 ports: host 3 was at port 100. */
+START_TEST(silent_at_a_high_port)
+{
+        const struct knowledge_name high = { G(SWITCH), 100, KNOWLEDGE_PLACE }, higher = { G(SWITCH), 255, KNOWLEDGE_PLACE };
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+
+        s->ports[port_at(s, SWITCH, 4)].number = 100;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        s = make_subnet(&(struct scene) { .there = ALL & ~8u });
+        s->nodes[subnet_find_node(s, G(SWITCH))].silent_ports[1] = UINT64_C(1) << (100 - 64);
+        s->nodes[subnet_find_node(s, G(SWITCH))].silent_ports[3] = UINT64_C(1) << (255 - 192);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        ck_assert_int_eq(knowledge_get(k, host_record(3))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(knowledge_find(k, high), KNOWLEDGE_NONE);
+        ck_assert_uint_ne(knowledge_find(k, higher), KNOWLEDGE_NONE);
+}
+END_TEST
+
 /* Nothing but host 0 was found; whether the link of its port is up. */
 static void discover_host_only(bool link_is_up, usec_t now)
 {
@@ -269,6 +391,7 @@ START_TEST(behind_a_silent_switch)
         read_host(s, 1, 0x8001);
         discover_host_only(true, 100 * HOLD);
         ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        ck_assert_int_eq(knowledge_get(k, leaf_record(1))->presence, KNOWLEDGE_ABSENT); /* it says nothing by itself */
         check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
         /* the link is down: all behind it is absent, for how long counts from now */
@@ -376,14 +499,18 @@ START_TEST(vouches_end)
         /* still there, still mute */
         s = discover(ALL, 0, 0, 1);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
-        /* gone, and back */
+        /* silent, gone, and back */
+        discover(ALL & ~1u, 1, 0, 2);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         discover(ALL & ~1u, 0, 0, 2);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         s = discover(ALL, 0, 0, 3);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
-        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
-        read_host(s, 0, 0x0001);
-        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_LIMITED);
+        for (unsigned twice = 0; twice < 2; twice++) { /* also if it holds what it held */
+                ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+                read_host(s, 0, 0x0001);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_LIMITED);
+        }
 }
 END_TEST
 
@@ -415,6 +542,7 @@ START_TEST(recalled_is_assumed)
         struct observed *o;
 
         read_host(s, 0, 0x8001);
+        read_host(s, 1, 0x8001);
         s = discover(ALL, 0, 0, 1);
         ck_assert_int_eq(observed_new(arena, s, &o), 0);
         o->tables[second].source = TABLE_READ;
@@ -422,6 +550,7 @@ START_TEST(recalled_is_assumed)
         ck_assert_int_eq(o->tables[first].source, TABLE_ASSUMED);
         ck_assert_uint_eq(o->tables[first].entries[0].v, 0x8001);
         ck_assert_int_eq(o->tables[second].source, TABLE_READ);
+        ck_assert_uint_eq(o->tables[second].entries[0].v, 0);
         ck_assert_int_eq(o->tables[port_at(s, host_guid(2), 1)].source, TABLE_UNKNOWN);
 }
 END_TEST
@@ -447,6 +576,21 @@ START_TEST(recalled_as_used)
         ck_assert_int_eq(o->tables[port].source, TABLE_ASSUMED);
         knowledge_recall(k, o);
         ck_assert_uint_eq(o->tables[port].entries[1].v, 0);
+}
+END_TEST
+
+/* What was known of a table of another size says nothing of this one. */
+START_TEST(recalled_of_another_size)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t port = port_at(s, host_guid(0), 1);
+        struct observed *o;
+
+        read_host(s, 0, 0x8001);
+        s->nodes[s->ports[port].node].partition_cap = CAPACITY / 2;
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall(k, o);
+        ck_assert_int_eq(o->tables[port].source, TABLE_UNKNOWN);
 }
 END_TEST
 
@@ -544,6 +688,31 @@ START_TEST(open_write_is_no_licence)
 }
 END_TEST
 
+/* Many blocks were sent to a table, one after another: each base of them counts until it is read, and none afterwards. */
+START_TEST(many_open_writes)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES], one[P_KEY_BLOCK_ENTRIES];
+        const uint16_t first = 0x100, n = 20 * P_KEY_BLOCK_ENTRIES;
+
+        read_all(s);
+        read_host(s, 0, 0);
+        want(s, 0);
+        for (uint16_t base = first; base < first + n; base++) {
+                block[base % P_KEY_BLOCK_ENTRIES] = p_key_make(base, true);
+                if (base % P_KEY_BLOCK_ENTRIES == P_KEY_BLOCK_ENTRIES - 1)
+                        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        }
+        for (unsigned open = 2; open-- > 0;) {
+                for (uint16_t base = first; base < first + n; base++) {
+                        block_of(0x8000 | base, one);
+                        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 1, one, base), open ? RULE_GAIN : RULE_ADMITS);
+                }
+                see_block(host_record(0), 0);
+        }
+}
+END_TEST
+
 /* A filter may not be opened for what a mute host may hold, nor closed over what it uses. */
 START_TEST(filters_are_judged)
 {
@@ -616,6 +785,28 @@ START_TEST(more_than_the_policy_gives)
         ck_assert(knowledge_exceeds_policy(k, host_record(0), 1, block, 1));
         block_of(0, block);
         ck_assert(!knowledge_exceeds_policy(k, host_record(0), 1, block, 1));
+}
+END_TEST
+
+/* When something else is known, or counts, all ports are to be counted anew before anything is judged. */
+START_TEST(nothing_is_judged_before_the_policy_is_set)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_all(s);
+        want(s, 0);
+        (void) judge(1, 0x8001);
+        if (_i == 0)
+                ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        else if (_i == 1)
+                read_host(s, 0, 0);
+        else if (_i == 2)
+                knowledge_hold_absent(k, 1, HOLD);
+        else if (_i == 3)
+                knowledge_drop_policy(k);
+        else
+                ck_assert_int_eq(knowledge_restore(k, "x", "table/leaf/0x0000000000000010/9", "", 0), -EBADMSG);
+        (void) judge(1, 0x8001);
 }
 END_TEST
 
@@ -733,8 +924,12 @@ int main(void)
         tcase_add_test(bounds, writes_are_not_certain_until_read);
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
+        tcase_add_test(bounds, retracted_block);
+        tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
+        tcase_add_test(bounds, certain_when_all_was_read);
+        tcase_add_test(bounds, certain_without_who_is_gone);
         tcase_add_test(bounds, entries_behind_the_end);
         tcase_add_test(bounds, table_of_another_size);
         tcase_add_test(bounds, mute_behind_a_closed_filter_holds_nothing);
@@ -743,6 +938,8 @@ int main(void)
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
+        tcase_add_test(presence, silent_beside_others);
+        tcase_add_test(presence, silent_at_a_high_port);
         tcase_add_test(presence, behind_a_silent_switch);
         tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, found_behind_a_silent_switch);
@@ -753,14 +950,17 @@ int main(void)
         tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
         tcase_add_test(presence, recalled_as_used);
+        tcase_add_test(presence, recalled_of_another_size);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
         tcase_add_test(rule, open_write_is_no_licence);
+        tcase_add_test(rule, many_open_writes);
         tcase_add_test(rule, filters_are_judged);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
+        tcase_add_loop_test_raise_signal(rule, nothing_is_judged_before_the_policy_is_set, SIGABRT, 0, 5);
         tcase_add_test(rule, leaf_of_nobody);
         tcase_add_test(rule, more_than_the_policy_gives);
         tcase_add_loop_test(rule, counts_are_those_of_all_ports, 0, 12);

@@ -95,6 +95,25 @@ START_TEST(silent_after_a_restart)
 }
 END_TEST
 
+/* ... where it was last: hosts 0 and 1 changed their cables, and it is host 1 that hangs. */
+START_TEST(silent_at_another_place)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        uint32_t first = port_at(s, host_guid(0), 1), second = port_at(s, host_guid(1), 1);
+        uint32_t leaf = s->ports[first].neighbour;
+
+        store();
+        s->ports[first].neighbour = s->ports[second].neighbour;
+        s->ports[second].neighbour = leaf;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        store();
+        begin_anew(BOOT);
+        discover(ALL & ~3u, 1, 0, MINUTE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+}
+END_TEST
+
 START_TEST(writes_come_back)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -354,6 +373,50 @@ START_TEST(vouch_for_a_silent_port)
 }
 END_TEST
 
+/* A vouch that ended before it could be stored that the port was gone: it does not come back. */
+START_TEST(vouch_that_ended)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL, 0, 0, 1); /* it does not answer any more */
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        store();
+        discover(ALL & ~1u, 0, 0, MINUTE);
+        discover(ALL, 0, 0, 2 * MINUTE);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* It is not known where the port was, or that place is gone: it may be behind anything that is silent, but for a host that
+ * was there before. */
+START_TEST(silent_at_no_place)
+{
+        static const char value[] = "{\"capacity\":40,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\","
+                                    "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"%s\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+        static const char *const places[] = { "", "0x0000000000000099/1" };
+
+        for (size_t i = 0; i < ELEMENTS(places); i++) {
+                char text[512];
+                uint32_t record;
+
+                k = knowledge_free(k);
+                k = knowledge_new();
+                (void) snprintf(text, sizeof(text), value, places[i]);
+                ck_assert_int_eq(knowledge_restore(k, "x", "table/endport/0x0000000000000900/1", text, strlen(text)), 0);
+                record = knowledge_n_records(k) - 1;
+                discover(ALL & ~1u, 1, 0, MINUTE);
+                ck_assert_int_eq(knowledge_get(k, record)->presence, KNOWLEDGE_SILENT);
+                discover(ALL, 0, 0, 2 * MINUTE);
+                discover(ALL & ~1u, 1, 0, 3 * MINUTE);
+                ck_assert_int_eq(knowledge_get(k, record)->presence, KNOWLEDGE_ABSENT);
+        }
+}
+END_TEST
+
 START_TEST(keys)
 {
         discover(ALL & ~8u, 8, 0, 0);
@@ -403,6 +466,23 @@ START_TEST(damaged)
         k = knowledge_new();
         ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), 0);
         ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), -EBADMSG); /* twice */
+}
+END_TEST
+
+/* A write is of a block that the table has. */
+START_TEST(write_behind_the_end)
+{
+        static const char value[] = "{\"capacity\":32,\"read\":true,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\","
+                                    "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[{\"block\":%u,\"entries\":\"8001\"}]}";
+
+        for (unsigned block = 0; block < 2; block++) {
+                char text[512], key[64];
+
+                (void) snprintf(text, sizeof(text), value, block);
+                (void) snprintf(key, sizeof(key), "table/endport/0x0000000000000100/%u", block + 1);
+                ck_assert_int_eq(knowledge_restore(k, "x", key, text, strlen(text)), block ? -EBADMSG : 0);
+        }
 }
 END_TEST
 
@@ -466,6 +546,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, silent_after_a_restart);
+        tcase_add_test(t, silent_at_another_place);
         tcase_add_test(t, writes_come_back);
         tcase_add_test(t, announced);
         tcase_add_test(t, sent_again);
@@ -479,9 +560,12 @@ int main(void)
         tcase_add_test(t, another_boot);
         tcase_add_test(t, vouches_come_back);
         tcase_add_test(t, vouch_for_a_silent_port);
+        tcase_add_test(t, vouch_that_ended);
+        tcase_add_test(t, silent_at_no_place);
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
         tcase_add_test(t, damaged_says_nothing);
+        tcase_add_test(t, write_behind_the_end);
         tcase_add_test(t, found_after_a_restart);
         tcase_add_test(t, bad_keys);
         suite_add_tcase(s, t);
