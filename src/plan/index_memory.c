@@ -181,16 +181,13 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
 
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key)
 {
-        size_t n;
-        const struct freed_index *freed = index_memory_get(m, node_guid, port, &n);
-        bool lost = true;
+        const struct freed_index record = {
+                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .lost = true,
+        };
 
-        for (size_t i = 0; i < n; i++) {
-                if (freed[i].index == index)
-                        return 0;
-                lost = lost && !(freed[i].lost && freed[i].base == p_key_base(key));
-        }
-        return note(m, node_guid, port, index, key, (struct p_key) {}, lost);
+        if (remembers(m, node_guid, port, index))
+                return 0;
+        return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);
 }
 
 static bool is_wanted(const struct desired_port *want, struct p_key key)
