@@ -19,6 +19,7 @@ struct file_write {
 /* A switch port whose filter OpenSM turns off, because its table is too small. */
 struct filter_off {
         uint32_t record, way;
+        bool was_unsure; /* whether it is on */
 };
 
 struct writes {
@@ -138,11 +139,11 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
 {
         const struct knowledge_record *r = knowledge_get(k, record);
 
-        if (r->filters_unsure || (!r->filters[SENDS] && !r->filters[RECEIVES]))
+        if (!r->filters_unsure && !r->filters[SENDS] && !r->filters[RECEIVES])
                 return 0;
         if (VECTOR_GROW(NULL, all->filters, all->n_filters, all->n_filters_allocated) < 0)
                 return -ENOMEM;
-        all->filters[all->n_filters++] = (struct filter_off) { record, way };
+        all->filters[all->n_filters++] = (struct filter_off) { record, way, r->filters_unsure };
         return 0;
 }
 
@@ -199,10 +200,11 @@ static void retract_all(struct writes *all, struct knowledge *k)
                 knowledge_retract_block(k, w->record, w->block, w->entries);
         }
         while (all->n_filters_expected > 0) {
-                uint32_t record = all->filters[--all->n_filters_expected].record;
-                const struct knowledge_record *r = knowledge_get(k, record);
+                const struct filter_off *off = &all->filters[--all->n_filters_expected];
+                const struct knowledge_record *r = knowledge_get(k, off->record);
 
-                knowledge_see_filter(k, record, r->filters[SENDS], r->filters[RECEIVES]);
+                if (!off->was_unsure)
+                        knowledge_see_filter(k, off->record, r->filters[SENDS], r->filters[RECEIVES]);
         }
 }
 
@@ -304,12 +306,14 @@ static void refuse_growth(const struct partitions_file_port *before, const struc
 static void judge_filter(struct knowledge *k, const struct filter_off *off, const struct partitions_file_port *before,
                          const struct partitions_file_port *after, struct judgement *j)
 {
-        const struct knowledge_record *r = knowledge_get(k, off->record);
+        const bool before_sends = knowledge_get(k, off->record)->filters[SENDS];
+        const bool before_receives = knowledge_get(k, off->record)->filters[RECEIVES];
         uint16_t base;
 
-        knowledge_see_filter(k, off->record, r->filters[SENDS], r->filters[RECEIVES]);
+        knowledge_see_filter(k, off->record, off->was_unsure || before_sends, off->was_unsure || before_receives);
         if (knowledge_judge_filter(k, off->record, false, false, &base) != RULE_ADMITS)
                 refuse_growth(before, after, j);
+        knowledge_see_filter(k, off->record, before_sends, before_receives);
         knowledge_send_filter(k, off->record);
 }
 

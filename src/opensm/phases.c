@@ -209,8 +209,19 @@ static unsigned let_through(const struct observed_table *t, struct p_key key)
         return entries;
 }
 
+/* Does this switch port filter, as far as is known? OpenSM may have turned that off since the discovery. */
+static bool filters(const struct observed *observed, uint32_t port, const struct knowledge *k)
+{
+        const struct observed_table *t = &observed->tables[port];
+        uint32_t record = knowledge_find_port(k, observed->subnet, port);
+
+        return (was_read(t) || t->source == TABLE_ASSUMED) && (t->enforce_inbound || t->enforce_outbound) &&
+               !(record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
+}
+
 /* What the port can use of its table. */
-static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, struct opensm_way *way)
+static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                          struct opensm_way *way)
 {
         const struct observed_table *t = &observed->tables[port], *beside = NULL;
         uint32_t neighbour = observed->subnet->ports[port].neighbour;
@@ -218,10 +229,8 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
 
         if (!keys)
                 return -ENOMEM;
-        if (neighbour != SUBNET_NONE && was_read(&observed->tables[neighbour]))
+        if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
                 beside = &observed->tables[neighbour];
-        if (beside && !beside->enforce_inbound && !beside->enforce_outbound)
-                beside = NULL;
         for (uint16_t i = 0; i < t->capacity; i++) {
                 unsigned passes = beside ? let_through(beside, t->entries[i]) : (unsigned) FULL;
 
@@ -244,6 +253,16 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
         uint32_t beside = observed->subnet->ports[port].neighbour;
 
         return was_read(&observed->tables[port]) && (!can_filter(observed->subnet, beside) || was_read(&observed->tables[beside]));
+}
+
+/* What passes a switch port that filters, and was never read, is not known: a file that gives it what the port holds could open it. */
+static bool is_shut_off(const struct observed *observed, uint32_t port)
+{
+        uint32_t beside = observed->subnet->ports[port].neighbour;
+        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
+
+        return can_filter(observed->subnet, beside) && t->source != TABLE_READ && t->source != TABLE_ASSUMED &&
+               (t->enforce_inbound || t->enforce_outbound);
 }
 
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
@@ -276,8 +295,8 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         const struct observed_table *t = &observed->tables[port];
         enum last_known known = last_known(k, way->record, in_place);
 
-        if (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED))
-                return usable_entries(a, observed, port, way);
+        if (!is_shut_off(observed, port) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
+                return usable_entries(a, observed, port, k, way);
         if (known != HOLDS_NOTHING)
                 go_from_file(in_place, way);
         return 0;
