@@ -168,13 +168,19 @@ static bool is_waited_for(struct sim *s, struct head *h)
                control_get_status(p->control)->state == CONTROL_WRITING_OPENSM && f && f->version == h->opensm.version;
 }
 
-/* A switch port that has no room for them all is let go. */
-static void write_leaf(struct sim *s, struct fabsim_place at, const struct p_key *keys, unsigned n)
+/* A switch port gets the full entry only, where its neighbour has both. One that has no room for them all is let go. */
+static void write_leaf(struct sim *s, struct fabsim_place at, const struct p_key *all, unsigned n_all)
 {
+        struct p_key keys[2 * SIM_BASES];
+        unsigned n = 0;
         const struct fabsim_node *node = &s->f.nodes[at.node];
         struct fabsim_port *p = fabsim_port_at(&s->f, at);
-        bool fits = n <= p->capacity;
+        bool fits;
 
+        for (unsigned i = 0; i < n_all; i++)
+                if (!is_in(all, n_all, (struct p_key) { all[i].v | 0x8000 }) || all[i].v & 0x8000)
+                        keys[n++] = all[i];
+        fits = n <= p->capacity;
         if (fits)
                 set_table(p, keys, n);
         p->enforce_inbound = fits && node->inbound_cap;
