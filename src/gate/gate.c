@@ -204,13 +204,6 @@ static bool judge_entries(struct gate *g, const struct block_set *b)
         return true;
 }
 
-/* Is what was read what is judged? Not if it was read before it was known of whom. */
-static bool is_known(const struct gate *g, const struct block_set *b)
-{
-        return memcmp(knowledge_get(g->knowledge, b->record)->entries + (size_t) b->block * P_KEY_BLOCK_ENTRIES, b->before,
-                      entries_of(g, b) * sizeof(*b->before)) == 0;
-}
-
 static bool admit_block(struct gate *g, const struct mad_request *set)
 {
         const struct answer *read = find_answer(g, &set->route, SMP_ATTR_P_KEY_TABLE, set->modifier);
@@ -228,7 +221,7 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         p_key_block_decode(set->data, b.after);
         if (knowledge_get(g->knowledge, b.record)->vouched)
                 return refuse(g, "somebody vouched that this table holds nothing, and it was not read since");
-        if (!is_known(g, &b))
+        if (!knowledge_block_is(g->knowledge, b.record, b.block, b.before)) /* it was read before it was known of whom */
                 return refuse(g, "what was read of block %u is not what is known of it", b.block);
         if (!judge_entries(g, &b))
                 return false;

@@ -483,6 +483,17 @@ static void get_block(const struct knowledge_record *r, uint16_t block, struct p
                 ret[i] = first + i < r->capacity ? r->entries[first + i] : (struct p_key) {};
 }
 
+bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
+                        const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct knowledge_record *r = &k->records[record];
+
+        for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
+                if (r->entries[first + i].v != entries[i].v)
+                        return false;
+        return true;
+}
+
 /* What is known of a block, and what is to be known of it. */
 static void find_touched(const struct knowledge *k, uint32_t record, uint16_t block,
                          const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct touched *ret)

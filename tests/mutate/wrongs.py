@@ -906,7 +906,7 @@ WRONGS += [
     Wrong("sweep-others-wrote-nothing", SWEEP_DECIDE, "(c->config.confirm || event->lock.changed))", "c->config.confirm)"),
     Wrong("sweep-asked-in-no-time", SWEEP_DECIDE, "(c->config.confirm || event->lock.changed))", "event->lock.changed)"),
     Wrong("gate-vouched-is-empty", GATE, "knowledge_get(g->knowledge, b.record)->vouched)", "false)"),
-    Wrong("gate-read-of-somebody", GATE, "        if (!is_known(g, &b))\n", "        if (false && !is_known(g, &b))\n"),
+    Wrong("gate-read-of-somebody", GATE, "if (!knowledge_block_is(", "if (false && !knowledge_block_is("),
     Wrong("knowledge-asked-is-taken-back", KNOWLEDGE, "if (r->writes[w].is_expected && !asked)", "if (r->writes[w].is_expected)"),
     Wrong("knowledge-not-asked-stays", KNOWLEDGE, "if (r->writes[w].is_expected && !asked)", "if (false)"),
     Wrong("knowledge-unsent-was-used", KNOWLEDGE, "w->is_sent && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key", "i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key"),
