@@ -699,6 +699,58 @@ START_TEST(hosts_behind_filters)
 }
 END_TEST
 
+/* Of host `host`, and of the switch port before it, what was read says nothing of what OpenSM may still do. */
+static bool is_doubted(unsigned host)
+{
+        _cleanup_free_ bool *failed = calloc(subnet->n_ports, sizeof(*failed));
+        uint32_t port = port_at(subnet, host_guid(host), 1), leaf = port_at(subnet, SWITCH, (uint8_t) (host + 1));
+        bool doubted;
+
+        opensm_doubt_open(&phases, seen, k, failed);
+        doubted = failed[port];
+        ck_assert_int_eq(failed[leaf], doubted);
+        ck_assert_int_eq(seen->tables[port].source, doubted ? TABLE_UNKNOWN : TABLE_READ);
+        ck_assert_int_eq(seen->tables[leaf].source, doubted ? TABLE_UNKNOWN : TABLE_READ);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                ck_assert(!failed[i] || i == port || i == leaf);
+        seen->tables[port].source = seen->tables[leaf].source = TABLE_READ;
+        return doubted;
+}
+
+static void holds_now(unsigned host, uint16_t key)
+{
+        seen->tables[port_at(subnet, host_guid(host), 1)].entries[0].v = key;
+        seen->tables[port_at(subnet, SWITCH, (uint8_t) (host + 1))].entries[0].v = key;
+}
+
+/* A base that is held after OpenSM was given what it says of host `host`: it may come, or go, until it came or went. */
+START_TEST(held_may_come_yet)
+{
+        for (unsigned comes = 0; comes < 2; comes++) {
+                unsigned host = comes;
+
+                begin_single(7, 0, 0, 1);
+                for (unsigned p = 0; p < MAX_PORTS; p++)
+                        set_way(p, none, 0, none, 0);
+                set_way(0, full, 1, full, comes);
+                if (comes)
+                        set_way(1, none, 0, full, 1);
+                compute(comes ? 3 : 0);
+                admit(OPENSM_GRANT);
+                ck_assert(!is_held(1));
+                ck_assert(!is_doubted(host)); /* it will be read again before anything else is given */
+                opensm_bases_add(&phases.held, 1);
+                ck_assert(is_doubted(host));
+                seen->tables[port_at(subnet, SWITCH, (uint8_t) (host + 1))].entries[0].v = comes ? 0x8001 : 0;
+                ck_assert(is_doubted(host));
+                holds_now(host, comes ? 0x8001 : 0);
+                ck_assert(!is_doubted(host));
+                k = knowledge_free(k);
+                k = knowledge_new();
+        }
+}
+END_TEST
+
 /* What is given twice to a mute host is in the knowledge once. */
 START_TEST(expected_once)
 {
@@ -801,6 +853,7 @@ int main(void)
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
         tcase_add_test(t, expected_once);
+        tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, held_needs_room);
         tcase_add_test(t, filter_goes_off);
