@@ -372,6 +372,14 @@ void sweep_apply(struct control *c)
 
 /* --- carry out ----------------------------------------------------------------------------------------------------- */
 
+static bool writes_itself(const struct control *c, bool may_write)
+{
+        const struct settings *settings = c->sweep.generation->settings;
+
+        return settings->mode != MODE_AUDIT && may_write && c->sweep.locked && settings->writer == WRITER_DIRECT &&
+               !plan_is_empty(c->sweep.decision.plan);
+}
+
 void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -387,7 +395,8 @@ void sweep_carry_out(struct control *c)
                 return;
         }
         may_write = control_may_write(c, s->generation);
-        sweep_foresee_held(c);
+        if (!writes_itself(c, may_write)) /* what an apply holds it says at its end */
+                sweep_foresee_held(c);
         if (s->generation->settings->mode == MODE_AUDIT || !may_write)
                 sweep_verify(c);
         else if (!s->locked)
