@@ -8,6 +8,10 @@ void sweep_end(struct control *c, enum sweep_result result)
 {
         c->sweep.ended = true;
         c->sweep.result = result;
+        if (result != SWEEP_STALE || control_serves(c))
+                return;
+        c->results.r = -ESTALE; /* there is no other sweep */
+        c->results.failed = c->state;
 }
 
 void sweep_fail(struct control *c, const char *what, int error)

@@ -107,7 +107,7 @@ static int complain(struct context *ctx, const struct control_results *results)
         if (r == -ESTALE)
                 return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, "run the command again",
                                       "the fabric has changed since it was discovered: another node answers at the LID of a port; "
-                                      "nothing was written");
+                                      "nothing more was written");
         switch (results->failed) {
         case CONTROL_OPENING_PORT:
                 return complain_host(ctx, r, "InfiniBand port");

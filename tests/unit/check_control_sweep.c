@@ -416,6 +416,19 @@ START_TEST(gate_is_closed_behind_an_apply)
 }
 END_TEST
 
+/* LIDs move while pkeyctl writes: what another node answers is not written to, and the run ends with that. */
+START_TEST(lids_move_while_pkeyctl_writes)
+{
+        begin(CONTROL_APPLY, POLICY_1, false, false);
+        until(CONTROL_APPLYING);
+        swap_lids(hosts[0], hosts[2]);
+        sweep();
+        ck_assert_int_eq(control_get_results(c)->r, -ESTALE);
+        ck_assert_int_eq(control_get_results(c)->failed, CONTROL_APPLYING);
+        ck_assert(!holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010));
+}
+END_TEST
+
 /* A port that was never read may hold anything: nobody joins a partition that it is not in. */
 START_TEST(unread_port_may_hold_anything)
 {
@@ -1414,6 +1427,7 @@ int main(void)
                         port_that_does_not_answer,
                         lids_move_before_a_retry,
                         lids_move_while_a_person_thinks,
+                        lids_move_while_pkeyctl_writes,
                         lids_move_during_an_apply,
                         gate_is_closed_behind_an_apply,
                         unread_port_may_hold_anything,
