@@ -372,18 +372,11 @@ void sweep_apply(struct control *c)
 
 /* --- carry out ----------------------------------------------------------------------------------------------------- */
 
-static bool writes_itself(const struct control *c, bool may_write)
-{
-        const struct settings *settings = c->sweep.generation->settings;
-
-        return settings->mode != MODE_AUDIT && may_write && c->sweep.locked && settings->writer == WRITER_DIRECT &&
-               !plan_is_empty(c->sweep.decision.plan);
-}
-
 void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        bool judged_before = c->watched_generation == s->generation->number, may_write;
+        const struct settings *settings = s->generation->settings;
+        bool judged_before = c->watched_generation == s->generation->number, may_write, by_itself;
         struct watch_report report;
         int r = 0;
 
@@ -394,17 +387,17 @@ void sweep_carry_out(struct control *c)
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return;
         }
-        may_write = control_may_write(c, s->generation);
-        if (!writes_itself(c, may_write)) /* what an apply holds it says at its end */
-                sweep_foresee_held(c);
-        if (s->generation->settings->mode == MODE_AUDIT || !may_write)
-                sweep_verify(c);
-        else if (!s->locked)
+        may_write = settings->mode != MODE_AUDIT && control_may_write(c, s->generation);
+        by_itself = settings->writer == WRITER_DIRECT;
+        if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {
+                sweep_apply(c); /* says what it holds at its end */
+                return;
+        }
+        sweep_foresee_held(c);
+        if (may_write && !s->locked)
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", -ENOLCK);
-        else if (s->generation->settings->writer == WRITER_OPENSM)
+        else if (may_write && !by_itself)
                 start_writer(c, CONTROL_WRITING_OPENSM);
-        else if (plan_is_empty(s->decision.plan))
-                sweep_verify(c);
         else
-                sweep_apply(c);
+                sweep_verify(c);
 }
