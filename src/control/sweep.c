@@ -29,7 +29,7 @@ static void learn_open(struct control *c, const struct observed *before, const s
         const struct subnet *s = now->subnet;
         struct observed *used;
 
-        if (observed_new(c->sweep.arena, s, &used) < 0)
+        if (!knowledge_has_open_writes(c->knowledge) || observed_new(c->sweep.arena, s, &used) < 0)
                 return;
         knowledge_recall_used(c->knowledge, used);
         for (uint32_t p = 0; p < s->n_ports; p++)

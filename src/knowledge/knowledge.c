@@ -35,16 +35,11 @@ static uint64_t hash_of(struct knowledge_name name)
         return hash_mix(hash_mix(0, name.node.v), (uint64_t) name.kind << 8 | name.number);
 }
 
-static bool same_name(struct knowledge_name x, struct knowledge_name y)
-{
-        return x.node.v == y.node.v && x.number == y.number && x.kind == y.kind;
-}
-
 uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name)
 {
         uint32_t i = hash_index_first(&k->index, hash_of(name));
 
-        while (i != HASH_INDEX_NONE && !same_name(k->records[i].name, name))
+        while (i != HASH_INDEX_NONE && !knowledge_same_name(k->records[i].name, name))
                 i = hash_index_next(&k->index, i);
         return i == HASH_INDEX_NONE ? KNOWLEDGE_NONE : i;
 }
@@ -195,7 +190,7 @@ static int see_port(struct knowledge *k, const struct subnet *s, const struct su
 
 static void set_place(struct knowledge_record *r, struct knowledge_name place)
 {
-        r->is_stored = r->is_stored && same_name(r->place, place);
+        r->is_stored = r->is_stored && knowledge_same_name(r->place, place);
         r->place = place;
 }
 
@@ -430,6 +425,14 @@ void knowledge_recall_used(const struct knowledge *k, struct observed *to)
                 for (size_t w = 0; record != KNOWLEDGE_NONE && w < k->records[record].n_writes; w++)
                         add_used(&k->records[record], &k->records[record].writes[w], t->entries);
         }
+}
+
+bool knowledge_has_open_writes(const struct knowledge *k)
+{
+        for (size_t i = 0; i < k->n; i++)
+                if (k->records[i].n_writes > 0)
+                        return true;
+        return false;
 }
 
 static bool is_certain(const struct knowledge_record *r)

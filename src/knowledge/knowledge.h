@@ -49,6 +49,11 @@ struct knowledge_name {
         enum knowledge_kind kind;
 };
 
+static inline bool knowledge_same_name(struct knowledge_name x, struct knowledge_name y)
+{
+        return x.node.v == y.node.v && x.number == y.number && x.kind == y.kind;
+}
+
 enum knowledge_presence {
         /* in this order: the first is the one of which most is seen */
         KNOWLEDGE_THERE,  /* in the last discovery */
@@ -165,6 +170,8 @@ int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint6
 void knowledge_recall(const struct knowledge *k, struct observed *to);
 /* The same, with what open writes may have put at free indexes: each index that may have been used. */
 void knowledge_recall_used(const struct knowledge *k, struct observed *to);
+/* Is a write announced, or sent and not confirmed? */
+bool knowledge_has_open_writes(const struct knowledge *k);
 
 /* --- the policy ---------------------------------------------------------------------------------------------------------- */
 

@@ -113,8 +113,7 @@ static int make_vouch(struct context *ctx, const struct knowledge *k, uint32_t r
 static bool is_listed(const struct forget *f, struct knowledge_name name)
 {
         for (size_t i = 0; i < f->n; i++)
-                if (f->items[i].name.node.v == name.node.v && f->items[i].name.number == name.number &&
-                    f->items[i].name.kind == name.kind)
+                if (knowledge_same_name(f->items[i].name, name))
                         return true;
         return false;
 }
@@ -210,23 +209,13 @@ static int gather(struct forget *f)
 
 /* --- the store ------------------------------------------------------------------------------------------------------------- */
 
-static void report_state(struct context *ctx, struct state *state)
-{
-        struct state_report r;
-
-        while (state_next_report(state, &r))
-                finding_set_hint(&ctx->findings,
-                                 findings_add(&ctx->findings, r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING,
-                                              FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text, r.effect), "%s", r.hint);
-}
-
 static int open_state(struct context *ctx, struct state *state, bool writing, struct remembered **ret)
 {
         int r = state_open(state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
 
         if (r == 0 || (r == -ENOENT && !writing))
                 r = state_load(state, ret);
-        report_state(ctx, state);
+        session_report_state(ctx, state, true);
         return r < 0 && r != -ENOMEM ? -EBADMSG : r;
 }
 
@@ -245,7 +234,7 @@ static int complain_store(struct forget *f, const char *what, int r, int pid)
 {
         struct context *ctx = f->ctx;
 
-        report_state(ctx, f->state);
+        session_report_state(ctx, f->state, true);
         if (r == -ENOMEM)
                 return r;
         if (r == -EWOULDBLOCK)

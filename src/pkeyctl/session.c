@@ -84,12 +84,11 @@ static int complain_lock(struct context *ctx, int pid)
         return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", path);
 }
 
-/* fatal: tables are to be written, and without a store none is. */
-static void report_state(struct context *ctx, bool fatal)
+void session_report_state(struct context *ctx, struct state *state, bool fatal)
 {
         struct state_report r;
 
-        while (state_next_report(&ctx->state, &r)) {
+        while (state_next_report(state, &r)) {
                 enum finding_severity severity = fatal && r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING;
                 struct finding *item = findings_add(&ctx->findings, severity, FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text,
                                                     r.effect);
@@ -261,12 +260,12 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&ctx->state, &ret->lock.pid, &ret->lock.changed);
-                report_state(ctx, false);
+                session_report_state(ctx, &ctx->state, false);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
                 ret->r = state_commit(&ctx->state, action->transaction);
-                report_state(ctx, false);
+                session_report_state(ctx, &ctx->state, false);
                 return true;
         case CONTROL_CHOOSE_TABLES:
                 choose(s, ret);
@@ -317,7 +316,7 @@ static int open_state(struct context *ctx, bool writing)
 
         if (r == -ENOMEM)
                 return r;
-        report_state(ctx, writing);
+        session_report_state(ctx, &ctx->state, writing);
         return r < 0 && writing ? -EBADMSG : 0;
 }
 
@@ -347,7 +346,7 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
                 r = state_load(&ctx->state, &m);
         if (r < 0)
                 return r;
-        report_state(ctx, goal == CONTROL_APPLY);
+        session_report_state(ctx, &ctx->state, goal == CONTROL_APPLY);
         ret->in_force = remembered_generation(ctx, m);
         ret->remembered = m;
         return 0;

@@ -29,6 +29,9 @@ int session_look(struct context *ctx, enum policy_need need, const char *argumen
 /* A choice that reads no table. */
 int session_choose_none(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n);
 
+/* What opening or using a store had to say, as findings. fatal: without it nothing can be done. */
+void session_report_state(struct context *ctx, struct state *state, bool fatal);
+
 /* Runs one more stage over the port, with a progress bar that says what it does. Same returns. */
 int session_run(struct context *ctx, const struct mad_stage *stage, const char *what);
 
