@@ -65,6 +65,11 @@ static struct p_key other_membership(struct p_key key)
         return p_key_make(p_key_base(key), !p_key_is_full(key));
 }
 
+static bool has_base(const struct p_key *entries, uint32_t n, struct p_key key)
+{
+        return p_keys_hold(entries, n, key) || p_keys_hold(entries, n, other_membership(key));
+}
+
 /* As OpenSM writes it: an entry that stays keeps its index, so does a base whose membership changes; new ones take free indexes. */
 static void change_table(struct p_key *table, uint16_t capacity, const struct p_key *want, uint32_t n)
 {
@@ -258,8 +263,7 @@ static bool is_open(const struct judgement *j, struct p_key key)
 /* Whatever a file says. */
 static bool is_made_member(const struct knowledge_record *r, struct p_key key)
 {
-        return key.v == P_KEY_DEFAULT_BASE && !p_keys_hold(r->entries, r->capacity, key) &&
-               !p_keys_hold(r->entries, r->capacity, other_membership(key));
+        return key.v == P_KEY_DEFAULT_BASE && !has_base(r->entries, r->capacity, key);
 }
 
 static void judge_key(const struct knowledge *k, const struct file_write *w, struct p_key key, struct judgement *j)
@@ -387,11 +391,6 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
 }
 
 /* ---- what became of it ----------------------------------------------------------------------------------------- */
-
-static bool has_base(const struct p_key *entries, size_t n, struct p_key key)
-{
-        return p_keys_hold(entries, (uint32_t) n, key) || p_keys_hold(entries, (uint32_t) n, other_membership(key));
-}
 
 /* Is something of a base that is held to come to this table, or to go from it, that is not so yet? */
 static bool is_open_write(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,

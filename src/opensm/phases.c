@@ -198,6 +198,12 @@ static bool was_read(const struct observed_table *t)
         return t->entries && t->source == TABLE_READ;
 }
 
+/* Now or before. */
+static bool is_known(const struct observed_table *t)
+{
+        return was_read(t) || t->source == TABLE_ASSUMED;
+}
+
 /* How far the switch port lets a P_Key of its neighbour through. */
 static unsigned let_through(const struct observed_table *t, struct p_key key)
 {
@@ -215,7 +221,7 @@ static bool filters(const struct observed *observed, uint32_t port, const struct
         const struct observed_table *t = &observed->tables[port];
         uint32_t record = knowledge_find_port(k, observed->subnet, port);
 
-        return (was_read(t) || t->source == TABLE_ASSUMED) && (t->enforce_inbound || t->enforce_outbound) &&
+        return is_known(t) && (t->enforce_inbound || t->enforce_outbound) &&
                !(record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
 }
 
@@ -261,8 +267,7 @@ static bool is_shut_off(const struct observed *observed, uint32_t port)
         uint32_t beside = observed->subnet->ports[port].neighbour;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
-        return can_filter(observed->subnet, beside) && t->source != TABLE_READ && t->source != TABLE_ASSUMED &&
-               (t->enforce_inbound || t->enforce_outbound);
+        return can_filter(observed->subnet, beside) && !is_known(t) && (t->enforce_inbound || t->enforce_outbound);
 }
 
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
@@ -803,7 +808,7 @@ bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_pha
 {
         static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
         const struct partitions_file_port open = { .keys = &everything, .n_keys = 1 };
-        bool unasked = false;
+        bool unexpected = false;
 
         for (uint32_t i = 0; i < phases->n_ports; i++) {
                 uint32_t port = phases->ways[i].port;
@@ -813,7 +818,7 @@ bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_pha
                         continue;
                 if (!holds(&observed->tables[port], &open, phases->allow_both, NULL))
                         return false;
-                unasked = unasked || !same_sets(sets_of(&open, want, phases->allow_both));
+                unexpected = unexpected || !same_sets(sets_of(&open, want, phases->allow_both));
         }
-        return unasked;
+        return unexpected;
 }
