@@ -318,6 +318,8 @@ static void begin(unsigned n_ports, unsigned n_bases, unsigned filters)
         scene.filters = filters;
         scene.mutes = MAX_TABLES;
         subnet = make_subnet(&(struct scene) { (1u << n_ports) - 1, 0, filters, filters, false });
+        k = knowledge_free(k);
+        k = knowledge_new();
 }
 
 static unsigned power(unsigned base, unsigned exponent)
@@ -514,8 +516,6 @@ START_TEST(absent_host)
                 subnet = make_subnet(&(struct scene) { 7, 0, 0, 0, false });
                 ck_assert_int_eq(knowledge_see_subnet(k, subnet, 2 * MINUTE, 120, HOLD), 0);
                 ck_assert_uint_eq(knowledge_port_bounds(k, host_record(2), 1).may, mute ? LEVEL_NONE : LEVEL_FULL);
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
@@ -553,8 +553,6 @@ START_TEST(entry_that_goes)
                 admit(OPENSM_LOWER);
                 ck_assert_int_eq(is_held(1), mute);
                 ck_assert_uint_eq(phases.tables[OPENSM_LOWER][0].n_keys, mute ? 2 : 1);
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
@@ -598,8 +596,6 @@ START_TEST(default_members)
                 ck_assert_uint_eq(knowledge_get(k, host_record(1))->n_writes, 1); /* though no file names it */
                 ck_assert_uint_eq(knowledge_get(k, host_record(2))->n_writes, 1);
                 ck_assert_int_eq(is_held(P_KEY_DEFAULT_BASE), is_full);
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
@@ -658,8 +654,6 @@ START_TEST(unread_hosts_stay)
                 expect_stays(way_of_host(0, NULL), 0x8001); /* nobody told it anything */
                 ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
                 expect_stays(way_of_host(0, &in_place), 0);
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
@@ -745,8 +739,6 @@ START_TEST(held_may_come_yet)
                 ck_assert(is_doubted(host));
                 holds_now(host, comes ? 0x8001 : 0);
                 ck_assert(!is_doubted(host));
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
@@ -827,8 +819,6 @@ START_TEST(filter_goes_off)
                 admit(OPENSM_GRANT);
                 ck_assert_int_eq(is_held(2), dead);
                 ck_assert_int_eq(knowledge_get(k, leaf_record(0))->filters_unsure, !dead || unsure);
-                k = knowledge_free(k);
-                k = knowledge_new();
         }
 }
 END_TEST
