@@ -204,48 +204,75 @@ static bool is_known(const struct observed_table *t)
         return was_read(t) || t->source == TABLE_ASSUMED;
 }
 
-/* How far the switch port lets a P_Key of its neighbour through. */
-static unsigned let_through(const struct observed_table *t, struct p_key key)
-{
-        unsigned entries = NOTHING;
+/* The table of a switch port that filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
+struct filter {
+        const struct p_key *entries;
+        uint16_t capacity;
+        const struct partitions_file_port *told;
+};
 
-        for (uint16_t i = 0; i < t->capacity; i++)
-                if (p_key_is_used(t->entries[i]) && p_key_base(t->entries[i]) == p_key_base(key))
-                        entries |= p_key_is_full(t->entries[i]) ? FULL : LIMITED;
-        return entries;
+static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct p_key key)
+{
+        unsigned found = NOTHING;
+
+        for (uint32_t i = 0; i < n; i++)
+                if (p_key_is_used(entries[i]) && p_key_base(entries[i]) == p_key_base(key))
+                        found |= p_key_is_full(entries[i]) ? FULL : LIMITED;
+        return found;
 }
 
-/* Does this switch port filter, as far as is known? OpenSM may have turned that off since the discovery. */
-static bool filters(const struct observed *observed, uint32_t port, const struct knowledge *k)
+/* How far the switch port lets a P_Key of its neighbour through. OpenSM writes both: what it was told may pass by now. */
+static unsigned let_through(const struct filter *f, struct p_key key)
 {
-        const struct observed_table *t = &observed->tables[port];
+        return entries_of_base(f->entries, f->capacity, key) | (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
+}
+
+/* Does this switch port filter, as far as is known? */
+static bool filters(const struct observed_table *t)
+{
+        return is_known(t) && (t->enforce_inbound || t->enforce_outbound);
+}
+
+/* It was read, as it is now. OpenSM may have turned its filter off since the discovery. */
+static bool is_sure(const struct observed *observed, uint32_t port, const struct knowledge *k)
+{
         uint32_t record = knowledge_find_port(k, observed->subnet, port);
 
-        return is_known(t) && (t->enforce_inbound || t->enforce_outbound) &&
-               !(record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
+        return was_read(&observed->tables[port]) && !(record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
 }
 
-/* What the port can use of its table. */
-static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                          struct opensm_way *way)
+/* What the port can use of these entries, behind a filter or (NULL) none. */
+static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f, struct opensm_way *way)
 {
-        const struct observed_table *t = &observed->tables[port], *beside = NULL;
-        uint32_t neighbour = observed->subnet->ports[port].neighbour;
-        struct p_key *keys = arena_new_array(a, struct p_key, t->capacity);
+        struct p_key *keys = arena_new_array(a, struct p_key, capacity);
 
         if (!keys)
                 return -ENOMEM;
-        if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
-                beside = &observed->tables[neighbour];
-        for (uint16_t i = 0; i < t->capacity; i++) {
-                unsigned passes = beside ? let_through(beside, t->entries[i]) : (unsigned) FULL;
+        for (uint16_t i = 0; i < capacity; i++) {
+                unsigned passes = f ? let_through(f, entries[i]) : (unsigned) FULL;
 
-                if (!p_key_is_used(t->entries[i]) || passes == NOTHING)
+                if (!p_key_is_used(entries[i]) || passes == NOTHING)
                         continue;
-                keys[way->n_before++] = passes & FULL ? t->entries[i] : p_key_make(p_key_base(t->entries[i]), false);
+                keys[way->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
         }
         way->before = keys;
         return 0;
+}
+
+static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                          const struct opensm_tables *in_place, struct opensm_way *way)
+{
+        const struct observed_table *t = &observed->tables[port], *beside = NULL;
+        uint32_t neighbour = observed->subnet->ports[port].neighbour;
+        struct filter f = {};
+
+        if (neighbour != SUBNET_NONE && filters(&observed->tables[neighbour])) {
+                beside = &observed->tables[neighbour];
+                f = (struct filter) {
+                        beside->entries, beside->capacity, is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
+                };
+        }
+        return take_usable(a, t->entries, t->capacity, beside ? &f : NULL, way);
 }
 
 static bool can_filter(const struct subnet *s, uint32_t port)
@@ -261,13 +288,17 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
         return was_read(&observed->tables[port]) && (!can_filter(observed->subnet, beside) || was_read(&observed->tables[beside]));
 }
 
-/* What passes a switch port that filters, and was never read, is not known: a file that gives it what the port holds could open it. */
-static bool is_shut_off(const struct observed *observed, uint32_t port)
+/* What passes a switch port that filters, or may, and was never read, is not known: a file that gives it what the port holds could
+ * open it. */
+static bool is_shut_off(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].neighbour, record;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
-        return can_filter(observed->subnet, beside) && !is_known(t) && (t->enforce_inbound || t->enforce_outbound);
+        if (!can_filter(observed->subnet, beside) || is_known(t))
+                return false;
+        record = knowledge_find_port(k, observed->subnet, beside);
+        return t->enforce_inbound || t->enforce_outbound || (record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
 }
 
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
@@ -300,8 +331,8 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         const struct observed_table *t = &observed->tables[port];
         enum last_known known = last_known(k, way->record, in_place);
 
-        if (!is_shut_off(observed, port) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
-                return usable_entries(a, observed, port, k, way);
+        if (!is_shut_off(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
+                return usable_entries(a, observed, port, k, in_place, way);
         if (known != HOLDS_NOTHING)
                 go_from_file(in_place, way);
         return 0;
@@ -399,14 +430,28 @@ static bool is_silent(const struct knowledge *k, uint32_t record)
         return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence == KNOWLEDGE_SILENT;
 }
 
-static void stay_silent(const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
+/* What it could use of what it held, where it is. */
+static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
 {
         const struct knowledge_record *r = knowledge_get(k, way->record);
+        uint32_t place = knowledge_find(k, r->place);
+        const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
+        struct filter f = {};
+
+        if (leaf && (!leaf->entries || !(leaf->filters[0] || leaf->filters[1])))
+                leaf = NULL;
+        if (leaf)
+                f = (struct filter) { leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
+        return take_usable(a, r->entries, r->capacity, leaf ? &f : NULL, way);
+}
+
+static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
+{
+        int r = 0;
 
         switch (last_known(k, way->record, in_place)) {
         case LAST_READ:
-                way->before = r->entries;
-                way->n_before = r->capacity;
+                r = usable_by_silent(a, k, in_place, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);
@@ -415,6 +460,7 @@ static void stay_silent(const struct knowledge *k, const struct opensm_tables *i
                 break;
         }
         stay(way);
+        return r;
 }
 
 int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet, const struct knowledge *k,
@@ -445,10 +491,10 @@ int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const 
                 };
                 if (!way->label)
                         return -ENOMEM;
-                if (is_silent(k, way->record))
-                        stay_silent(k, in_place, way);
-                else
+                if (!is_silent(k, way->record))
                         go_from_file(in_place, way);
+                else if (stay_silent(a, k, in_place, way) < 0)
+                        return -ENOMEM;
                 n++;
         }
         *ret = ways;
@@ -754,8 +800,10 @@ static bool holds(const struct observed_table *t, const struct partitions_file_p
 static bool lets_through(const struct observed_table *t, const struct partitions_file_port *want,
                          const struct opensm_bases *without)
 {
+        const struct filter f = { .entries = t->entries, .capacity = t->capacity };
+
         for (uint32_t i = 0; i < want->n_keys; i++) {
-                unsigned passes = let_through(t, want->keys[i]);
+                unsigned passes = let_through(&f, want->keys[i]);
 
                 if (opensm_bases_have(without, p_key_base(want->keys[i])))
                         continue;

@@ -666,12 +666,13 @@ static void expect_begins(unsigned host, const struct opensm_tables *in_place, u
         ck_assert_uint_eq(key ? way->before[0].v : 0, key);
 }
 
-/* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM may have turned the filter off since. If
- * the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
+/* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have done
+ * it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
 START_TEST(hosts_behind_filters)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
-        const struct opensm_tables in_place = { &line, 1 };
+        struct partitions_file_port full_line = { .guid = G(host_guid(0) + 1), .keys = full, .n_keys = 1 };
+        const struct opensm_tables in_place = { &line, 1 }, full_in_place = { &full_line, 1 };
         struct observed_table *leaf;
 
         begin_single(7, 0, 0, 1);
@@ -682,14 +683,45 @@ START_TEST(hosts_behind_filters)
         leaf->enforce_inbound = true;
         knowledge_see_filter(k, leaf_record(0), true, false);
         expect_begins(0, &in_place, 0);
+        expect_begins(0, &full_in_place, 0);
         leaf->source = TABLE_ASSUMED;
-        expect_begins(0, &in_place, 0);
+        expect_begins(0, &in_place, 0x0001);
+        expect_begins(0, &full_in_place, 0x8001);
+        expect_begins(0, NULL, 0);
         leaf->source = TABLE_UNKNOWN;
         expect_begins(0, &in_place, 0x0001);
         expect_begins(0, NULL, 0);
-        leaf->source = TABLE_READ;
+        leaf->enforce_inbound = false; /* for all that is known: nobody asked */
+        expect_begins(0, NULL, 0x8001);
         knowledge_send_filter(k, leaf_record(0));
-        expect_begins(0, &in_place, 0x8001);
+        expect_begins(0, NULL, 0);
+        leaf->enforce_inbound = true;
+        leaf->source = TABLE_READ;
+        expect_begins(0, &in_place, 0x0001);
+        expect_begins(0, &full_in_place, 0x8001);
+        expect_begins(0, NULL, 0);
+}
+END_TEST
+
+/* The same of a host that is silent, and is where it was. */
+START_TEST(silent_behind_filters)
+{
+        struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
+        const struct opensm_tables in_place = { &line, 1 };
+        static const struct p_key nothing[P_KEY_BLOCK_ENTRIES];
+
+        begin_single(6, 1, 1, 1);
+        expect_stays(way_of_host(0, NULL), 0x8001);
+        expect_begins(0, NULL, 0x8001);
+        knowledge_see_filter(k, leaf_record(0), true, false);
+        expect_begins(0, NULL, 0x8001); /* which passes */
+        knowledge_see_block(k, leaf_record(0), 0, nothing);
+        expect_begins(0, NULL, 0);
+        expect_begins(0, &in_place, 0x0001);
+        knowledge_see_filter(k, leaf_record(0), false, true);
+        expect_begins(0, NULL, 0);
+        knowledge_see_filter(k, leaf_record(0), false, false);
+        expect_begins(0, NULL, 0x8001);
 }
 END_TEST
 
@@ -845,6 +877,7 @@ int main(void)
         tcase_add_test(t, expected_once);
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
+        tcase_add_test(t, silent_behind_filters);
         tcase_add_test(t, held_needs_room);
         tcase_add_test(t, filter_goes_off);
         suite_add_tcase(suite, t);
