@@ -252,10 +252,10 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 add_until(words, by->until, t);
                 break;
         case HELD_EXCESS:
-                text_add(t, " still has more than the policy gives it: its own change failed or waits");
+                text_add(t, " still has more than the policy gives it: its own change failed or waits, or the port is frozen");
                 break;
         case HELD_LACK:
-                text_add(t, " does not have yet what the policy gives it: its own change failed or waits");
+                text_add(t, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen");
                 break;
         case HELD_EARLIER:
                 text_add(t, ": an earlier change of its P_Key table failed or waits");

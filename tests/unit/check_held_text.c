@@ -117,7 +117,7 @@ START_TEST(ports_have_names)
         words.subnet = NULL;
         words.known = NULL;
         check_reason(&(struct held_by) { .name = host(0), .reason = HELD_EXCESS },
-                     "0x0000000000000100/1 still has more than the policy gives it: its own change failed or waits");
+                     "0x0000000000000100/1 still has more than the policy gives it: its own change failed or waits, or the port is frozen");
 }
 END_TEST
 
@@ -195,8 +195,8 @@ START_TEST(reasons)
                 { HELD_SILENT, " has not answered at all since T996339 (link up)", " has not answered at all for 1 h 1 min (link up)" },
                 { HELD_ABSENT, " is not in the fabric since T996339, and counts as holding what it held until T1000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
-                { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits",
-                  " does not have yet what the policy gives it: its own change failed or waits" },
+                { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
+                  " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen" },
                 { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
                   ": an earlier change of its P_Key table failed or waits" },
                 { HELD_NOBODY, ": it is not known what is plugged into it", ": it is not known what is plugged into it" },
