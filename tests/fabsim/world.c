@@ -493,14 +493,18 @@ static void new_lid(struct sim *s, unsigned x)
                 set_lid(s, x % s->n_endports, (struct lid) { s->next_lid++ });
 }
 
-/* As after OpenSM started with another guid2lid. */
+/* As after OpenSM started with another guid2lid. Who read the SM's LID before takes the other port for the SM's. */
 static void swap_lids(struct sim *s, const struct event *e)
 {
-        unsigned x = e->x % s->n_endports, y = e->y % s->n_endports;
+        unsigned x = e->x % s->n_endports, y = e->y % s->n_endports, sm = world_endport_at(s, s->f.sm);
         struct lid lid = fabsim_port_at(&s->f, s->endports[x])->lid;
 
         set_lid(s, x, fabsim_port_at(&s->f, s->endports[y])->lid);
         set_lid(s, y, lid);
+        if (x == sm || y == sm) {
+                promises_moved(s, s->endports[x]);
+                promises_moved(s, s->endports[y]);
+        }
 }
 
 /* Of a switch that is the SMA of all its ports. The port of the master SM answers, or nobody could be the SM. */
