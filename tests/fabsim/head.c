@@ -126,6 +126,18 @@ static void store_carry_out(struct store *store, const struct store_op *op)
         memmove(r, r + 1, (--store->n - i) * sizeof(*r));
 }
 
+/* What was stored before it was sent may have used these indexes. */
+static void note_used(struct sim *s, const struct remembered *m)
+{
+        size_t n;
+        const struct freed_index *all = index_memory_all(m->indexes, &n);
+
+        for (size_t i = 0; i < n; i++)
+                for (unsigned t = 0; all[i].lost && t < s->n_tables; t++)
+                        if (s->f.nodes[s->tables[t].at.node].guid.v == all[i].node_guid.v && s->tables[t].at.port == all[i].port)
+                                s->tables[t].was_used[all[i].index] = true;
+}
+
 static struct remembered *load(struct sim *s, const struct store *store)
 {
         struct remembered *m = remembered_new("this boot");
@@ -135,6 +147,7 @@ static struct remembered *load(struct sim *s, const struct store *store)
         remembered_end(m);
         if (m->n_damaged > 0)
                 sim_fail(s, "what was stored cannot be read: %s", m->first_damaged);
+        note_used(s, m);
         return m;
 }
 

@@ -157,7 +157,7 @@ static bool lid_moved(const struct sim *s, const struct process *p, const struct
         return since > 0 && s->lid_moved_at[world_endport_at(s, sma)] >= since;
 }
 
-/* The tables behind this LID, as p knows it, are not what it read. */
+/* The tables behind this LID, as p knows it, are not what it read: any base may have been anywhere, for all that it can know. */
 static void mistake(struct sim *s, struct process *p, const struct event *e)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {
@@ -170,12 +170,14 @@ static void mistake(struct sim *s, struct process *p, const struct event *e)
                 for (unsigned block = 0; block < SIM_BLOCKS; block++) {
                         usec_t *read_at = &p->observer.tables[i].block_at[block];
 
-                        *read_at = *read_at ?: 1; /* for all that p can know, it was read */
+                        *read_at = *read_at ?: SIM_MAYBE_READ;
                         for (unsigned b = 0; b < SIM_BASES; b++)
                                 s->tables[i].changed_at[SIM_ELSE][block][b] = s->now;
                 }
                 s->tables[i].filter_changed_at[SIM_ELSE] = s->now;
                 memset(p->observer.tables[i].home, SIM_NO_INDEX, SIM_BASES);
+                memset(p->observer.tables[i].entries, 0, sizeof(p->observer.tables[i].entries));
+                memset(s->tables[i].was_used, true, sizeof(s->tables[i].was_used));
         }
 }
 
@@ -296,9 +298,9 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
-        seen->is_vouched = seen->is_vouched && port == SUBNET_NONE && (!seen->is_missing || e->was_gone);
+        seen->is_vouched = seen->is_vouched && port == SUBNET_NONE;
         seen->is_missing = e->was_gone;
-        seen->is_ambiguous = port != SUBNET_NONE && e->is_ambiguous;
+        seen->is_ambiguous = port != SUBNET_NONE ? e->is_ambiguous : seen->is_ambiguous && seen->at == 0;
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;

@@ -270,12 +270,18 @@ static bool is_surprise(const struct sim *s, const struct basis *basis, unsigned
                (observer_leaf(s, endport, &leaf) && changed_since(s, basis, leaf, b));
 }
 
+/* A full member behind a limited entry is one or the other, by the model of a switch. OpenSM is told that it is a limited one. */
+static bool is_between(const struct reach *r)
+{
+        return r->sends[0] != r->sends[1] || r->receives[0] != r->receives[1];
+}
+
 static bool is_excused(struct sim *s, const struct change *c, unsigned other, unsigned b, bool gain)
 {
         const struct basis *basis = c->basis;
         uint64_t absent = basis->vouched | (gain ? basis->expired : basis->missing | basis->unknown);
 
-        if (c->line && !gain && basis->unread >> c->endport & 1)
+        if (c->line && !gain && (basis->unread >> c->endport & 1 || is_between(&c->before[b])))
                 return true; /* OpenSM clears what no file gave it, and nobody knew of it */
         if ((absent >> c->endport & 1) || (absent >> other & 1) || (!gain && (c->not_taken >> b & 1)))
                 return true;
@@ -354,14 +360,15 @@ static void check_pairs(struct sim *s, const struct change *c)
         }
 }
 
-/* Somebody else changed this base in a table since the sweep read it: what was planned there is of no use. */
+/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was planned
+ * there is of no use. */
 static bool changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base)
 {
         unsigned b = sim_base_number(base);
 
         for (unsigned w = 0; b < SIM_BASES && w <= SIM_ELSE; w++)
                 for (unsigned block = 0; w != p->number && block < SIM_BLOCKS; block++)
-                        if (r->changed_at[w][block][b] >= p->sweep_began)
+                        if (r->changed_at[w][block][b] >= MIN(p->sweep_began, p->adopted.began))
                                 return true;
         return false;
 }
@@ -762,6 +769,12 @@ static bool may_hold(struct sim *s, const struct process *p, unsigned endport, s
         return false;
 }
 
+/* In its own table, or behind the switch port. */
+static bool differs_from(const struct reach *r, uint8_t level)
+{
+        return r->own != level || passes_less(r);
+}
+
 /* Whether a silent port may hold this base, or is to hold it; or a frozen one does not hold what it is given. */
 static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 {
@@ -772,14 +785,14 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
-                if ((p->judgement->frozen >> i & 1 && s->reach[i][b].own != p->judgement->level[i][b]) ||
+                if ((p->judgement->frozen >> i & 1 && differs_from(&s->reach[i][b], p->judgement->level[i][b])) ||
                     is_shut(s, p->judgement, i, b))
                         return true;
                 if (is_incomplete(s, at))
                         return true;
                 if (!observer_leaf(s, i, &leaf) || !may_enforce(s, leaf))
                         leaf = at;
-                if ((is_silent(s, at) || is_silent(s, leaf)) && (may_hold(s, p, i, at, base) || may_hold(s, p, i, leaf, base)))
+                if ((is_silent(s, at) || keys_hide(s, i) || is_silent(s, leaf)) && (may_hold(s, p, i, at, base) || may_hold(s, p, i, leaf, base)))
                         return true;
         }
         return false;
@@ -844,12 +857,13 @@ static void converged_without_silent(struct sim *s, const struct process *p)
         }
 }
 
+/* Certainly, and not another one in its place. */
 static bool was_read(struct sim *s, const struct process *p, struct fabsim_place at)
 {
         const struct table_record *r = observer_table(s, at);
 
         for (unsigned block = 0; r && block * P_KEY_BLOCK_ENTRIES < fabsim_port_at(&s->f, at)->capacity; block++)
-                if (p->observer.tables[r - s->tables].block_at[block] == 0)
+                if (p->observer.tables[r - s->tables].block_at[block] <= SIM_MAYBE_READ)
                         return false;
         return r;
 }

@@ -146,10 +146,11 @@ struct basis {
 
 /* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
 
-#define SIM_NO_INDEX UINT8_MAX
+#define SIM_NO_INDEX   UINT8_MAX
+#define SIM_MAYBE_READ 1 /* p takes it for read: another one answered in its place */
 
 struct seen_table {
-        usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never */
+        usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never; or SIM_MAYBE_READ */
         usec_t filter_at;             /* ... of PortInfo of a switch port */
         struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read or written last */
         uint16_t used[FABSIM_MAX_ENTRIES]; /* the base that each index had last; 0: none was ever seen there */
