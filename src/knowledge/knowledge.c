@@ -410,7 +410,7 @@ static void add_used(const struct knowledge_record *r, const struct knowledge_wr
 {
         size_t first = (size_t) w->block * P_KEY_BLOCK_ENTRIES;
 
-        for (size_t i = 0; w->is_sent && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
+        for (size_t i = 0; w->is_sent && !w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
                 if (!p_key_is_used(entries[first + i]))
                         entries[first + i] = w->entries[i];
 }
@@ -627,7 +627,9 @@ int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                 return -ENOMEM;
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
-        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_sent = true, .is_expected = true };
+        r->writes[r->n_writes] = (struct knowledge_write) {
+                .block = block, .is_sent = true, .is_foreign = true, .is_expected = true,
+        };
         memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
         recount(k, record, &touched, 1);
         r->is_stored = false;

@@ -65,6 +65,7 @@ enum knowledge_presence {
 struct knowledge_write {
         uint16_t block;
         bool is_announced, is_sent, is_stored;
+        bool is_foreign;                 /* of another writer: at which index it puts a new entry is a guess */
         bool is_expected;                /* of another writer, who is not asked yet */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };

@@ -576,6 +576,11 @@ START_TEST(recalled_as_used)
         ck_assert_int_eq(o->tables[port].source, TABLE_ASSUMED);
         knowledge_recall(k, o);
         ck_assert_uint_eq(o->tables[port].entries[1].v, 0);
+        /* where another writer would put it is a guess */
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, other), 0);
+        knowledge_recall_used(k, o);
+        ck_assert_uint_eq(o->tables[port].entries[1].v, 0x8003);
+        ck_assert_uint_eq(o->tables[port].entries[2].v, 0);
 }
 END_TEST
 
