@@ -574,6 +574,17 @@ static void write_again(struct opensm_writer *w)
                 write_content(w, FOR_CONTENT);
 }
 
+/* OpenSM may do any time what the file in place says, whatever the tables were when they were read. */
+static int expect_in_place(struct opensm_writer *w)
+{
+        int r = 0;
+
+        if (w->phases.in_place)
+                r = opensm_expect(&w->phases, w->phases.in_place, w->job.snapshot->subnet, w->job.knowledge);
+        knowledge_settle_expected(w->job.knowledge, true);
+        return r;
+}
+
 /* The file in place is known, and may be replaced. */
 static void begin(struct opensm_writer *w, usec_t now)
 {
@@ -585,6 +596,8 @@ static void begin(struct opensm_writer *w, usec_t now)
                 write_mirror(w);
         } else if (opensm_phases_fell_back(&w->phases, OPENSM_GRANT, w->job.snapshot->observed)) {
                 close_at_once(w);
+        } else if ((r = expect_in_place(w)) < 0) {
+                end(w, r);
         } else {
                 w->good = w->in_place;
                 w->good_tables = w->phases.in_place;

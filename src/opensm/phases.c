@@ -338,6 +338,34 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
+/* The file in place stands until another one does. What it does not say of a port that it names, OpenSM may have taken since the table
+ * was read; to tell it that the port has this would give it back, which only the policy may. */
+static int drop_untold(struct arena *a, const struct partitions_file_port *told, const struct desired_port *wanted,
+                       struct opensm_way *way)
+{
+        struct p_key *keys;
+        uint32_t n = 0, n_kept;
+
+        if (!told || told->n_keys == 0)
+                return 0;
+        keys = arena_new_array(a, struct p_key, way->n_before + told->n_keys);
+        if (!keys)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < way->n_before; i++)
+                if (p_keys_hold(told->keys, told->n_keys, way->before[i]) ||
+                    p_keys_hold(wanted->wanted, wanted->n_wanted, way->before[i]))
+                        keys[n++] = way->before[i];
+        n_kept = n;
+        for (uint32_t i = 0; i < told->n_keys; i++) /* it has the base otherwise than it was told */
+                if (entries_of_base(way->before, way->n_before, told->keys[i]) != NOTHING &&
+                    entries_of_base(keys, n_kept, told->keys[i]) == NOTHING)
+                        keys[n++] = told->keys[i];
+        way->is_late = n_kept < way->n_before;
+        way->before = keys;
+        way->n_before = n;
+        return 0;
+}
+
 static void stay(struct opensm_way *way)
 {
         way->after = way->before;
@@ -394,8 +422,11 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
-                if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 || set_after(a, plan, observed, i, way) < 0)
+                if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 ||
+                    drop_untold(a, find_in(in_place, way->guid), &plan->desired->ports[i], way) < 0 ||
+                    set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
+                way->is_late = way->is_late && pair_was_read(observed, i);
                 n++;
         }
         *ret = ways;
@@ -445,13 +476,16 @@ static int usable_by_silent(struct arena *a, const struct knowledge *k, const st
         return take_usable(a, r->entries, r->capacity, leaf ? &f : NULL, way);
 }
 
-static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
+static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                       const struct desired_port *wanted, struct opensm_way *way)
 {
         int r = 0;
 
         switch (last_known(k, way->record, in_place)) {
         case LAST_READ:
                 r = usable_by_silent(a, k, in_place, way);
+                if (r == 0)
+                        r = drop_untold(a, find_in(in_place, way->guid), wanted, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);
@@ -460,6 +494,7 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
                 break;
         }
         stay(way);
+        way->is_late = false;
         return r;
 }
 
@@ -493,7 +528,7 @@ int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const 
                         return -ENOMEM;
                 if (!is_silent(k, way->record))
                         go_from_file(in_place, way);
-                else if (stay_silent(a, k, in_place, way) < 0)
+                else if (stay_silent(a, k, in_place, &desired->ports[i], way) < 0)
                         return -ENOMEM;
                 n++;
         }
@@ -583,7 +618,7 @@ static void find_needed(struct opensm_phases *p)
 {
         memset(p->needed, 0, sizeof(p->needed));
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || differs_from_file(p, i);
+                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || p->ways[i].is_late || differs_from_file(p, i);
                 for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++)
                         p->needed[phase] = p->needed[phase] || differs(p, phase, i);
         }

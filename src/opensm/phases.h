@@ -82,6 +82,7 @@ struct opensm_way {
         uint16_t capacity;          /* 0: not known */
         const struct p_key *before, *after; /* sets, in any order */
         uint32_t n_before, n_after;
+        bool is_late;               /* its table was read, and has more than the file in place and the policy give it */
 };
 
 struct opensm_phases {
@@ -89,7 +90,8 @@ struct opensm_phases {
         const struct opensm_way *ways; /* n_ports of them */
         const struct partitions_file_port *in_place; /* n_ports, same order; NULL: there is no file */
         struct partitions_file_port *tables[OPENSM_N_PHASES]; /* likewise; keys ascending base, limited first */
-        bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place */
+        bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place, or that was not
+                                        * carried out */
         bool allow_both;
         struct opensm_bases held;
 };

@@ -600,7 +600,9 @@ START_TEST(default_members)
 }
 END_TEST
 
-/* The ways as phases.c makes them, of a plan that gives nobody anything. */
+static const struct p_key *gives; /* to each port, one key; NULL: none */
+
+/* The ways as phases.c makes them. */
 static const struct opensm_way *way_of_host(unsigned host, const struct opensm_tables *in_place)
 {
         static const struct p_key *no_keys[16];
@@ -611,6 +613,8 @@ static const struct opensm_way *way_of_host(unsigned host, const struct opensm_t
         uint32_t n;
 
         *d = (struct desired) { .subnet = larger, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
+        for (uint32_t i = 0; gives && i < larger->n_ports; i++)
+                d->ports[i] = (struct desired_port) { .wanted = gives, .n_wanted = 1 };
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
                 ck_assert_int_eq(opensm_ways_of_absent(arena, d, subnet, k, in_place, &list, &n), 0);
         else
@@ -631,8 +635,46 @@ static void expect_stays(const struct opensm_way *way, uint16_t key)
         ck_assert(way->n_before > 0 || key == 0);
 }
 
-/* One that cannot be read, or is silent: what it held; what it was told last, where that may have been done; nothing, where a
- * person vouches for it. */
+static void expect_begins(unsigned host, const struct opensm_tables *in_place, uint16_t key)
+{
+        const struct opensm_way *way = way_of_host(host, in_place);
+
+        ck_assert_uint_eq(way->n_before, key != 0);
+        ck_assert_uint_eq(key ? way->before[0].v : 0, key);
+}
+
+/* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has it. */
+START_TEST(untold_is_not_given_back)
+{
+        static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
+        static const struct p_key another[] = { { 0x0002 } };
+        struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = another, .n_keys = 1 };
+        struct partitions_file_port of_other = { .guid = G(host_guid(1) + 1), .keys = another, .n_keys = 1 };
+        const struct opensm_tables in_place = { &line, 1 }, not_named = { &of_other, 1 };
+
+        begin_single(7, 0, 0, 1);
+        expect_begins(0, NULL, 0x8001);
+        expect_begins(0, &not_named, 0x8001);
+        expect_begins(0, &in_place, 0);
+        gives = full;
+        expect_begins(0, &in_place, 0x8001);
+        gives = limited;
+        expect_begins(0, &in_place, 0);
+        gives = NULL;
+        line.keys = limited;
+        expect_begins(0, &in_place, 0x0001);
+        line.keys = full;
+        expect_begins(0, &in_place, 0x8001);
+        line.keys = both;
+        line.n_keys = 2;
+        expect_begins(0, &in_place, 0x8001);
+        line.n_keys = 0; /* it names nobody */
+        expect_begins(0, &in_place, 0x8001);
+}
+END_TEST
+
+/* One that cannot be read, or is silent: what it held; what it was told last, if it was told anything; nothing, where a person
+ * vouches for it. */
 START_TEST(unread_hosts_stay)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -646,7 +688,7 @@ START_TEST(unread_hosts_stay)
                         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
                 else
                         knowledge_recall(k, seen);
-                expect_stays(way_of_host(0, &in_place), 0x8001);
+                expect_stays(way_of_host(0, &in_place), 0x0001);
                 expect_stays(way_of_host(0, NULL), 0x8001);
                 block_of(0x0001, block);
                 ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
@@ -657,14 +699,6 @@ START_TEST(unread_hosts_stay)
         }
 }
 END_TEST
-
-static void expect_begins(unsigned host, const struct opensm_tables *in_place, uint16_t key)
-{
-        const struct opensm_way *way = way_of_host(host, in_place);
-
-        ck_assert_uint_eq(way->n_before, key != 0);
-        ck_assert_uint_eq(key ? way->before[0].v : 0, key);
-}
 
 /* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have done
  * it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
@@ -677,9 +711,9 @@ START_TEST(hosts_behind_filters)
 
         begin_single(7, 0, 0, 1);
         leaf = &seen->tables[port_at(subnet, SWITCH, 1)];
-        expect_begins(0, &in_place, 0x8001);
+        expect_begins(0, NULL, 0x8001);
         leaf->entries[0].v = 0;
-        expect_begins(0, &in_place, 0x8001);
+        expect_begins(0, NULL, 0x8001);
         leaf->enforce_inbound = true;
         knowledge_see_filter(k, leaf_record(0), true, false);
         expect_begins(0, &in_place, 0);
@@ -877,6 +911,7 @@ int main(void)
         tcase_add_test(t, expected_once);
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
+        tcase_add_test(t, untold_is_not_given_back);
         tcase_add_test(t, silent_behind_filters);
         tcase_add_test(t, held_needs_room);
         tcase_add_test(t, filter_goes_off);
