@@ -225,7 +225,6 @@ void observer_wrote(struct sim *s, struct process *p, const struct table_record 
         struct seen_table *t = &p->observer.tables[r - s->tables];
         unsigned was = sim_base_number(t->entries[index].v & 0x7fff), is = sim_base_number(r->is[index].v & 0x7fff);
 
-        t->entries[index] = r->is[index];
         if (was < SIM_BASES && was != is && t->home[was] == index)
                 t->home[was] = SIM_NO_INDEX;
         if (is < SIM_BASES)

@@ -152,7 +152,7 @@ struct basis {
 struct seen_table {
         usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never; or SIM_MAYBE_READ */
         usec_t filter_at;             /* ... of PortInfo of a switch port */
-        struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read or written last */
+        struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read last */
         uint16_t used[FABSIM_MAX_ENTRIES]; /* the base that each index had last; 0: none was ever seen there */
         uint8_t home[SIM_BASES];      /* the index of a base with one entry; SIM_NO_INDEX: none, or pkeyd revoked it */
 };
