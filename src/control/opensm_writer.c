@@ -466,13 +466,14 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
 
         findings_init(&ignored, w->arena);
         r = known_extend(w->arena, w->job.known, subnet, &larger);
-        if (r == 0)
-                r = policy_resolve(w->arena, w->job.generation->policy, larger, &ignored, &memberships);
+        if (r < 0)
+                return r;
+        r = policy_resolve(w->arena, w->job.generation->policy, larger, &ignored, &memberships);
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)
-                r = opensm_ways_of_absent(w->arena, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place, &absent,
-                                          &n_absent);
+                r = opensm_ways_of_absent(w->arena, larger, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place,
+                                          &absent, &n_absent);
         if (r < 0)
                 return r;
         all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
@@ -574,17 +575,6 @@ static void write_again(struct opensm_writer *w)
                 write_content(w, FOR_CONTENT);
 }
 
-/* OpenSM may do any time what the file in place says, whatever the tables were when they were read. */
-static int expect_in_place(struct opensm_writer *w)
-{
-        int r = 0;
-
-        if (w->phases.in_place)
-                r = opensm_expect(&w->phases, w->phases.in_place, w->job.snapshot->subnet, w->job.knowledge);
-        knowledge_settle_expected(w->job.knowledge, true);
-        return r;
-}
-
 /* The file in place is known, and may be replaced. */
 static void begin(struct opensm_writer *w, usec_t now)
 {
@@ -596,8 +586,6 @@ static void begin(struct opensm_writer *w, usec_t now)
                 write_mirror(w);
         } else if (opensm_phases_fell_back(&w->phases, OPENSM_GRANT, w->job.snapshot->observed)) {
                 close_at_once(w);
-        } else if ((r = expect_in_place(w)) < 0) {
-                end(w, r);
         } else {
                 w->good = w->in_place;
                 w->good_tables = w->phases.in_place;

@@ -248,6 +248,7 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
 
         if (!keys)
                 return -ENOMEM;
+        way->n_before = 0;
         for (uint16_t i = 0; i < capacity; i++) {
                 unsigned passes = f ? let_through(f, entries[i]) : (unsigned) FULL;
 
@@ -434,28 +435,6 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
         return 0;
 }
 
-static int stay_as_in_file(struct arena *a, const struct subnet *subnet, const struct opensm_tables *in_place,
-                           struct opensm_way **ret, uint32_t *ret_n)
-{
-        uint32_t n_ports = in_place ? in_place->n_ports : 0, n = 0;
-        struct opensm_way *ways = arena_new_array(a, struct opensm_way, n_ports);
-
-        if (!ways)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < n_ports; i++) {
-                const struct partitions_file_port *p = &in_place->ports[i];
-
-                if (subnet_find_endport(subnet, p->guid) == SUBNET_NONE)
-                        ways[n++] = (struct opensm_way) {
-                                .port = SUBNET_NONE, .record = KNOWLEDGE_NONE, .guid = p->guid, .label = "not there now",
-                                .before = p->keys, .n_before = p->n_keys, .after = p->keys, .n_after = p->n_keys,
-                        };
-        }
-        *ret = ways;
-        *ret_n = n;
-        return 0;
-}
-
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
         return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence == KNOWLEDGE_SILENT;
@@ -484,13 +463,14 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         switch (last_known(k, way->record, in_place)) {
         case LAST_READ:
                 r = usable_by_silent(a, k, in_place, way);
-                if (r == 0)
+                if (r == 0 && wanted)
                         r = drop_untold(a, find_in(in_place, way->guid), wanted, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);
                 break;
         case HOLDS_NOTHING:
+                way->n_before = 0;
                 break;
         }
         stay(way);
@@ -498,38 +478,37 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         return r;
 }
 
-int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet, const struct knowledge *k,
-                          const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
+int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired, const struct subnet *subnet,
+                          const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
 {
-        const struct subnet *s = desired ? desired->subnet : NULL;
-        struct opensm_way *ways;
+        struct opensm_way *ways = arena_new_array(a, struct opensm_way, larger->n_ports);
         uint32_t n = 0;
 
-        if (!desired)
-                return stay_as_in_file(a, subnet, in_place, ret, ret_n);
-        ways = arena_new_array(a, struct opensm_way, s->n_ports);
         if (!ways)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_ports; i++) {
-                struct guid guid = s->ports[i].guid;
+        for (uint32_t i = 0; i < larger->n_ports; i++) {
+                const struct desired_port *wanted = desired ? &desired->ports[i] : NULL;
+                struct guid guid = larger->ports[i].guid;
                 struct opensm_way *way = &ways[n];
 
-                if (s->ports[i].role != PORT_ENDPORT || guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)
+                if (larger->ports[i].role != PORT_ENDPORT || guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)
                         continue;
                 *way = (struct opensm_way) {
                         .port = SUBNET_NONE,
-                        .record = knowledge_find_port(k, s, i),
+                        .record = knowledge_find_port(k, larger, i),
                         .guid = guid,
-                        .label = subnet_port_label(a, s, i),
-                        .after = desired->ports[i].wanted,
-                        .n_after = desired->ports[i].n_wanted,
+                        .label = subnet_port_label(a, larger, i),
                 };
                 if (!way->label)
                         return -ENOMEM;
-                if (!is_silent(k, way->record))
-                        go_from_file(in_place, way);
-                else if (stay_silent(a, k, in_place, &desired->ports[i], way) < 0)
+                go_from_file(in_place, way);
+                stay(way);
+                if (is_silent(k, way->record) && stay_silent(a, k, in_place, wanted, way) < 0)
                         return -ENOMEM;
+                if (!is_silent(k, way->record) && wanted) {
+                        way->after = wanted->wanted;
+                        way->n_after = wanted->n_wanted;
+                }
                 n++;
         }
         *ret = ways;

@@ -109,11 +109,11 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
 int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 
-/* The ways of the endports of `desired` that are not in `subnet`: they are down, or silent; then they stay as they are. desired
- * NULL: nobody knows what they should have, and those that the file in place names stay as it has them. Same borrowing. Returns 0
- * or -ENOMEM. */
-int opensm_ways_of_absent(struct arena *a, const struct desired *desired, const struct subnet *subnet, const struct knowledge *k,
-                          const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
+/* The ways of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they stay as they
+ * are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing. Returns 0 or -ENOMEM. */
+int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired, const struct subnet *subnet,
+                          const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret,
+                          uint32_t *ret_n);
 
 /* The files. in_place as above. Ways where a phase would not fit become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
  * -EBADMSG, -ENOMEM; in the arena, borrowing the ways. */

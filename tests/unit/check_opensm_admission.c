@@ -601,6 +601,7 @@ START_TEST(default_members)
 END_TEST
 
 static const struct p_key *gives; /* to each port, one key; NULL: none */
+static bool knows_policy = true;  /* of those that are not there */
 
 /* The ways as phases.c makes them. */
 static const struct opensm_way *way_of_host(unsigned host, const struct opensm_tables *in_place)
@@ -616,7 +617,7 @@ static const struct opensm_way *way_of_host(unsigned host, const struct opensm_t
         for (uint32_t i = 0; gives && i < larger->n_ports; i++)
                 d->ports[i] = (struct desired_port) { .wanted = gives, .n_wanted = 1 };
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
-                ck_assert_int_eq(opensm_ways_of_absent(arena, d, subnet, k, in_place, &list, &n), 0);
+                ck_assert_int_eq(opensm_ways_of_absent(arena, larger, knows_policy ? d : NULL, subnet, k, in_place, &list, &n), 0);
         else
                 ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, seen, k, in_place, &list, &n), 0);
         for (uint32_t i = 0; i < n; i++)
@@ -656,8 +657,10 @@ START_TEST(untold_is_not_given_back)
         expect_begins(0, NULL, 0x8001);
         expect_begins(0, &not_named, 0x8001);
         expect_begins(0, &in_place, 0);
+        ck_assert(way_of_host(0, &in_place)->is_late);
         gives = full;
         expect_begins(0, &in_place, 0x8001);
+        ck_assert(!way_of_host(0, &in_place)->is_late);
         gives = limited;
         expect_begins(0, &in_place, 0);
         gives = NULL;
@@ -689,6 +692,7 @@ START_TEST(unread_hosts_stay)
                 else
                         knowledge_recall(k, seen);
                 expect_stays(way_of_host(0, &in_place), 0x0001);
+                ck_assert(!way_of_host(0, &in_place)->is_late); /* there is nothing to wait for */
                 expect_stays(way_of_host(0, NULL), 0x8001);
                 block_of(0x0001, block);
                 ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
@@ -747,6 +751,11 @@ START_TEST(silent_behind_filters)
         begin_single(6, 1, 1, 1);
         expect_stays(way_of_host(0, NULL), 0x8001);
         expect_begins(0, NULL, 0x8001);
+        knows_policy = false;
+        expect_stays(way_of_host(0, NULL), 0x8001);
+        expect_stays(way_of_host(0, &in_place), 0x8001); /* the policy may want it */
+        knows_policy = true;
+        expect_stays(way_of_host(0, &in_place), 0x0001);
         knowledge_see_filter(k, leaf_record(0), true, false);
         expect_begins(0, NULL, 0x8001); /* which passes */
         knowledge_see_block(k, leaf_record(0), 0, nothing);

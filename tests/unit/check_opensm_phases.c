@@ -435,13 +435,13 @@ START_TEST(test_absent)
         now = *o->subnet;
         now.by_port_guid = by_guid;
         now.n_by_port_guid = PORTS;
-        ck_assert_int_eq(opensm_ways_of_absent(arena, &desired, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_ways_of_absent(arena, &larger, &desired, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
-        ck_assert_int_eq(opensm_ways_of_absent(arena, NULL, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_ways_of_absent(arena, &larger, NULL, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");
