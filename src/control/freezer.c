@@ -151,12 +151,39 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
         return r;
 }
 
-static void limit_absent(const struct subnet *s, struct desired *all, const enum freeze *contested)
+/* An adapter that is gone may have been replaced by the one that has its name now. A port that is gone of one that is there is as
+ * contested as that. */
+static bool is_contested(const struct subnet *s, const struct desired *all, uint32_t port)
 {
-        for (uint32_t i = 0; i < all->subnet->n_ports; i++)
-                if ((contested[i] == FREEZE_LINES || contested[i] == FREEZE_SWITCH_NAME) &&
-                    subnet_find_node(s, node_guid_of(all->subnet, i)) == SUBNET_NONE)
-                        all->ports[i] = (struct desired_port) {};
+        uint32_t node = subnet_find_node(s, node_guid_of(all->subnet, port));
+
+        switch (all->frozen[port]) {
+        case FREEZE_LINES:
+        case FREEZE_SWITCH_NAME:
+                return node == SUBNET_NONE || subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
+        case FREEZE_NAME:
+                return node != SUBNET_NONE && subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
+        default:
+                return false;
+        }
+}
+
+static int limit_absent(const struct freezer *f, struct arena *a, const struct subnet *s, struct desired *all)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < all->subnet->n_ports; i++) {
+                const struct desired_port lines = all->ports[i];
+                const struct given *before;
+
+                if (!is_contested(s, all, i))
+                        continue;
+                before = find_given(f, node_guid_of(all->subnet, i), all->subnet->ports[i].number);
+                all->ports[i] = (struct desired_port) {};
+                if (before)
+                        r = combine(a, &before->keys, &lines, false, &all->ports[i]);
+        }
+        return r;
 }
 
 static bool has_frozen(const struct plan *plan)
@@ -171,12 +198,11 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
                   const struct desired **ret)
 {
         struct desired *to = all;
+        int r = all ? limit_absent(f, a, decision->desired->subnet, all) : 0;
 
         *ret = all ?: decision->given;
-        if (all)
-                limit_absent(decision->desired->subnet, all, all->frozen);
-        if (!has_frozen(decision->plan))
-                return 0;
+        if (r < 0 || !has_frozen(decision->plan))
+                return r;
         if (!to) {
                 uint32_t n = decision->given->subnet->n_ports;
 

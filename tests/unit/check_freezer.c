@@ -50,6 +50,8 @@ static struct guid guid_of(unsigned host)
         return (struct guid) { 0x1000 + 0x10 * (uint64_t) host };
 }
 
+static uint8_t ports_each = 1;
+
 /* Hosts first .. first + n - 1, without cables. */
 static struct subnet *make_subnet(unsigned first, unsigned n)
 {
@@ -59,12 +61,17 @@ static struct subnet *make_subnet(unsigned first, unsigned n)
 
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         for (unsigned i = first; i < first + n; i++) {
-                struct subnet_node node = { .guid = guid_of(i), .type = NODE_CA, .num_ports = 1, .partition_cap = 32 };
-                struct subnet_port port = { .number = 1, .guid = { guid_of(i).v + 1 }, .lid = { (uint16_t) (i + 1) } };
+                struct subnet_node node = { .guid = guid_of(i), .type = NODE_CA, .num_ports = ports_each, .partition_cap = 32 };
                 int length = snprintf(name, sizeof(name), "node%u mlx5_0", i);
 
                 ck_assert_int_eq(subnet_builder_add_node(b, &node, name, (size_t) length), 0);
-                ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+                for (uint8_t number = 1; number <= ports_each; number++) {
+                        struct subnet_port port = {
+                                .number = number, .guid = { guid_of(i).v + number }, .lid = { (uint16_t) (ports_each * i + number) },
+                        };
+
+                        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+                }
         }
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
         return s;
@@ -254,6 +261,34 @@ START_TEST(larger_subnet)
 }
 END_TEST
 
+/* A port that is silent, of an adapter that is there and whose name another one has. */
+START_TEST(silent_port)
+{
+        enum freeze contested[4] = { [1] = FREEZE_NAME, [3] = FREEZE_NAME };
+        static const struct p_key limited_key[] = { { 0x0010 } };
+        const struct desired *limited;
+        struct decision d, both, all;
+
+        make_decision(&d, 0, 2);
+        ports_each = 2;
+        make_decision(&both, 0, 2);
+        give(&both, 1, limited_key, 1);
+        make_decision(&all, 0, 2);
+        all.desired.frozen = contested;
+        limited = limit(&d, &all.desired);
+        EXPECT(&limited->ports[0], 0x8010, 0x7fff);
+        ck_assert_uint_eq(limited->ports[1].n_wanted, 0); /* nobody gave it anything before */
+        see(&both, 0);
+        make_decision(&all, 0, 2);
+        all.desired.frozen = contested;
+        limited = limit(&d, &all.desired);
+        EXPECT(&limited->ports[1], 0x0010);
+        EXPECT(&limited->ports[2], 0x8010, 0x7fff);
+        EXPECT(&limited->ports[3], 0x8010, 0x7fff);
+        ports_each = 1;
+}
+END_TEST
+
 /* --- the log -------------------------------------------------------------------------------------------------------------- */
 
 static unsigned count_logged(enum log_event event)
@@ -406,6 +441,7 @@ int main(void)
         tcase_add_test(t, certainly_given);
         tcase_add_test(t, given_before_is_kept);
         tcase_add_test(t, larger_subnet);
+        tcase_add_test(t, silent_port);
         tcase_add_test(t, logged_once);
         tcase_add_test(t, many_are_summed_up);
         tcase_add_test(t, promises);
