@@ -356,8 +356,8 @@ static bool is_twin(const struct census_entry *x, const struct census_entry *y, 
 {
         bool same = x->type == NODE_CA && y->type == NODE_CA && x->host == y->host && x->device == y->device;
 
-        if (maybe)
-                return same || x->is_ambiguous || y->is_ambiguous;
+        if (maybe) /* one that was not discovered completely may have told its name */
+                return same || x->is_ambiguous || y->is_ambiguous || !x->is_seen || !y->is_seen;
         return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
 }
 

@@ -303,6 +303,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
+        seen->entry.is_sm = e->is_sm; /* which LID that has, all others say */
         if (port == SUBNET_NONE)
                 *e = seen->entry;
         else if (subnet_port_node(subnet, &subnet->ports[port])->incomplete)

@@ -798,14 +798,26 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
         return false;
 }
 
-/* A full table has no room for another base as long as it keeps an entry that is held. */
-static bool is_without_room(const struct sim *s, const bool held[SIM_BASES], struct fabsim_place at, uint16_t base)
+/* The base belongs at index 0 of this port. */
+static bool belongs_first(const struct sim *s, const struct judgement *by, struct fabsim_place at, uint16_t base)
+{
+        unsigned partition = find_partition(by, base);
+
+        return fabsim_is_endport(&s->f, at) && partition != UINT_MAX && by->intent.partitions[partition].index0;
+}
+
+/* A full table has no room for another base as long as it keeps an entry that is held; nor has one whose index 0 is held. */
+static bool is_without_room(const struct sim *s, const struct judgement *by, const bool held[SIM_BASES], struct fabsim_place at,
+                            uint16_t base)
 {
         const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
+        unsigned first = sim_base_number(p->table[0].v & 0x7fff);
         bool keeps = false;
 
         if (fabsim_level(p, base) > 0)
                 return false;
+        if (first < SIM_BASES && held[first] && belongs_first(s, by, at, base))
+                return true;
         for (unsigned i = 0; i < p->capacity; i++)
                 if (p->table[i].v == 0)
                         return false;
@@ -829,9 +841,9 @@ static void find_held(struct sim *s, const struct process *p, bool held[SIM_BASE
 
                                 if (p->judgement->level[i][b] == 0)
                                         continue;
-                                held[b] = is_without_room(s, held, s->endports[i], sim_bases[b]) ||
+                                held[b] = is_without_room(s, p->judgement, held, s->endports[i], sim_bases[b]) ||
                                           (observer_leaf(s, i, &leaf) && may_enforce(s, leaf) &&
-                                           is_without_room(s, held, leaf, sim_bases[b]));
+                                           is_without_room(s, p->judgement, held, leaf, sim_bases[b]));
                                 more = more || held[b];
                         }
         }
