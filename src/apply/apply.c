@@ -9,6 +9,7 @@ enum cookie_kind {
         COOKIE_TASK = 1,
         COOKIE_READ_BACK = 2,
         COOKIE_READ_BACK_WHO = 3,
+        COOKIE_READ_BACK_AGAIN = 4,
 };
 
 enum task_step {
@@ -36,7 +37,12 @@ struct task {
 struct touched {
         enum plan_phase phase; /* of its last write */
         uint32_t write;
-        bool failed;           /* its SMA is another one, or did not say who it is */
+        enum {
+                LOOK_ONCE,     /* no answer yet, or it was as expected */
+                LOOK_AGAIN,    /* what was read was not: who is there now, and is it so? */
+                LOOK_IDENTIFIED, /* it is the SMA of this port */
+                LOOK_ENDED,    /* it is another one, or did not say */
+        } look;
 };
 
 struct apply {
@@ -53,8 +59,8 @@ struct apply {
         uint32_t ready_size, ready_first, n_ready;
 
         struct touched *touched;    /* made when the phases are through */
-        uint32_t n_touched, n_read_back_begun, n_read_back_ended;
-        uint32_t n_asked, n_said;   /* of touched: the SMA was asked who it is, and that is over */
+        uint32_t n_touched, n_read_back_begun, n_read_back_answered, n_read_back_ended;
+        uint32_t n_asked, n_read_again; /* of touched, of those that are looked at again: so far the SMAs were asked who they are */
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
         uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each base in which something waits */
@@ -742,29 +748,42 @@ static bool is_of_same_sma(const struct apply *ap, uint32_t i, uint32_t k)
         return ports[touched_write(ap, i)->port].destination == ports[touched_write(ap, k)->port].destination;
 }
 
-/* Each SMA says once more who it is before anything is read back: LIDs move. */
-static bool next_to_identify(struct apply *ap, struct mad_request *ret)
+static void make_read_back(struct apply *ap, uint32_t i, enum cookie_kind kind, struct mad_request *ret)
 {
-        while (ap->n_asked > 0 && ap->n_asked < ap->n_touched && is_of_same_sma(ap, ap->n_asked - 1, ap->n_asked))
-                ap->n_asked++;
-        if (ap->n_asked == ap->n_touched)
-                return false;
-        address(ap, touched_write(ap, ap->n_asked), ret);
-        make_identify(ret);
-        ret->cookie = make_cookie(COOKIE_READ_BACK_WHO, ap->n_asked++);
-        return true;
+        address(ap, touched_write(ap, i), ret);
+        ret->cookie = make_cookie(kind, i);
 }
 
 static bool next_to_read_back(struct apply *ap, struct mad_request *ret)
 {
-        for (; ap->n_read_back_begun < ap->n_touched && ap->touched[ap->n_read_back_begun].failed; ap->n_read_back_begun++) {
-                ap->n_read_back_ended++;
-                ap->steps_done++;
-        }
-        if (ap->n_said < ap->n_touched || ap->n_read_back_begun == ap->n_touched)
+        if (ap->n_read_back_begun == ap->n_touched)
                 return false;
-        address(ap, touched_write(ap, ap->n_read_back_begun), ret);
-        ret->cookie = make_cookie(COOKIE_READ_BACK, ap->n_read_back_begun++);
+        make_read_back(ap, ap->n_read_back_begun++, COOKIE_READ_BACK, ret);
+        return true;
+}
+
+/* An SMA of which a table is not as expected says who it is, once: LIDs move. */
+static bool next_to_identify(struct apply *ap, struct mad_request *ret)
+{
+        while (ap->n_asked < ap->n_touched && ap->touched[ap->n_asked].look != LOOK_AGAIN)
+                ap->n_asked++;
+        if (ap->n_asked == ap->n_touched)
+                return false;
+        make_read_back(ap, ap->n_asked, COOKIE_READ_BACK_WHO, ret);
+        make_identify(ret);
+        for (uint32_t first = ap->n_asked; ap->n_asked < ap->n_touched && is_of_same_sma(ap, first, ap->n_asked);)
+                ap->n_asked++;
+        return true;
+}
+
+static bool next_to_read_again(struct apply *ap, struct mad_request *ret)
+{
+        while (ap->n_read_again < ap->n_touched &&
+               (ap->touched[ap->n_read_again].look == LOOK_ONCE || ap->touched[ap->n_read_again].look == LOOK_ENDED))
+                ap->n_read_again++;
+        if (ap->n_read_again == ap->n_touched || ap->touched[ap->n_read_again].look != LOOK_IDENTIFIED)
+                return false;
+        make_read_back(ap, ap->n_read_again++, COOKIE_READ_BACK_AGAIN, ret);
         return true;
 }
 
@@ -776,7 +795,9 @@ static bool apply_next(void *state, usec_t now, struct mad_request *ret)
         advance(ap);
         if (ap->phase < PLAN_N_PHASES)
                 return next_of_phase(ap, ret);
-        return next_to_identify(ap, ret) || next_to_read_back(ap, ret);
+        if (ap->n_read_back_answered < ap->n_touched)
+                return next_to_read_back(ap, ret);
+        return next_to_identify(ap, ret) || next_to_read_again(ap, ret);
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
@@ -879,7 +900,21 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         o->mad_status = mad_status;
 }
 
-/* Of an SMA that is another one, or does not say who it is, nothing is read back. */
+/* Nothing was read. */
+static void end_unread(struct apply *ap, struct touched *t, enum apply_reason reason, const struct mad_result *result)
+{
+        const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
+
+        t->look = LOOK_ENDED;
+        fail_read_back(ap, t, reason, result->mad_status);
+        if (w->kind == WRITE_BLOCK)
+                call_unread(table_of(ap, w), result);
+        see_silence(ap, w, result);
+        ap->n_read_back_ended++;
+        ap->steps_done++;
+}
+
+/* Of an SMA that is another one, or does not say who it is, nothing is taken over. */
 static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         enum apply_reason reason = reason_of(result->outcome);
@@ -887,43 +922,56 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
         if (result->outcome == MAD_ANSWERED && !is_expected(ap, touched_write(ap, i), result))
                 reason = APPLY_STRANGER;
         for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
-                const struct plan_write *w = touched_write(ap, k);
-
-                ap->n_said++;
-                if (reason == APPLY_OK)
+                if (ap->touched[k].look != LOOK_AGAIN)
                         continue;
-                ap->touched[k].failed = true;
-                fail_read_back(ap, &ap->touched[k], reason, result->mad_status);
-                if (w->kind == WRITE_BLOCK)
-                        call_unread(table_of(ap, w), result);
-                see_silence(ap, w, result);
+                if (reason == APPLY_OK)
+                        ap->touched[k].look = LOOK_IDENTIFIED;
+                else
+                        end_unread(ap, &ap->touched[k], reason, result);
         }
 }
 
-static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+/* Is it as it was known to be after the last Set? */
+static bool is_as_written(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
-        const struct touched *t = &ap->touched[i];
-        const struct plan_write *w = touched_write(ap, i);
         struct p_key entries[P_KEY_BLOCK_ENTRIES], known[P_KEY_BLOCK_ENTRIES];
         struct port_info pi;
 
+        if (w->kind == WRITE_ENFORCEMENT) {
+                port_info_decode(result->data, &pi);
+                return has_bits(&pi, w->after_inbound, w->after_outbound);
+        }
+        p_key_block_decode(result->data, entries);
+        observed_table_get_block(&ap->observed->tables[w->port], w->block, known);
+        return blocks_equal(ap, w, entries, known);
+}
+
+static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool again)
+{
+        struct touched *t = &ap->touched[i];
+        const struct plan_write *w = touched_write(ap, i);
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+        struct port_info pi;
+
+        ap->n_read_back_answered += !again;
+        if (result->outcome != MAD_ANSWERED) {
+                end_unread(ap, t, reason_of(result->outcome), result);
+                return;
+        }
+        if (!is_as_written(ap, w, result)) {
+                if (!again) {
+                        t->look = LOOK_AGAIN;
+                        return;
+                }
+                fail_read_back(ap, t, APPLY_REVERTED, 0);
+        }
         ap->n_read_back_ended++;
         ap->steps_done++;
-        if (result->outcome != MAD_ANSWERED) {
-                fail_read_back(ap, t, reason_of(result->outcome), result->mad_status);
-                if (w->kind == WRITE_BLOCK)
-                        call_unread(table_of(ap, w), result);
-                see_silence(ap, w, result);
-        } else if (w->kind == WRITE_BLOCK) {
+        if (w->kind == WRITE_BLOCK) {
                 p_key_block_decode(result->data, entries);
-                observed_table_get_block(table_of(ap, w), w->block, known);
-                if (!blocks_equal(ap, w, entries, known))
-                        fail_read_back(ap, t, APPLY_REVERTED, 0);
                 see_block(ap, w, entries, NULL);
         } else {
                 see_enforcement(ap, w, result->data, &pi);
-                if (!has_bits(&pi, w->after_inbound, w->after_outbound))
-                        fail_read_back(ap, t, APPLY_REVERTED, 0);
         }
 }
 
@@ -933,8 +981,8 @@ static void apply_result(void *state, usec_t now, const struct mad_result *resul
         uint32_t i = (uint32_t) result->cookie;
 
         (void) now;
-        if (result->cookie >> 32 == COOKIE_READ_BACK)
-                read_back_result(ap, i, result);
+        if (result->cookie >> 32 == COOKIE_READ_BACK || result->cookie >> 32 == COOKIE_READ_BACK_AGAIN)
+                read_back_result(ap, i, result, result->cookie >> 32 == COOKIE_READ_BACK_AGAIN);
         else if (result->cookie >> 32 == COOKIE_READ_BACK_WHO)
                 read_back_who_result(ap, i, result);
         else

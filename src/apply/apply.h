@@ -16,8 +16,9 @@
  * it is not what the plan rests on, do not write; set it;
  * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
  * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was
- * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every SMA
- * says once more who it is, and every touched block is read back.
+ * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every touched
+ * block is read back. Where that is not what was written, the SMA says once more who it is, and the block is read again: only then
+ * it is believed.
  *
  * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
  * rest goes on. The bases in which something waits are held, and named.

@@ -630,14 +630,25 @@ START_TEST(test_stranger_of_the_same_node)
 }
 END_TEST
 
+/* Another table: with an entry that nobody wrote. */
+static void change_block(struct mad_result *ret)
+{
+        ret->data[2 * (P_KEY_BLOCK_ENTRIES - 1) + 1] = 0x77;
+}
+
 static bool nobody_says_who_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
-        return r->sets_by_port[r->fault_port] > 0 && fake_fabric_port_of(&r->f, request) == r->fault_port &&
-               request->attribute == SMP_ATTR_NODE_INFO;
+        if (r->sets_by_port[r->fault_port] == 0 || request->method != MAD_GET || fake_fabric_port_of(&r->f, request) != r->fault_port)
+                return false;
+        if (request->attribute == SMP_ATTR_P_KEY_TABLE) {
+                REQUIRE(fake_fabric_answer(&r->f, request, ret));
+                change_block(ret);
+        }
+        return true;
 }
 
-/* Nothing is read back of an SMA that does not say who it is, though it would answer. */
+/* What is not as it was written, of an SMA that does not say who it is, is not taken over. */
 START_TEST(test_nobody_says_who_at_the_end)
 {
         struct run r;
@@ -655,9 +666,11 @@ END_TEST
 
 static bool another_is_there_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (r->sets_by_port[r->f.host[0]] > 0 && request->method == MAD_GET)
-                return another_is_there(r, request, ret);
-        return false;
+        if (r->sets_by_port[r->f.host[0]] == 0 || request->method != MAD_GET || !another_is_there(r, request, ret))
+                return false;
+        if (request->attribute == SMP_ATTR_P_KEY_TABLE && request->route.lid.v == 10)
+                change_block(ret);
+        return true;
 }
 
 /* LIDs moved when all was written: what host 1 holds is not what host 0 holds. */
@@ -701,7 +714,7 @@ START_TEST(test_stranger_in_a_later_phase)
 }
 END_TEST
 
-/* Who is there is asked once for each SMA in each phase: revoke, open, grant; and before it is read back. */
+/* Who is there is asked once for each SMA in each phase: revoke, open, grant. What is read back as it was written needs nobody's name. */
 START_TEST(test_asks_who_is_there_once)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -714,9 +727,56 @@ START_TEST(test_asks_who_is_there_once)
         r.most = 1;
         run_plan(&r, to, 3);
         run_apply(&r);
-        ck_assert_uint_eq(r.f.asked_who, 1 + 1 + 2 + 3);
+        ck_assert_uint_eq(r.f.asked_who, 1 + 1 + 2);
         ck_assert(!apply_is_stale(r.apply));
         run_done(&r);
+}
+END_TEST
+
+/* When all is written, the tables of the outer two of three switch ports look different. */
+static bool outer_ports_differ(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        if (request->method != MAD_GET || request->attribute != SMP_ATTR_P_KEY_TABLE || r->sets_by_port[r->f.host[2]] == 0 ||
+            (port != r->f.leaf[0] && port != r->f.leaf[2]))
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        change_block(ret);
+        return true;
+}
+
+/* Only they are read again, after one question to the switch. */
+START_TEST(test_looks_again_at_what_differs)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+        unsigned gets = 0;
+
+        for (unsigned differ = 0; differ < 2; differ++) {
+                run_init(&r, 3, true);
+                default_members(to);
+                to[0][1] = to[1][1] = to[2][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                if (differ)
+                        r.fault = outer_ports_differ;
+                r.most = 1;
+                run_apply(&r);
+                ck_assert_uint_eq(r.f.asked_who, 1 + 3 + differ);
+                ck_assert(!apply_is_stale(r.apply));
+                for (uint32_t i = 0; i < 3; i++) {
+                        bool outer = r.plan->steps[PHASE_OPEN].writes[i].port != r.f.leaf[1];
+
+                        ck_assert_int_eq(apply_outcome(r.apply, PHASE_OPEN, i)->state,
+                                         differ && outer ? APPLY_FAILED : APPLY_WRITTEN);
+                        ck_assert_int_eq(apply_outcome(r.apply, PHASE_OPEN, i)->reason,
+                                         differ && outer ? APPLY_REVERTED : APPLY_OK);
+                }
+                if (differ)
+                        ck_assert_uint_eq(r.f.gets, gets + 2);
+                gets = r.f.gets;
+                run_done(&r);
+        }
 }
 END_TEST
 
@@ -1622,7 +1682,7 @@ START_TEST(test_last_write_is_read_back)
         r.fault = lie_about_the_second;
         run_apply(&r);
         expect(&r, 5, 1, 0, 6);
-        ck_assert_uint_eq(r.f.gets, 9);
+        ck_assert_uint_eq(r.f.gets, 10); /* that one is looked at again */
         for (uint32_t i = 0; i < 3; i++) {
                 const struct apply_outcome *granted = apply_outcome(r.apply, PHASE_GRANT, i);
                 bool lied = r.plan->steps[PHASE_GRANT].writes[i].port == r.f.host[1];
@@ -2007,6 +2067,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_nobody_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);
+        tcase_add_test(t, test_looks_again_at_what_differs);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
         tcase_add_test(t, test_read_before_write_unanswered);
         tcase_add_test(t, test_changed_behind_our_back);

@@ -397,6 +397,12 @@ static void note_filter(const struct mad_request *request)
                 last_filter = *request;
 }
 
+static bool lose_read_back(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) at;
+        return last_filter.method == MAD_SET && request->method == MAD_GET && request->attribute == SMP_ATTR_P_KEY_TABLE;
+}
+
 /* When an apply has ended, no Set leaves any more, though the sweep goes on: not even one that passed before. */
 START_TEST(gate_is_closed_behind_an_apply)
 {
@@ -406,6 +412,7 @@ START_TEST(gate_is_closed_behind_an_apply)
         last_filter = (struct mad_request) {};
         before_request = note_filter;
         store_waits = true;
+        lose = lose_read_back;
         start(ENFORCE, POLICY_1);
         until(CONTROL_STORING_END);
         ck_assert_int_eq(last_filter.method, MAD_SET);
