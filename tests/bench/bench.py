@@ -228,7 +228,7 @@ def run(k, rounds):
         seconds = statistics.median(s[0] for s in pkeyd)
         print()
         good = [
-            report("one partition more on all hosts: pkeyd / OpenSM", seconds / statistics.median(s[0] for s in opensm), "", 0.1),
+            report("one partition more on all hosts: pkeyd / OpenSM", seconds / statistics.median(s[0] for s in opensm), "", 0.15),
             report("one partition more on all hosts: pkeyd / bare loop", seconds / bare, "", 2),
             report("an edit beside %d mute hosts / the same while they answer" % MUTE, mute / answering, "", 1.25),
             report("pkeyctl plan (%.2f s) / ibnetdiscover (%.2f s)" % (plan, discover), plan / discover, "", 0.25),
