@@ -5,6 +5,7 @@
 #include "config.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
+#include "shell/file.h"
 #include "util/nearest.h"
 
 /* Options that are for some commands only. */
@@ -208,7 +209,9 @@ int main(int argc, char **argv)
         struct options options = {};
         int r, status;
 
-        r = context_init(&ctx, &options);
+        r = file_take_standard();
+        if (r == 0)
+                r = context_init(&ctx, &options);
         if (r >= 0)
                 r = options_parse(argc, argv, &ctx.findings, &options);
         status = run(&ctx, r);

@@ -5,6 +5,7 @@
 
 #include "pkeyd/daemon.h"
 #include "pkeyd/load.h"
+#include "shell/file.h"
 #include "shell/report.h"
 
 /* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
@@ -56,8 +57,10 @@ int main(int argc, char *argv[])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct options options;
-        int r = a ? options_parse(a, argc, argv, &options) : -ENOMEM;
+        int r = a ? file_take_standard() : -ENOMEM;
 
+        if (r == 0)
+                r = options_parse(a, argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         return options.check ? check_files(&options) : run(&options);

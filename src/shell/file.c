@@ -14,6 +14,16 @@
 
 #define READ_AT_LEAST 4096
 
+int file_take_standard(void)
+{
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+                /* the wrong way round: who prints to a closed descriptor hears of it */
+                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
 int file_open(const char *path)
 {
         /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused. */

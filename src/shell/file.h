@@ -15,6 +15,10 @@ static inline void file_close_p(int *fd)
 }
 #define _cleanup_close_ _cleanup_(file_close_p)
 
+/* Descriptors 0 to 2 are taken, so that no file, port or socket gets one of them and with it what is printed. One that was closed
+ * still cannot be used for what it is for. Before anything else is opened. Returns 0 or negative errno. */
+int file_take_standard(void);
+
 /* Opens a file of any kind to be read, without waiting. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 

@@ -115,6 +115,17 @@ def test_out_of_memory():
         check_equal([f["code"] for f in result["findings"]], ["host.memory"], "findings")
 
 
+def test_closed_output():
+    """Standard output that is closed: no port and no file takes its place, and nobody calls the plan printed."""
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        for arguments in ("plan", path), ("apply", path, "--yes"):
+            result = fabric.run(["sh", "-c", 'exec "$@" >&-', "sh"] + fabric.pkeyctl_arguments(*arguments))
+            check("standard output: Bad file descriptor" in result.err, result)
+            check(result.status in (1, 2, 3), result)
+        fabric.pkeyctl("verify", path).expect(0)
+
+
 def test_port_that_is_down():
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())

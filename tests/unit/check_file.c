@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "shell/file.h"
 
@@ -142,6 +143,32 @@ START_TEST(found)
 }
 END_TEST
 
+/* What was closed is not given to the next file that is opened, and still cannot be used. */
+START_TEST(closed_descriptors)
+{
+        for (int closed = 0; closed < 8; closed++) {
+                pid_t pid = fork();
+                int status;
+
+                if (pid == 0) {
+                        char byte = 0;
+                        bool right;
+
+                        for (int fd = 0; fd < 3; fd++)
+                                if (closed >> fd & 1)
+                                        (void) close(fd);
+                        right = file_take_standard() == 0 && file_open("/dev/null") > 2;
+                        for (int fd = 0; fd < 3; fd++)
+                                if (closed >> fd & 1)
+                                        right = right && (fd == 0 ? read(fd, &byte, 1) : write(fd, &byte, 1)) < 0 && errno == EBADF;
+                        _exit(right ? 0 : 1);
+                }
+                ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+                ck_assert_int_eq(status, 0);
+        }
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("file");
@@ -156,6 +183,7 @@ int main(void)
         tcase_add_test(t, what_is_no_file);
         tcase_add_test(t, standard_input);
         tcase_add_test(t, found);
+        tcase_add_test(t, closed_descriptors);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);
