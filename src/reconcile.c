@@ -50,8 +50,7 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
-/* Who is there and not in the snapshot gets nothing, and loses nothing; but the policy may well name it. */
-static void tell_silent(const struct subnet *s, struct findings *findings)
+uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings)
 {
         struct finding *item;
         uint32_t n = 0;
@@ -71,6 +70,7 @@ static void tell_silent(const struct subnet *s, struct findings *findings)
         if (n > MAX_SILENT)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
                                     "%u more ports like that, %u in all", n - MAX_SILENT, n);
+        return n;
 }
 
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */
@@ -197,7 +197,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 
         if (options->writer == WRITER_DIRECT)
                 note_ipoib(policy, findings);
-        tell_silent(observed->subnet, findings);
+        (void) reconcile_tell_silent(observed->subnet, findings);
 
         /* who is a member of what: policy x subnet */
         r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);

@@ -4,6 +4,7 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
+#include "reconcile.h"
 
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
 int command_verify(struct context *ctx)
@@ -20,6 +21,8 @@ int command_verify(struct context *ctx)
                 r = kernel_verify(ctx, result.verification);
         if (r < 0)
                 return r;
-        result.status = exit_status_of(result.verification->n_differ > 0, result.verification->n_unreachable > 0);
+        result.verification->n_silent = reconcile_tell_silent(ctx->subnet, &ctx->findings);
+        result.status = exit_status_of(result.verification->n_differ > 0,
+                                       result.verification->n_unreachable + result.verification->n_silent > 0);
         return output(ctx, &result);
 }

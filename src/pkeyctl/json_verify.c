@@ -40,8 +40,8 @@ void as_json_verify(struct doc *d, const struct result *result)
 {
         const struct verification *r = result->verification;
 
-        doc_add(d, d->root, "{s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "differ",
-                differences(d, r), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable));
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "silent", r->n_silent,
+                "differ", differences(d, r), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable));
 }
 
 /* --- this host alone ------------------------------------------------------------------------------------------------- */

@@ -75,6 +75,9 @@ void text_verify(struct context *ctx, const struct result *result)
                 printf("%u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");
                 if (r->n_unreachable > 0)
                         printf(", %u could not be read", r->n_unreachable);
+                if (r->n_silent > 0)
+                        printf(", %u device%s behind a link that is up did not answer discovery", r->n_silent,
+                               text_plural(r->n_silent));
         }
         putchar('\n');
 }

@@ -49,6 +49,7 @@ struct verification {
         uint32_t n_differ;
         uint32_t *unreachable;  /* ports that could not be read */
         uint32_t n_unreachable;
+        uint32_t n_silent;      /* links that are up, whose other end did not answer discovery; of the caller */
         uint32_t n_ports;       /* managed ports, all */
         const enum freeze *frozen; /* of each port; NULL: none is. Frozen ports are not compared */
         uint32_t n_kernel_ports; /* of them those of this host that its kernel was asked about */
