@@ -193,6 +193,15 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
                 p->pending[r - s->tables].filter_at = e->answered_at;
 }
 
+static void see_who(const struct sim *s, struct process *p, const struct event *e)
+{
+        unsigned sma = world_endport_at(s, (struct fabsim_place) {
+                e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port });
+
+        p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
+        p->met_stranger |= p->adopted.entries[sma].lid.v != e->frame.lid.v;
+}
+
 void observer_answered(struct sim *s, struct process *p, const struct event *e)
 {
         uint32_t attribute = mad_get_field((void *) e->frame.mad, 0, IB_MAD_ATTRID_F);
@@ -207,7 +216,7 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
         else if (attribute == SMP_ATTR_NODE_INFO && directed)
                 p->route_asked_at = e->sent_at;
         else if (attribute == SMP_ATTR_NODE_INFO)
-                p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
+                see_who(s, p, e);
         if (p->stage == CONTROL_APPLYING) {
                 know_tables(s, p, false);
                 know_filters(s, p);
@@ -216,8 +225,11 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
 
 void observer_stage_ended(struct sim *s, struct process *p)
 {
+        for (unsigned i = 0; p->met_stranger && i < s->n_tables; i++)
+                memset(p->pending[i].block_at, 0, sizeof(p->pending[i].block_at));
         if (p->stage != CONTROL_DISCOVERING)
                 know_tables(s, p, true);
+        p->met_stranger = false;
 }
 
 void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index)

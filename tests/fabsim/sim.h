@@ -261,6 +261,7 @@ struct process {
         bool killed;
         usec_t stage_began;
         enum control_state stage;      /* the state whose stage runs */
+        bool met_stranger;             /* in this stage: another port than the snapshot has answered at an address */
         usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was answered from there, or by any directed route */
 
         struct census census, adopted; /* of the last discovery; of the snapshot */
@@ -489,7 +490,8 @@ void observer_load(struct process *p);
 void observer_init(struct observer *o);
 /* The engine of p took this answer. */
 void observer_answered(struct sim *s, struct process *p, const struct event *e);
-/* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. */
+/* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. Where somebody else answered at
+ * an address, nothing of it is. */
 void observer_stage_ended(struct sim *s, struct process *p);
 /* A sweep of p ended: filters that its discovery read in vain are not known. */
 void observer_swept(struct process *p);
