@@ -73,6 +73,35 @@ uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings
         return n;
 }
 
+static bool has_full_default(const struct p_key *entries, uint16_t capacity)
+{
+        const struct p_key full = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
+
+        return entries && p_keys_hold(entries, capacity, full);
+}
+
+/* OpenSM's own default: every port is a full member. Hosts talk by that, and a policy that says nothing of it ends that. */
+static void tell_default(const struct plan *plan, const struct observed *observed, struct findings *findings)
+{
+        const struct subnet *s = observed->subnet;
+        struct finding *item;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_ports; i++) {
+                const struct observed_table *t = &observed->tables[i];
+
+                if (s->ports[i].role == PORT_ENDPORT && t->source == TABLE_READ && plan->final_tables[i] &&
+                    has_full_default(t->entries, t->capacity) && !has_full_default(plan->final_tables[i], t->capacity))
+                        n++;
+        }
+        if (n < 2)
+                return;
+        item = findings_add(findings, FINDING_WARNING, FINDING_PLAN_DEFAULT_LIMITED, NULL,
+                            "%u ports become limited members of the default partition (0x7fff): they can no longer talk with each "
+                            "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator", n);
+        finding_set_hint(findings, item, "'default: {pkey: 0x7fff, members: {ALL: full}}' below 'partitions:' keeps them full members");
+}
+
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */
 
 /* A leaf port is frozen with its host. */
@@ -219,6 +248,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         r = keep_frozen(a, observed, &out);
         if (r < 0)
                 return r;
+        tell_default(out.plan, observed, findings);
         report_frozen(&out, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;

@@ -36,13 +36,15 @@ static int decide_again(struct scene *s)
         return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
 }
 
+static unsigned n_hosts = 3;
+
 static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t sm_lid)
 {
         unsigned h;
 
         s->a = arena_new();
-        fake_fabric_init(&s->f, s->a, 3, false);
-        for (h = 0; h < 3; h++)
+        fake_fabric_init(&s->f, s->a, n_hosts, false);
+        for (h = 0; h < n_hosts; h++)
                 fake_fabric_put(&s->f, s->f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
         s->f.subnet->sm = sm == SUBNET_NONE ? SUBNET_NONE : s->f.host[sm];
         s->f.subnet->sm_lid.v = sm_lid;
@@ -91,6 +93,32 @@ START_TEST(test_policy_to_plan)
 END_TEST
 
 /* Worth a note, not more: the tables are the same with and without. */
+/* Where several ports lose the full membership of the default partition, the plan says what that means, and what keeps it. */
+START_TEST(test_default_limited)
+{
+        static const char *const members[] = { "ALL: limited", "ALL: full", "ALL: both", "node[0-2]: full" };
+
+        n_hosts = 5;
+        for (unsigned i = 0; i < ELEMENTS(members); i++) {
+                char text[200];
+                struct scene s;
+
+                (void) snprintf(text, sizeof(text), "version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n      %s\n",
+                                members[i]);
+                ck_assert_int_eq(decide_text(&s, text, 1, 11), 0);
+                ck_assert_uint_eq(s.findings.n, i == 0 || i == 3);
+                if (s.findings.n > 0) {
+                        ck_assert_int_eq(s.findings.items[0].code, FINDING_PLAN_DEFAULT_LIMITED);
+                        ck_assert_int_eq(s.findings.items[0].severity, FINDING_WARNING);
+                        ck_assert(strncmp(s.findings.items[0].text, i == 0 ? "3 ports become" : "2 ports become", 14) == 0);
+                        ck_assert_ptr_nonnull(strstr(s.findings.items[0].hint, "members: {ALL: full}"));
+                }
+                done(&s);
+        }
+        n_hosts = 3;
+}
+END_TEST
+
 START_TEST(test_ipoib_is_the_sm_s)
 {
         struct scene s;
@@ -126,8 +154,9 @@ START_TEST(test_no_sm)
         struct scene s;
 
         ck_assert_int_eq(decide(&s, SUBNET_NONE, 0), 0);
-        ck_assert_uint_eq(s.findings.n_warnings, 1);
+        ck_assert_uint_eq(s.findings.n_warnings, 2);
         ck_assert_int_eq(s.findings.items[0].code, FINDING_SUBNET_SM_UNKNOWN);
+        ck_assert_int_eq(s.findings.items[1].code, FINDING_PLAN_DEFAULT_LIMITED);
         done(&s);
 }
 END_TEST
@@ -271,6 +300,7 @@ int main(void)
         int failed;
 
         tcase_add_test(t, test_policy_to_plan);
+        tcase_add_test(t, test_default_limited);
         tcase_add_test(t, test_ipoib_is_the_sm_s);
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
