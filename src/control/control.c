@@ -85,6 +85,12 @@ static bool is_settled(enum sweep_result result)
         return result != SWEEP_STOPPED && result != SWEEP_STALE;
 }
 
+/* In audit mode, and on a standby, a sweep may be done and the tables are as somebody else wants them. */
+static bool is_right(const struct port_counts *ports)
+{
+        return ports->differ == 0 && ports->unreachable == 0;
+}
+
 static void count_sweep(struct control *c, enum sweep_result result)
 {
         struct control_numbers *n = &c->status.numbers;
@@ -93,7 +99,7 @@ static void count_sweep(struct control *c, enum sweep_result result)
         n->sweeps[result]++;
         if (whole)
                 n->last_sweep = c->wall;
-        if (result == SWEEP_DONE)
+        if (result == SWEEP_DONE && is_right(&c->status.ports))
                 n->last_success = c->wall;
         if (whole && c->sweep.kind == SWEEP_FULL)
                 n->sweep_duration = c->now - c->sweep.began;

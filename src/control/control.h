@@ -225,7 +225,7 @@ struct port_counts {
 struct control_numbers {
         uint64_t sweeps[SWEEP_N_RESULTS];
         usec_t last_sweep;       /* that came to its end: the fabric was read, and what could be repaired was */
-        usec_t last_success;     /* likewise, and no port failed */
+        usec_t last_success;     /* likewise, and every table was as the policy says */
         usec_t last_apply;       /* all writes were confirmed */
         usec_t apply_duration, sweep_duration; /* of the last one, and of the last full one; 0: there was none */
         uint64_t n_plans;

@@ -321,7 +321,7 @@ static void add_passes(struct text *t, const struct metrics *m)
                          m->apply_duration);
         moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last sweep came to its end.", m->last_pass);
         moment(t, "pkeyd_last_success_timestamp_seconds",
-               "When the last sweep came to its end without a port that failed.", m->last_success);
+               "When the last sweep came to its end with every table as the policy says.", m->last_success);
         moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 

@@ -38,7 +38,7 @@ struct metrics {
         const char *version;
         uint64_t started;            /* this and `last_...`: seconds since 1970; 0: never */
         uint64_t last_pass;          /* that came to its end: the fabric was looked at, and what could be mended was */
-        uint64_t last_success;       /* likewise, and no port failed */
+        uint64_t last_success;       /* likewise, and every table was as the policy says */
         uint64_t last_apply;         /* all writes were confirmed */
 
         uint64_t generation;         /* in force; 0: none */

@@ -38,7 +38,7 @@ static int check_files(const struct options *o)
                 return EXIT_FAILURE;
         }
         report_count(&findings, count, sizeof(count));
-        printf("%s: %s\n", o->policy_file, count);
+        printf("%s and %s: %s\n", o->config_file, o->policy_file, count);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -228,6 +228,7 @@ def test_command_line_of_pkeyd():
 
         check("--state-dir" in pkeyd("--help").expect(0).out, "--help")
         check(re.fullmatch(r"pkeyd [0-9].*\n", pkeyd("--version").expect(0).out), "--version")
+        check("pkeyd.yaml and" in pkeyd("--check", *files).expect(0).out, "--check")
         check("partitions.yaml: no errors" in pkeyd("--check", *files).expect(0).out, "--check")
         check("missing.yaml" in pkeyd("--check", *files, "--config", fabric.path("missing.yaml")).expect(1).err,
               "settings that were named and are not there")

@@ -893,6 +893,7 @@ START_TEST(audit_writes_nothing)
         ck_assert(!status()->writing && !status()->standby);
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(status()->ports.differ + status()->ports.right, 9);
+        ck_assert_uint_eq(status()->numbers.last_success, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_TABLE_DIFFERS), status()->ports.differ);
         ck_assert_uint_eq(noted.n_generations, 0); /* it says nothing about what tables hold */
         ck_assert_ptr_nonnull(strstr(status()->text, "generation 1 (audit): "));
