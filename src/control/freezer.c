@@ -126,14 +126,28 @@ static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32
         return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(all, node, s->ports[port].number);
 }
 
+/* The lower one of what it was given before and of what the lines say, but at least what is certain. ret may be `lines`. */
+static int limit_port(const struct freezer *f, struct arena *a, struct guid node, uint8_t number, const struct desired_port *lines,
+                      const struct desired_port *certain, struct desired_port *ret)
+{
+        const struct given *before = find_given(f, node, number);
+        struct desired_port lower;
+        int r;
+
+        if (!before) {
+                *ret = *certain;
+                return 0;
+        }
+        r = combine(a, &before->keys, lines, false, &lower);
+        return r < 0 ? r : combine(a, &lower, certain, true, ret);
+}
+
 static int limit_frozen(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *to)
 {
         const struct subnet *s = decision->desired->subnet;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
-                const struct given *before;
-                struct desired_port lower;
                 uint32_t at;
 
                 if (decision->plan->frozen[i] == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT)
@@ -141,12 +155,8 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                 at = find_in(to->subnet, s, i);
                 if (at == SUBNET_NONE)
                         continue;
-                before = find_given(f, node_guid_of(s, i), s->ports[i].number);
-                to->ports[at] = decision->certain[i];
-                if (before)
-                        r = combine(a, &before->keys, &decision->given->ports[i], false, &lower);
-                if (before && r == 0)
-                        r = combine(a, &lower, &decision->certain[i], true, &to->ports[at]);
+                r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &decision->given->ports[i], &decision->certain[i],
+                               &to->ports[at]);
         }
         return r;
 }
@@ -168,20 +178,20 @@ static bool is_contested(const struct subnet *s, const struct desired *all, uint
         }
 }
 
-static int limit_absent(const struct freezer *f, struct arena *a, const struct subnet *s, struct desired *all)
+static int limit_absent(const struct freezer *f, struct arena *a, const struct subnet *s, const struct memberships *m,
+                        struct desired *all)
 {
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < all->subnet->n_ports; i++) {
-                const struct desired_port lines = all->ports[i];
-                const struct given *before;
+                struct desired_port certain;
 
                 if (!is_contested(s, all, i))
                         continue;
-                before = find_given(f, node_guid_of(all->subnet, i), all->subnet->ports[i].number);
-                all->ports[i] = (struct desired_port) {};
-                if (before)
-                        r = combine(a, &before->keys, &lines, false, &all->ports[i]);
+                r = desired_certain(a, m, i, &certain);
+                if (r == 0)
+                        r = limit_port(f, a, node_guid_of(all->subnet, i), all->subnet->ports[i].number, &all->ports[i], &certain,
+                                       &all->ports[i]);
         }
         return r;
 }
@@ -194,11 +204,11 @@ static bool has_frozen(const struct plan *plan)
         return false;
 }
 
-int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *all,
-                  const struct desired **ret)
+int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, const struct memberships *m,
+                  struct desired *all, const struct desired **ret)
 {
         struct desired *to = all;
-        int r = all ? limit_absent(f, a, decision->desired->subnet, all) : 0;
+        int r = all ? limit_absent(f, a, decision->desired->subnet, m, all) : 0;
 
         *ret = all ?: decision->given;
         if (r < 0 || !has_frozen(decision->plan))

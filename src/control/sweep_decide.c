@@ -47,11 +47,10 @@ static bool is_missed(const struct knowledge *k, const struct subnet *s)
 }
 
 /* What the policy gives to those that are not in the snapshot, or not completely, too. NULL: nothing. */
-static int give_all(struct control *c, struct desired **ret)
+static int give_all(struct control *c, struct memberships **ret_memberships, struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
         struct arena *a = c->sweep.arena;
-        struct memberships *memberships;
         struct subnet *larger;
         int r;
 
@@ -61,24 +60,25 @@ static int give_all(struct control *c, struct desired **ret)
                 return 0;
         r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
         if (r == 0)
-                r = policy_resolve_in_force(a, c->sweep.generation->policy, larger, &ignored, &memberships);
+                r = policy_resolve_in_force(a, c->sweep.generation->policy, larger, &ignored, ret_memberships);
         if (r == 0)
-                r = desired_compute(a, memberships, ret);
+                r = desired_compute(a, *ret_memberships, ret);
         if (r == 0)
-                (*ret)->frozen = memberships->frozen;
+                (*ret)->frozen = (*ret_memberships)->frozen;
         return r;
 }
 
 static int set_policy(struct control *c)
 {
+        struct memberships *memberships = NULL;
         const struct desired *limited;
         struct desired *all;
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
-        r = give_all(c, &all);
+        r = give_all(c, &memberships, &all);
         if (r == 0)
-                r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, all, &limited);
+                r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
 }
 
