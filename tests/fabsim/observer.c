@@ -289,7 +289,7 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
 {
         unsigned host, device;
 
-        if (!e->is_ambiguous || sscanf(node->name, "node%u", &host) != 1 || sscanf(node->device, "mlx5_%u", &device) != 1)
+        if (sscanf(node->name, "node%u", &host) != 1 || sscanf(node->device, "mlx5_%u", &device) != 1)
                 return;
         e->host = host;
         e->device = device;
@@ -300,12 +300,13 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
 {
         struct seen_port *seen = &o->ports[endport];
-        uint32_t port = find_port(s, subnet, endport);
+        uint32_t port = find_port(s, subnet, endport), node = subnet_find_node(subnet, s->f.nodes[s->endports[endport].node].guid);
 
         e->is_seen = port != SUBNET_NONE && !subnet_port_is_incomplete(subnet, &subnet->ports[port]);
         e->is_plugged = e->is_plugged && (!e->is_seen || switch_is_discovered(s, subnet, e->plugged_into.node));
         if (e->is_seen) {
-                take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
+                if (e->is_ambiguous)
+                        take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
@@ -316,6 +317,8 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
         seen->entry.is_sm = e->is_sm; /* which LID that has, all others say */
+        if (port == SUBNET_NONE && node != SUBNET_NONE) /* its adapter is there, by another port */
+                take_name(&subnet->nodes[node], &seen->entry);
         if (port == SUBNET_NONE)
                 *e = seen->entry;
         else if (subnet_port_node(subnet, &subnet->ports[port])->incomplete)

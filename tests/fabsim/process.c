@@ -118,6 +118,10 @@ static void find_frozen(const struct sim *s, const struct process *p, struct jud
                 if (decision->plan->frozen[i] != FREEZE_NONE && port->role == PORT_ENDPORT)
                         add_frozen(s, ret, subnet_port_node(subnet, port)->guid, port->number, decision->plan->frozen[i]);
         }
+        for (unsigned i = 0; i < s->n_endports; i++) /* a silent port of a contested adapter */
+                for (unsigned k = 0; !p->adopted.entries[i].is_seen && k < s->n_endports; k++)
+                        if (s->endports[k].node == s->endports[i].node && ret->contested >> k & 1)
+                                ret->frozen |= UINT64_C(1) << i, ret->contested |= UINT64_C(1) << i;
 }
 
 /* What is in force was decided about, and is carried out. */
