@@ -259,11 +259,13 @@ END_TEST
 START_TEST(larger_subnet)
 {
         enum freeze contested[6] = { [0] = FREEZE_LINES, [1] = FREEZE_NAME, [4] = FREEZE_LINES, [5] = FREEZE_SWITCH_NAME };
+        static const struct p_key more[] = { { 0x8010 }, { 0x8011 }, { 0x7fff } };
         const struct desired *limited;
         struct decision d, all;
 
         make_decision(&d, 2, 3);
         make_decision(&all, 0, 6);
+        give(&all, 4, more, ELEMENTS(more));
         all.desired.frozen = contested;
         see(&d, 0);
         d.plan.frozen[0] = FREEZE_CAPACITY; /* host 2 */
@@ -274,7 +276,7 @@ START_TEST(larger_subnet)
         EXPECT(&limited->ports[1], 0x8010, 0x7fff);
         EXPECT(&limited->ports[2], 0x8010);
         EXPECT(&limited->ports[3], 0x8010, 0x7fff);
-        EXPECT(&limited->ports[4], 0x8010, 0x7fff); /* it is there, and not contested there */
+        EXPECT(&limited->ports[4], 0x8010, 0x8011, 0x7fff); /* it is there, and not contested there */
         EXPECT(&limited->ports[5], 0x7fff);
 }
 END_TEST
