@@ -139,6 +139,24 @@ int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64
         return r < 0 ? bus_client_complain(ctx, r) : bus_client_send(ctx, bus, call, timeout, ret);
 }
 
+int bus_client_find(struct context *ctx, struct daemon_status *ret)
+{
+        _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_bus_ sd_bus *bus = NULL;
+        int r = sd_bus_open_system(&bus);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, "Status");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(call, 0);
+        if (r >= 0)
+                r = sd_bus_call(bus, call, 0, NULL, &reply);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, ret, NULL);
+        return r < 0 ? r : 1;
+}
+
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
 static int read_text(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)

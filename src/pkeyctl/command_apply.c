@@ -5,10 +5,12 @@
 
 #include "control/sm_follow.h"
 #include "pkeyctl/ask.h"
+#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
+#include "shell/file.h"
 
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
@@ -78,6 +80,40 @@ static int check_writer(struct context *ctx)
                               "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out",
                               "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after "
                               "the other");
+}
+
+/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. Of another port of this host
+ * it may know nothing. *ret: it has this very policy. */
+static int check_daemon(struct context *ctx, bool *ret)
+{
+        struct daemon_status s = {};
+        const char *bytes;
+        size_t n;
+        int r = ctx->options->ca || ctx->options->port ? 0 : bus_client_find(ctx, &s);
+
+        *ret = false;
+        if (r <= 0 || !s.writing || !s.policy_file)
+                return r < 0 ? r : 0;
+        *ret = file_read(ctx->arena, s.policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 && n == ctx->policy_n_bytes &&
+               memcmp(bytes, ctx->policy_bytes, n) == 0;
+        if (*ret)
+                return 0;
+        return findings_error(&ctx->findings, FINDING_DAEMON_RUNS,
+                              arena_printf(ctx->arena, "put it into %s, then pkeyctl reload; or stop pkeyd", s.policy_file),
+                              "pkeyd runs on this host with another policy (%s), and would take back at its next sweep what this "
+                              "one writes; nothing was written", s.policy_file);
+}
+
+/* What a person would apply by hand it carries out itself, and goes on to. */
+static int have_reloaded(struct context *ctx)
+{
+        int r;
+
+        set_blocked(false);
+        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
+                            "pkeyd runs on this host with this policy: it carries it out, as by pkeyctl reload");
+        r = ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
+        return r < 0 ? r : command_reload(ctx);
 }
 
 static int ask(struct context *ctx)
@@ -176,9 +212,14 @@ int command_apply(struct context *ctx)
         _cleanup_(run_done) struct run run = { .ctx = ctx };
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
         struct result result = { .kind = RESULT_APPLY };
+        bool is_the_daemons;
         int r;
 
         r = prepare(ctx, &run);
+        if (r == 0)
+                r = check_daemon(ctx, &is_the_daemons);
+        if (r == 0 && is_the_daemons)
+                return have_reloaded(ctx);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_APPLY, &hooks);
         if (r == 0 && !run.plan.changes) /* nothing was to be confirmed */

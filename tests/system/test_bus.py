@@ -362,6 +362,29 @@ def test_pkeyctl_reload():
         stop(daemon)
 
 
+def test_pkeyctl_apply_beside_the_daemon():
+    """Of its own policy it is a reload; another one it would take back at its next sweep, so nothing is written."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        before = fabric.tables()
+        other = fabric.write("other.yaml", policy_two().yaml())
+        r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(1)
+        check("pkeyd runs on this host with another policy (%s)" % fabric.path("partitions.yaml") in r.err, r)
+        check("put it into %s, then pkeyctl reload" % fabric.path("partitions.yaml") in r.err, r)
+        check_equal([sorted(p.keys()) for p in fabric.tables().values()], [sorted(p.keys()) for p in before.values()], "tables")
+        fabric.write("partitions.yaml", policy_two().yaml())
+        pkeyctl(fabric, bus, "apply", other).expect(1) # nobody is there to say yes
+        r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(0)
+        check("as by pkeyctl reload" in r.err and "carried out: generation 2" in r.out, r)
+        for port in fabric.tables().values():
+            check(port.type != "ca" or 0x8011 in port.keys(), "not written when pkeyctl apply ended:", port)
+        fabric.settings("mode: audit\n" + SETTINGS)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        pkeyctl(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()), "--yes").expect(0) # it takes nothing back
+        stop(daemon)
+
+
 def test_pkeyctl_without_a_daemon():
     with fabric_of() as fabric:
         bus = Bus(fabric)
