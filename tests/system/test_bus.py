@@ -370,6 +370,7 @@ def test_pkeyctl_apply_beside_the_daemon():
         before = fabric.tables()
         other = fabric.write("other.yaml", policy_two().yaml())
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(1)
+        check("daemon.runs" in pkeyctl(fabric, bus, "apply", other, "--yes", "--json").expect(1).out, "the code")
         check("pkeyd runs on this host with another policy (%s)" % fabric.path("partitions.yaml") in r.err, r)
         check("put it into %s, then pkeyctl reload" % fabric.path("partitions.yaml") in r.err, r)
         check_equal([sorted(p.keys()) for p in fabric.tables().values()], [sorted(p.keys()) for p in before.values()], "tables")
