@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every system test stands on: a private network namespace, ibsim, OpenSM, the programs under test, a reader.
+"""What every system test stands on: ibsim, OpenSM, the programs under test, a reader.
 
 A scenario is a Python file next to this one. It has functions whose names begin with test_, and ends with main(). Each
 function gets a Fabric of its own only if it makes one (`with Fabric(topology) as fabric:`). make check runs each file as one
 test: 0 passed, 1 failed, 77 skipped.
 
-ibsim listens on abstract sockets, which belong to the network namespace; so every scenario runs under `unshare -n` and any
-number of them run side by side. The preload library makes files in the working directory, so every program gets one of its
-own below the scenario's temporary directory.
+Every file runs under scripts/apart, so that any number of them run side by side. The preload library makes files in the
+working directory, so every program gets one of its own below the scenario's temporary directory.
 """
 
 import glob
@@ -170,7 +169,7 @@ class Fabric:
 
         def listening():
             check(self.simulator.poll() is None, "ibsim ended:", read_file(self.path("ibsim.log"))[-2000:])
-            return "@sim:ctl" in read_file("/proc/net/unix")
+            return "@%s:ctl" % os.environ["IBSIM_SOCKNAME"] in read_file("/proc/net/unix")
 
         wait_for(listening, "ibsim to listen")
 
@@ -450,17 +449,11 @@ def require_tools():
         raise Skip("libumad2sim is not installed (scripts/install-deps --test)")
 
 
-def enter_namespace():
-    """Runs this program again in a network namespace of its own."""
-    if os.environ.get("PKEYD_TEST_NAMESPACE") == "1":
-        return
-    ways = [["unshare", "-n"], ["unshare", "-r", "-n"]]
-    for way in ways if os.geteuid() == 0 else ways[1:]:
-        if shutil.which("unshare") and subprocess.run([*way, "true"], stderr=subprocess.DEVNULL).returncode == 0:
-            os.environ["PKEYD_TEST_NAMESPACE"] = "1"
-            os.execvp(way[0], [*way, sys.executable, *sys.argv])
-    print("SKIP: a network namespace is not permitted here (unshare -n)")
-    sys.exit(SKIP)
+def stand_apart():
+    """Runs this program again, apart from other fabrics."""
+    if os.environ.get("PKEYD_APART") != "1":
+        apart = os.path.join(SOURCE, "scripts", "apart")
+        os.execv(apart, [apart, sys.executable, *sys.argv])
 
 
 def main():
@@ -468,7 +461,7 @@ def main():
     if os.environ.get("PKEYD_NO_SYSTEM_TESTS"):
         print("SKIP: PKEYD_NO_SYSTEM_TESTS is set")
         sys.exit(SKIP)
-    enter_namespace()
+    stand_apart()
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     module = sys.modules["__main__"]
     names = sys.argv[1:] or [n for n in vars(module) if n.startswith("test_")]

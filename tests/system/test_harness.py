@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness itself: the reader sees what OpenSM wrote and what another tool writes, and smpquery sees the same."""
 
+import os
 import re
+import subprocess
+import sys
+import tempfile
 
-from harness import Fabric, check, check_equal, k_ary, main, two_level
+from harness import PATIENCE, Fabric, check, check_equal, k_ary, main, two_level
 
 
 def smpquery_keys(fabric, port):
@@ -37,6 +41,22 @@ def test_unplugged_hosts_are_gone():
         check(fabric.topology.port_guid("node0002") not in fabric.tables(), "node0002 is unplugged and still there")
         fabric.console('ReLink "node0002"')
         check(fabric.topology.port_guid("node0002") in fabric.tables(), "node0002 did not come back")
+
+
+def test_without_namespaces():
+    """As in a container without CAP_SYS_ADMIN: unshare is refused, and two scenarios side by side do not meet."""
+    with tempfile.TemporaryDirectory() as directory:
+        refused = os.path.join(directory, "unshare")
+        with open(refused, "w") as f:
+            f.write("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+        os.chmod(refused, 0o755)
+        environment = dict(os.environ, PATH=directory + ":" + os.environ["PATH"])
+        del environment["PKEYD_APART"]
+        both = [subprocess.Popen([sys.executable, __file__, "test_unplugged_hosts_are_gone"], env=environment, text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(2)]
+        for child in both:
+            said = child.communicate(timeout=2 * PATIENCE)[0]
+            check_equal(child.returncode, 0, "exit status of a scenario that unshare is refused to; it said:\n" + said)
 
 
 if __name__ == "__main__":
