@@ -152,7 +152,7 @@ class Fabric:
         for child in (self.simulator, self.opensm):
             if child and child.poll() is None:
                 end(child, seconds=3)
-        if kind or not os.environ.get("KEEP_TEST_DIR"):
+        if not os.environ.get("KEEP_TEST_DIR"):
             shutil.rmtree(self.dir, ignore_errors=True)
         if reports and kind is None:
             raise AssertionError("a sanitizer reported:\n" + reports)
