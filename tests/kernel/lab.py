@@ -20,6 +20,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,6 +32,9 @@ import guest  # noqa: E402
 
 PROGRAMS = ("qemu-system-x86_64", "cpio", "depmod", "make", "gcc", "ibsim", "opensm", "rdma", "unshare")
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
+
+# /proc, /sys and /dev of this host are no business of the guest: a bind mount of / alone, in a namespace of its own.
+SHELL = 'mount --make-rprivate / && mount --bind / "$0" && exec "$@"'
 
 
 def fail(text):
@@ -59,6 +63,18 @@ def busybox():
     return None
 
 
+def in_bind_mount(root):
+    """What comes before a command that is to see this host's files, and those alone, below root."""
+    return ["unshare", "--mount", "sh", "-c", SHELL, root]
+
+
+def may_mount():
+    """Not so in a container without CAP_SYS_ADMIN."""
+    with tempfile.TemporaryDirectory() as root:
+        return subprocess.run([*in_bind_mount(root), "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode == 0
+
+
 def missing():
     lacks = [program for program in PROGRAMS if not shutil.which(program, path=os.environ["PATH"] + ":/sbin:/usr/sbin")]
     if not versions():
@@ -69,6 +85,8 @@ def missing():
         lacks.append("systemd")
     if os.geteuid() != 0:
         lacks.append("root (the guest reads this host's files)")
+    elif "unshare" not in lacks and not may_mount():
+        lacks.append("permission to mount (unshare --mount is refused, as in a container without CAP_SYS_ADMIN)")
     if os.uname().machine != "x86_64":
         lacks.append("an x86-64 machine")
     return lacks
@@ -269,14 +287,10 @@ def fill_share(build, driver, scenarios):
 
 # --- the guest --------------------------------------------------------------------------------------------------------
 
-# /proc, /sys and /dev of this host are no business of the guest: a bind mount of / alone, in a namespace of its own.
-SHELL = 'mount --make-rprivate / && mount --bind / "$0" && exec "$@"'
-
-
 def boot(build, kernel, initramfs, share, timeout):
     root = os.path.join(build, "host-root")
     os.makedirs(root, exist_ok=True)
-    argv = ["unshare", "--mount", "sh", "-c", SHELL, root, "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max",
+    argv = [*in_bind_mount(root), "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max",
             "-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none", "-net", "none", "-serial", "stdio",
             "-kernel", kernel, "-initrd", initramfs,
             "-virtfs", "local,path=%s,mount_tag=root,security_model=none,readonly=on,multidevs=remap" % root,

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness itself: the reader sees what OpenSM wrote and what another tool writes, and smpquery sees the same."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-from harness import PATIENCE, Fabric, check, check_equal, k_ary, main, two_level
+from harness import PATIENCE, SOURCE, Fabric, Skip, check, check_equal, k_ary, main, two_level
 
 
 def smpquery_keys(fabric, port):
@@ -43,8 +44,9 @@ def test_unplugged_hosts_are_gone():
         check(fabric.topology.port_guid("node0002") in fabric.tables(), "node0002 did not come back")
 
 
-def test_without_namespaces():
-    """As in a container without CAP_SYS_ADMIN: unshare is refused, and two scenarios side by side do not meet."""
+@contextlib.contextmanager
+def unshare_refused():
+    """An environment as in a container without CAP_SYS_ADMIN."""
     with tempfile.TemporaryDirectory() as directory:
         refused = os.path.join(directory, "unshare")
         with open(refused, "w") as f:
@@ -52,11 +54,28 @@ def test_without_namespaces():
         os.chmod(refused, 0o755)
         environment = dict(os.environ, PATH=directory + ":" + os.environ["PATH"])
         del environment["PKEYD_APART"]
+        yield environment
+
+
+def test_without_namespaces():
+    """Two scenarios side by side do not meet where unshare is refused."""
+    with unshare_refused() as environment:
         both = [subprocess.Popen([sys.executable, __file__, "test_unplugged_hosts_are_gone"], env=environment, text=True,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(2)]
         for child in both:
             said = child.communicate(timeout=2 * PATIENCE)[0]
             check_equal(child.returncode, 0, "exit status of a scenario that unshare is refused to; it said:\n" + said)
+
+
+def test_kernel_lab_without_mounts():
+    """scripts/check leaves the lab out for what --missing prints; its guest would end without a verdict."""
+    if os.geteuid() != 0:
+        raise Skip("root may mount, and others may not")
+    with unshare_refused() as environment:
+        lab = subprocess.run([os.path.join(SOURCE, "tests", "kernel", "lab"), "--missing"], env=environment, text=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        check_equal(lab.returncode, 1, "exit status of lab --missing; it said:\n" + lab.stderr)
+        check("permission to mount" in lab.stdout, "what the lab lacks:", lab.stdout)
 
 
 if __name__ == "__main__":
