@@ -123,15 +123,29 @@ def build_tools(build):
         run(["gcc", *flags, "-o", os.path.join(build, "share", name), os.path.join(HERE, source), *libraries], log)
 
 
-def build_pkeyd(build):
+def source_for(build, log):
+    """The tree, or a copy of it if it is configured in place: then configure refuses to build elsewhere."""
+    copy = os.path.join(build, "source")
+    if not os.path.exists(os.path.join(TOP, "config.status")):
+        return TOP
+    run(["make", "-C", TOP, "distdir", "distdir=" + copy], log)
+    return copy
+
+
+def configure_pkeyd(build, log):
     """A plain build as a distribution would make it, whatever the tree around was configured with."""
-    folder, root = os.path.join(build, "plain"), os.path.join(build, "share", "tree")
-    log = os.path.join(build, "pkeyd.log")
+    folder, source = os.path.join(build, "plain"), source_for(build, log)
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "Makefile")):
-        run([os.path.join(TOP, "configure"), "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var", "--enable-werror",
+        run([os.path.join(source, "configure"), "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var", "--enable-werror",
              "--with-systemdsystemunitdir=/usr/lib/systemd/system", "--with-systemdcatalogdir=/usr/lib/systemd/catalog"],
             log, cwd=folder)
+    return folder
+
+
+def build_pkeyd(build):
+    log, root = os.path.join(build, "pkeyd.log"), os.path.join(build, "share", "tree")
+    folder = configure_pkeyd(build, log)
     # one after the other: "all" is a make of its own, and both would build the libraries at once
     run(["make", "-j2", "all"], log, cwd=folder)
     run(["make", "-j2", "tests/kernel/verbs_ports"], log, cwd=folder)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import PATIENCE, SOURCE, Fabric, Skip, check, check_equal, k_ary, main, two_level
+from harness import BUILD, PATIENCE, SOURCE, Fabric, Skip, check, check_equal, k_ary, main, two_level
 
 
 def smpquery_keys(fabric, port):
@@ -76,6 +76,23 @@ def test_kernel_lab_without_mounts():
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
         check_equal(lab.returncode, 1, "exit status of lab --missing; it said:\n" + lab.stderr)
         check("permission to mount" in lab.stdout, "what the lab lacks:", lab.stdout)
+
+
+def test_kernel_lab_from_a_tree_configured_in_place():
+    """configure refuses to build elsewhere from such a tree."""
+    with tempfile.TemporaryDirectory() as directory:
+        tree, build = os.path.join(directory, "tree"), os.path.join(directory, "build")
+
+        def run(*arguments, cwd=directory):
+            r = subprocess.run(arguments, cwd=cwd, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=5 * PATIENCE)
+            check_equal(r.returncode, 0, "exit status of %s; it said:\n%s" % (arguments[0], r.stdout[-3000:]))
+        os.mkdir(build)
+        run("make", "-C", BUILD, "distdir", "distdir=" + tree)
+        run("./configure", "--quiet", cwd=tree)
+        run(sys.executable, "-B", "-c", "import lab; lab.configure_pkeyd(%r, %r)" % (build, build + "/log"),
+            cwd=os.path.join(tree, "tests", "kernel"))
+        check(os.path.exists(os.path.join(build, "plain", "Makefile")), "nothing was configured")
 
 
 if __name__ == "__main__":
