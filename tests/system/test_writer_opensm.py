@@ -203,6 +203,40 @@ def test_foreign_and_edited_files():
         check_equal(read_file(site.conf), edited, "the edited file")
 
 
+def test_hand_over():
+    """Step by step as pkeyd(8) says: import, verify, copy, settings, check, plan, start."""
+    with Site() as site:
+        f = site.fabric
+        f.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\nlab=0x10: 0x%016x=full;\n" %
+                f.topology.port_guid(hosts(site, 1)[0]))
+        f.heavy_sweep()
+        before = f.tables()
+        f.pkeyctl("import", site.conf, "--output", f.path("partitions.yaml")).expect(0)
+        f.pkeyctl("verify", f.path("partitions.yaml")).expect(0)
+        f.write("partitions.conf.before-pkeyd", read_file(site.conf))
+        f.run([program("pkeyd"), "--check", "--config", f.settings(), "--policy", f.path("partitions.yaml")]).expect(0)
+        f.pkeyctl("plan", f.path("partitions.yaml")).expect(0)
+        site.daemon = Daemon(f, f.path("partitions.yaml"))
+        wait_for(lambda: "pkeyd" in read_file(site.conf).splitlines()[0], "pkeyd's own file in place of OpenSM's")
+        f.heavy_sweep()
+        check_equal({g: p.table for g, p in f.tables().items()}, {g: p.table for g, p in before.items()}, "tables")
+
+
+def test_site_without_partitions_conf():
+    """OpenSM's default is full membership for all; there is no file to import, to copy or to keep."""
+    with Site() as site:
+        a, b = hosts(site, 1, 2)
+        os.remove(site.conf)
+        site.fabric.heavy_sweep()
+        policy = simple(p={a: "full", b: "limited"})
+        d = site.start(policy)
+        site.wait_right(policy, "where there was no file")
+        wait_for(lambda: "phase" not in read_file(site.conf).splitlines()[1], "the file of the policy")
+        site.fabric.heavy_sweep()
+        check_equal(site.differ(policy), [], "tables after OpenSM's heavy sweep")
+        check("was not written by pkeyd" not in d.text(), "it asks for a hand-over:\n" + d.text())
+
+
 def break_file(site, how):
     text = read_file(site.conf)
     if how == "gone":
