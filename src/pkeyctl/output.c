@@ -49,6 +49,7 @@ const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n
 
 int output_write_file(struct context *ctx, const char *bytes, size_t n)
 {
+        static const char in_the_way[] = "no file is replaced: move it away, or name another one with --output";
         const char *path = ctx->options->output;
         FILE *f = fopen(path, "wxe");
         bool failed = !f || fwrite(bytes, 1, n, f) != n;
@@ -60,8 +61,8 @@ int output_write_file(struct context *ctx, const char *bytes, size_t n)
         }
         if (!failed)
                 return 0;
-        output_fail(ctx,
-                    findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(error)));
+        output_fail(ctx, findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, error == EEXIST ? in_the_way : NULL, "%s: %s",
+                                        path, strerror(error)));
         return -EBADMSG;
 }
 
