@@ -53,6 +53,7 @@ struct opensm_writer {
         char *last;              /* the bytes that were written last, to know a file that was cut short; malloc'ed */
         size_t n_last;
         char *last_path;         /* where; malloc'ed */
+        bool last_is_done;       /* and the tables were as it says, or OpenSM had the time for that */
         uint64_t reported;       /* digest of the problem that was logged last */
         char problem[1024];
 
@@ -256,6 +257,26 @@ static bool is_last_path(const struct opensm_writer *w)
 static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
 {
         return is_last_path(w) && f.n < w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
+}
+
+/* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
+static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
+{
+        char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
+
+        free(w->last);
+        free(w->last_path);
+        w->last = copy;
+        w->n_last = copy ? f.n : 0;
+        w->last_path = path;
+        w->last_is_done = is_done && copy;
+        if (copy)
+                memcpy(copy, f.bytes, f.n);
+}
+
+static bool is_done(const struct opensm_writer *w, struct file_bytes f)
+{
+        return is_last_path(w) && w->last_is_done && f.n == w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
 }
 
 /* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */
@@ -499,7 +520,9 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         *ret = tables;
-        return opensm_tables_of_file(w->arena, conf, tables);
+        r = opensm_tables_of_file(w->arena, conf, tables);
+        tables->is_done = is_done(w, w->in_place);
+        return r;
 }
 
 /* All files, from what is there to what was decided. */
@@ -561,6 +584,14 @@ static void write_mirror(struct opensm_writer *w)
                 write_content(w, FOR_MIRROR);
 }
 
+/* All tables that were read are as the file is to say. */
+static void as_it_says(struct opensm_writer *w)
+{
+        if (w->in_place.bytes)
+                remember(w, w->in_place, true);
+        write_content(w, FOR_CONTENT);
+}
+
 /* No phase changes anything. What differs all the same is of no use to anybody; OpenSM has to read the file again to take it
  * away. */
 static void write_again(struct opensm_writer *w)
@@ -572,7 +603,7 @@ static void write_again(struct opensm_writer *w)
         else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &w->first_missing) > 0)
                 write_phase(w, OPENSM_GRANT);
         else
-                write_content(w, FOR_CONTENT);
+                as_it_says(w);
 }
 
 /* The file in place is known, and may be replaced. */
@@ -697,20 +728,6 @@ static void stored(struct opensm_writer *w, usec_t now, const struct control_eve
         end(w, event->r);
 }
 
-/* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
-static void remember_last(struct opensm_writer *w)
-{
-        char *copy = malloc(MAX(w->file.n, (size_t) 1)), *path = strdup(w->path);
-
-        free(w->last);
-        free(w->last_path);
-        w->last = copy;
-        w->n_last = copy ? w->file.n : 0;
-        w->last_path = path;
-        if (copy)
-                memcpy(copy, w->file.bytes, w->file.n);
-}
-
 static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         int r = event->r;
@@ -726,7 +743,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
                         end(w, r);
                 return;
         }
-        remember_last(w);
+        remember(w, w->file, false);
         /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
         if (w->purpose == FOR_MIRROR || (w->purpose == FOR_CONTENT && same_bytes(body_of(w->file), body_of(w->in_place))))
                 end(w, 0);
@@ -766,6 +783,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
         int r = event->opensm.r;
 
         if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP) {
+                w->last_is_done = r >= 0;
                 report_put_back(w, r >= 0);
                 return;
         }
@@ -849,6 +867,7 @@ static void phase_ends(struct opensm_writer *w, usec_t now)
         struct file_bytes f;
         int r;
 
+        w->last_is_done = true;
         opensm_confirm(&w->phases, w->phase, w->seen, w->job.knowledge);
         r = opensm_phases_see_unread(w->arena, &w->phases, w->phase, w->seen);
         if (r < 0) {

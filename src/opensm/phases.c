@@ -162,7 +162,7 @@ static int group_grants(struct arena *a, const struct grant *grants, size_t n, s
                         .guid = grants[first].guid, .keys = keys + first, .n_keys = tidy(keys + first, (uint32_t) (i - first)),
                 };
         }
-        *ret = (struct opensm_tables) { ports, n_ports };
+        *ret = (struct opensm_tables) { .ports = ports, .n_ports = n_ports };
         return 0;
 }
 
@@ -339,15 +339,16 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
-/* The file in place stands until another one does. What it does not say of a port that it names, OpenSM may have taken since the table
- * was read; to tell it that the port has this would give it back, which only the policy may. */
-static int drop_untold(struct arena *a, const struct partitions_file_port *told, const struct desired_port *wanted,
-                       struct opensm_way *way)
+/* What a file does not say of a port that it names, OpenSM may have taken since the table was read, unless it did all that before; to
+ * tell it that the port has this would give it back, which only the policy may. (What OpenSM does not know of it has to be told before
+ * it takes it away.) */
+static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, struct opensm_way *way)
 {
+        const struct partitions_file_port *told = find_in(in_place, way->guid);
         struct p_key *keys;
         uint32_t n = 0, n_kept;
 
-        if (!told || told->n_keys == 0)
+        if (!told || told->n_keys == 0 || in_place->is_done)
                 return 0;
         keys = arena_new_array(a, struct p_key, way->n_before + told->n_keys);
         if (!keys)
@@ -424,7 +425,7 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
                 if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 ||
-                    drop_untold(a, find_in(in_place, way->guid), &plan->desired->ports[i], way) < 0 ||
+                    drop_untold(a, in_place, &plan->desired->ports[i], way) < 0 ||
                     set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
                 way->is_late = way->is_late && pair_was_read(observed, i);
@@ -464,7 +465,7 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         case LAST_READ:
                 r = usable_by_silent(a, k, in_place, way);
                 if (r == 0 && wanted)
-                        r = drop_untold(a, find_in(in_place, way->guid), wanted, way);
+                        r = drop_untold(a, in_place, wanted, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);

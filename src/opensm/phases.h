@@ -71,6 +71,7 @@ static inline void opensm_bases_add(struct opensm_bases *set, uint16_t base)
 struct opensm_tables {
         struct partitions_file_port *ports;
         uint32_t n_ports;
+        bool is_done; /* OpenSM did what it says: whatever a table has besides was put there later, and OpenSM does not know of it */
 };
 
 /* One endport and its way. */

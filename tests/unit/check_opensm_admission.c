@@ -651,11 +651,14 @@ START_TEST(untold_is_not_given_back)
         static const struct p_key another[] = { { 0x0002 } };
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = another, .n_keys = 1 };
         struct partitions_file_port of_other = { .guid = G(host_guid(1) + 1), .keys = another, .n_keys = 1 };
-        const struct opensm_tables in_place = { &line, 1 }, not_named = { &of_other, 1 };
+        const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 }, not_named = { .ports = &of_other, .n_ports = 1 };
+        const struct opensm_tables done = { &line, 1, true };
 
         begin_single(7, 0, 0, 1);
         expect_begins(0, NULL, 0x8001);
         expect_begins(0, &not_named, 0x8001);
+        expect_begins(0, &done, 0x8001); /* somebody put it there since: OpenSM is told, and takes it away then */
+        ck_assert(!way_of_host(0, &done)->is_late);
         expect_begins(0, &in_place, 0);
         ck_assert(way_of_host(0, &in_place)->is_late);
         gives = full;
