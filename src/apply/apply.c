@@ -946,6 +946,20 @@ static bool is_as_written(const struct apply *ap, const struct plan_write *w, co
         return blocks_equal(ap, w, entries, known);
 }
 
+/* It may be so, until somebody with a name says what is. Out of memory: what was known is not certain. */
+static void suspect(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+{
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        if (w->kind == WRITE_ENFORCEMENT) {
+                knowledge_send_filter(ap->options.knowledge, record_of(ap, w));
+                return;
+        }
+        p_key_block_decode(result->data, entries);
+        if (knowledge_suspect_block(ap->options.knowledge, record_of(ap, w), w->block, entries) < 0)
+                knowledge_doubt(ap->options.knowledge, record_of(ap, w));
+}
+
 static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool again)
 {
         struct touched *t = &ap->touched[i];
@@ -961,6 +975,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         if (!is_as_written(ap, w, result)) {
                 if (!again) {
                         t->look = LOOK_AGAIN;
+                        suspect(ap, w, result);
                         return;
                 }
                 fail_read_back(ap, t, APPLY_REVERTED, 0);

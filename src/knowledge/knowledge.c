@@ -616,8 +616,8 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 
 /* --- blocks that another writes --------------------------------------------------------------------------------------------- */
 
-int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
-                           const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                       bool is_expected)
 {
         struct knowledge_record *r = &k->records[record];
         struct touched touched;
@@ -628,12 +628,24 @@ int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
         r->writes[r->n_writes] = (struct knowledge_write) {
-                .block = block, .is_sent = true, .is_foreign = true, .is_expected = true,
+                .block = block, .is_sent = true, .is_foreign = true, .is_expected = is_expected,
         };
         memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
         recount(k, record, &touched, 1);
         r->is_stored = false;
         return 0;
+}
+
+int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
+                           const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        return add_foreign(k, record, block, entries, true);
+}
+
+int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block,
+                            const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        return add_foreign(k, record, block, entries, false);
 }
 
 static size_t find_last_sent(const struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])

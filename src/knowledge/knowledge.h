@@ -151,6 +151,9 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
  * read. A table that was never read may hold it anyway, and has no such blocks. Returns 0, or -ENOMEM: it must not be asked. */
 int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                            const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* Somebody at the port's address said that the block is so, and who that is is not known: it may be, besides what is known. Returns 0
+ * or -ENOMEM. */
+int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* The other writer was asked for all that was expected since the last call, or for nothing of it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* It was not asked after all: takes the last block of that kind back. */

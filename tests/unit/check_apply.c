@@ -648,9 +648,10 @@ static bool nobody_says_who_later(struct run *r, const struct mad_request *reque
         return true;
 }
 
-/* What is not as it was written, of an SMA that does not say who it is, is not taken over. */
+/* What is not as it was written, of an SMA that does not say who it is, is not taken over; but it may be so. */
 START_TEST(test_nobody_says_who_at_the_end)
 {
+        uint32_t record;
         struct run r;
 
         two_grants(&r);
@@ -660,6 +661,8 @@ START_TEST(test_nobody_says_who_at_the_end)
         ck_assert(!apply_is_stale(r.apply));
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
         ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).has, LEVEL_NONE);
+        record = knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]);
+        ck_assert_uint_eq(knowledge_table_bounds(r.wire.knowledge, record, 0x77).may, LEVEL_LIMITED);
         run_done(&r);
 }
 END_TEST
@@ -1360,6 +1363,29 @@ static bool bits_change_back(struct run *r, const struct mad_request *request, s
                 r->f.enforce_outbound[r->fault_port] = false;
         return false;
 }
+
+static bool bits_change_back_unnamed(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return (!bits_change_back(r, request, ret) && r->n_faults > 0 && request->attribute == SMP_ATTR_NODE_INFO);
+}
+
+/* Nobody says who it is at whose address the bits changed back: they may be so, or not. */
+START_TEST(test_bits_reverted_by_nobody)
+{
+        const struct knowledge_record *leaf;
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = bits_change_back_unnamed;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_TIMEOUT);
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->filters_unsure);
+        run_done(&r);
+}
+END_TEST
 
 START_TEST(test_bits_reverted)
 {
@@ -2094,6 +2120,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_in_doubt);
         tcase_add_test(t, test_unconfirmed_bits_are_doubted);
         tcase_add_test(t, test_bits_reverted);
+        tcase_add_test(t, test_bits_reverted_by_nobody);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
         tcase_add_test(t, test_bits_wait_for_a_part_that_is_held);
         tcase_add_test(t, test_a_phase_goes_on_by_what_is_known_now);
