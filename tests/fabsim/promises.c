@@ -168,8 +168,10 @@ static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint
 {
         unsigned partition = find_partition(by, base);
 
-        if (by->census.entries[endport].is_unknown || partition == UINT_MAX)
+        if (partition == UINT_MAX)
                 return 0;
+        if (by->census.entries[endport].is_unknown)
+                return partition == 0; /* whatever it is, it is a limited member of the default partition */
         return level_of(intent_membership(&by->intent, &by->census, endport, partition));
 }
 
