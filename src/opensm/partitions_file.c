@@ -198,26 +198,54 @@ static void print_label(struct text *t, const char *label)
                 text_add_n(t, isprint((unsigned char) label[i]) ? &label[i] : "?", 1);
 }
 
+/* `indx0` and `both` would give index 0 to the limited entry, and move the full one. */
+static bool stands_apart(const struct partitions_file_partition *p, const struct partitions_file_member *m)
+{
+        return p->base == P_KEY_DEFAULT_BASE && m->membership == MEMBERSHIP_BOTH;
+}
+
+static uint32_t count_members(const struct partitions_file_partition *p, bool apart)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < p->n_members; i++)
+                n += stands_apart(p, &p->members[i]) == apart;
+        return n;
+}
+
+static void print_members(struct text *t, const struct partitions_file_partition *p, bool apart)
+{
+        uint32_t left = count_members(p, apart);
+
+        text_add(t, left > 0 ? ":\n" : ":\n    NONE;\n");
+        for (uint32_t i = 0; i < p->n_members; i++) {
+                const struct partitions_file_member *m = &p->members[i];
+
+                if (stands_apart(p, m) != apart)
+                        continue;
+                text_add(t, "    0x%016" PRIx64 "=%s%s", m->port.v, membership_to_string(m->membership), --left > 0 ? "," : ";");
+                if (m->label)
+                        print_label(t, m->label);
+                text_add(t, "\n");
+        }
+}
+
 static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p)
 {
         if (p->n_members == 0)
                 return true;
         text_add(t, "\n");
         print_name(t, p);
-        text_add(t, "=0x%04x%s", p->base, p->index0 ? ",indx0" : "");
+        text_add(t, "=0x%04x%s", p->base, p->index0 || p->base == P_KEY_DEFAULT_BASE ? ",indx0" : "");
         if (p->ipoib) {
                 text_add(t, ",ipoib");
                 print_parameters(t, &p->ipoib->broadcast);
         }
-        text_add(t, ":\n");
-        for (uint32_t i = 0; i < p->n_members; i++) {
-                const struct partitions_file_member *m = &p->members[i];
-
-                text_add(t, "    0x%016" PRIx64 "=%s%s", m->port.v, membership_to_string(m->membership),
-                         i + 1 < p->n_members ? "," : ";");
-                if (m->label)
-                        print_label(t, m->label);
-                text_add(t, "\n");
+        print_members(t, p, false);
+        if (count_members(p, true) > 0) {
+                print_name(t, p);
+                text_add(t, "=0x%04x", p->base);
+                print_members(t, p, true);
         }
         return print_groups(t, a, p);
 }

@@ -9,6 +9,10 @@
  * lines in two, no word is of a kind that OpenSM takes for another. One default it has for which there is no word: a port
  * that the file does not name is a limited member of the default partition, and the SM's own port a full one.
  *
+ * The default partition has `indx0`: with allow_both_pkeys OpenSM would else put 0x7fff behind all other entries of a port that had
+ * 0xffff at index 0, and leave index 0 empty. Members with both entries are in a rule without it, where 0xffff has index 0. Another
+ * partition with `indx0` comes later in the file, and that counts.
+ *
  * What is rendered is a plain struct, made from tables (partitions_file_collect): those that the policy wants, those in the
  * middle of a plan, or others; or from anything else that knows which port has which P_Keys (partitions_file_from_ports).
  * External ports of switches do not appear: OpenSM gives them what their peer ports have.

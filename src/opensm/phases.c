@@ -540,6 +540,16 @@ static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned
         return after;
 }
 
+/* Of the default partition there are never both entries on the way, for OpenSM would move one of them away from index 0. */
+static unsigned default_after(enum opensm_phase phase, unsigned before, unsigned after)
+{
+        if (phase == OPENSM_RAISE && after != NOTHING)
+                return before == LIMITED && (after & FULL) ? (unsigned) FULL : before;
+        if (phase == OPENSM_LOWER && after == (FULL | LIMITED))
+                return before == after ? after : (unsigned) FULL;
+        return entries_after(phase, before, after, true);
+}
+
 /* The port's sets after one phase. */
 static int go(struct arena *a, const struct opensm_way *way, struct two_sets sets, enum opensm_phase phase,
               struct partitions_file_port *ret)
@@ -552,7 +562,8 @@ static int go(struct arena *a, const struct opensm_way *way, struct two_sets set
         if (!keys)
                 return -ENOMEM;
         while (take_way(&sets, &base)) {
-                unsigned entries = entries_after(phase, base.before, base.after, allow_both);
+                unsigned entries = base.base == P_KEY_DEFAULT_BASE ? default_after(phase, base.before, base.after)
+                                                                   : entries_after(phase, base.before, base.after, allow_both);
 
                 if (entries & LIMITED)
                         keys[n++] = p_key_make(base.base, false);

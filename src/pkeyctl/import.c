@@ -7,7 +7,7 @@
 
 #define MAX_UNKNOWN 8 /* GUIDs of no port that are named one by one */
 
-/* One partition alone may stand at index 0. */
+/* One partition alone may stand at index 0. Where none is said to, it is the default partition. */
 static void settle_index0(struct import *im)
 {
         const struct import_partition *first = NULL;
@@ -15,6 +15,8 @@ static void settle_index0(struct import *im)
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 struct import_partition *p = &im->partitions[i];
 
+                if (p->source->base == P_KEY_DEFAULT_BASE)
+                        p->index0 = false;
                 if (!p->index0)
                         continue;
                 if (!first) {

@@ -159,6 +159,23 @@ def test_random_transitions_with_both():
     run(2, True)
 
 
+def test_index_0_keeps_its_base():
+    """With allow_both_pkeys OpenSM takes both entries of a base for two: whatever uses index 0 must not notice."""
+    with Site(opensm_conf="allow_both_pkeys TRUE\n") as site:
+        a, b = hosts(site, 1, 2)
+        site.start(Policy().add("default", 0x7FFF, {"ALL": "full"}))
+        n_mads = len(site.trace())
+        for default in (DEFAULTS, {"ALL": "full"}, {"ALL": "limited", a: "both", b: "full"}, {"ALL": "full", a: "limited"},
+                        {"ALL": "full", a: "both"}, DEFAULTS):
+            policy = Policy().add("default", 0x7FFF, dict(default)).add("p", 0x10, {a: "full", b: "limited"})
+            site.policy(policy)
+            site.daemon.reload()
+            check_equal(site.differ(policy), [], "tables of %s" % default)
+        written = [m for m in site.trace()[n_mads:] if m.sent and m.method == madtrace.SET and m.block == 0]
+        check(written, "no table was written")
+        check_equal([m for m in written if m.entries()[0] & 0x7FFF != 0x7FFF], [], "Sets that take index 0 from the default partition")
+
+
 def test_both_needs_the_option():
     with Site() as site:
         a, b = hosts(site, 1, 2)

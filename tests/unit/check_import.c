@@ -61,6 +61,18 @@ START_TEST(groups)
 }
 END_TEST
 
+/* A policy has the default partition at index 0 where it says nothing. */
+START_TEST(index0_of_the_default)
+{
+        const char *yaml = import("Default=0x7fff,indx0 : ALL=limited, SELF=full ;\na=0x0010,indx0 : 0x101=full ;\n", true);
+
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_int_ne(findings.items[i].code, FINDING_IMPORT_INDEX0);
+        expect_text(yaml, "  a:\n    pkey: 0x0010\n    index0: true\n");
+        ck_assert_ptr_eq(strstr(yaml, "index0"), strstr(strstr(yaml, "  a:"), "index0")); /* nowhere before */
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("import");
@@ -72,6 +84,7 @@ int main(void)
         tcase_add_test(t, names);
         tcase_add_test(t, without_fabric);
         tcase_add_test(t, groups);
+        tcase_add_test(t, index0_of_the_default);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);

@@ -32,10 +32,28 @@ START_TEST(test_render)
         const char *bytes = render(partitions, ELEMENTS(partitions), true, &n);
 
         expect_text(bytes, "# pkeyd generation 41 phase 3 open sum ");
-        expect_text(bytes, "\ndefault=0x7fff:\n    0x0000000000000100=full, # node1 mlx5_0/1\n    0x0000000000000200=limited;\n");
+        expect_text(bytes,
+                    "\ndefault=0x7fff,indx0:\n    0x0000000000000100=full, # node1 mlx5_0/1\n    0x0000000000000200=limited;\n");
         expect_text(bytes, "\nabc=0x0010,indx0:\n    0x0000000000000100=both; # x?y;\n");
         expect_text(bytes, "\np0011=0x0011:\n");
         ck_assert_ptr_null(strstr(bytes, "empty"));
+}
+END_TEST
+
+/* The full entry keeps index 0, with `indx0` it would be the limited one. */
+START_TEST(test_render_both_of_the_default)
+{
+        const struct partitions_file_member members[] = {
+                { { 0x100 }, MEMBERSHIP_BOTH, NULL }, { { 0x200 }, MEMBERSHIP_LIMITED, NULL }, { { 0x300 }, MEMBERSHIP_BOTH, NULL },
+        };
+        struct partitions_file_partition p = { .name = "default", .base = 0x7fff, .members = members, .n_members = 3 };
+        size_t n;
+
+        expect_text(render(&p, 1, true, &n), "\ndefault=0x7fff,indx0:\n    0x0000000000000200=limited;\n"
+                                             "default=0x7fff:\n    0x0000000000000100=both,\n    0x0000000000000300=both;\n");
+        p.n_members = 1;
+        expect_text(render(&p, 1, true, &n), "\ndefault=0x7fff,indx0:\n    NONE;\n"
+                                             "default=0x7fff:\n    0x0000000000000100=both;\n");
 }
 END_TEST
 
@@ -181,6 +199,7 @@ int main(void)
 
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_render);
+        tcase_add_test(c, test_render_both_of_the_default);
         tcase_add_test(c, test_render_ipoib);
         tcase_add_test(c, test_both_needs_the_option);
         tcase_add_test(c, test_recognise);
