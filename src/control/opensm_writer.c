@@ -72,6 +72,7 @@ struct opensm_writer {
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
         bool stopping, at_the_end;
+        bool given;              /* OpenSM has a file that it can read, and that a person gave to pkeyd just now */
         usec_t began, phase_began, delay, due;
         unsigned n_files;
         uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
@@ -214,7 +215,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         go_to(w, STEP_IDLE);
         w->look = arena_free(w->look);
         w->arena = arena_free(w->arena);
-        w->stopping = w->at_the_end = false;
+        w->stopping = w->at_the_end = w->given = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
         w->job = (struct opensm_job) {};
@@ -615,7 +616,7 @@ static void begin(struct opensm_writer *w, usec_t now)
                 end(w, r);
         } else if (w->job.mirror) {
                 write_mirror(w);
-        } else if (opensm_phases_fell_back(&w->phases, OPENSM_GRANT, w->job.snapshot->observed)) {
+        } else if (!w->given && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed)) {
                 close_at_once(w);
         } else {
                 w->good = w->in_place;
@@ -667,6 +668,7 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
                 report_damage(w, "was cut short");
                 begin(w, now);
         } else if (was_given(copy, f)) {
+                w->given = parse_file(w, f, &conf) == 0;
                 begin(w, now);
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 put_aside(w, f);

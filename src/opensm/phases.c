@@ -878,7 +878,9 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
+/* Every endport that was read holds 0xffff and nothing else, and that is not what these tables give to all of them. Of a file in
+ * place that does not name a port nothing is known there. */
+static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *tables, const struct observed *observed)
 {
         static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
         const struct partitions_file_port open = { .keys = &everything, .n_keys = 1 };
@@ -886,13 +888,24 @@ bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_pha
 
         for (uint32_t i = 0; i < phases->n_ports; i++) {
                 uint32_t port = phases->ways[i].port;
-                const struct partitions_file_port *want = &phases->tables[phase][i];
+                bool unnamed = tables == phases->in_place && tables[i].n_keys == 0;
 
                 if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
                         continue;
                 if (!holds(&observed->tables[port], &open, phases->allow_both, NULL))
                         return false;
-                unexpected = unexpected || !same_sets(sets_of(&open, want, phases->allow_both));
+                unexpected = unexpected || !(unnamed || same_sets(sets_of(&open, &tables[i], phases->allow_both)));
         }
         return unexpected;
+}
+
+bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
+{
+        return looks_open(phases, phases->tables[phase], observed);
+}
+
+bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed)
+{
+        return opensm_phases_fell_back(phases, OPENSM_GRANT, observed) &&
+               (!phases->in_place || looks_open(phases, phases->in_place, observed));
 }

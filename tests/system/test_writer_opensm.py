@@ -173,7 +173,8 @@ def test_index_0_keeps_its_base():
             check_equal(site.differ(policy), [], "tables of %s" % default)
         written = [m for m in site.trace()[n_mads:] if m.sent and m.method == madtrace.SET and m.block == 0]
         check(written, "no table was written")
-        check_equal([m for m in written if m.entries()[0] & 0x7FFF != 0x7FFF], [], "Sets that take index 0 from the default partition")
+        check_equal([m for m in written if m.entries()[0] & 0x7FFF != 0x7FFF], [], "Sets that take index 0 from its base")
+        check_equal(site.alarms(), [], "alarms")
 
 
 def test_both_needs_the_option():

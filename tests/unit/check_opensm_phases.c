@@ -457,8 +457,15 @@ START_TEST(test_fell_back)
         struct observed *o;
         struct opensm_phases p = phases_between(&open, &b, false, NULL, &o);
 
+        struct partitions_file_port in_place[PORTS] = { p.tables[OPENSM_ADOPT][0], p.tables[OPENSM_ADOPT][1] };
+
         ck_assert(opensm_phases_fell_back(&p, OPENSM_GRANT, o));
         ck_assert(!opensm_phases_fell_back(&p, OPENSM_ADOPT, o)); /* there it was asked for */
+        ck_assert(opensm_phases_had_fallen_back(&p, o));
+        p.in_place = in_place;
+        ck_assert(!opensm_phases_had_fallen_back(&p, o)); /* both that it names are open by it */
+        in_place[1] = p.tables[OPENSM_GRANT][1];
+        ck_assert(opensm_phases_had_fallen_back(&p, o));
         o->tables[2].entries[1].v = 0x8010;
         ck_assert(!opensm_phases_fell_back(&p, OPENSM_GRANT, o));
         o->tables[2].source = TABLE_UNKNOWN;

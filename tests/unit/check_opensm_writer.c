@@ -477,6 +477,53 @@ START_TEST(defaults_before_say_nothing)
 }
 END_TEST
 
+/* The file in place says that everybody is a full member, and nothing else. */
+START_TEST(open_by_the_file_in_place)
+{
+        begin_again(EVERYBODY_FULL);
+        read_files();
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), " phase lower "));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+}
+END_TEST
+
+/* ... or the file that was handed over does, where pkeyd has had more than one policy before. */
+START_TEST(open_by_the_given_file)
+{
+        static const char given[] = "Default=0x7fff, ipoib: ALL=full;\n";
+
+        take_defaults();
+        put_file(FILE_CONF, given);
+        begin(EVERYBODY_FULL);
+        read_files();
+        until(CONTROL_IDLE);
+        put_file(COPY, given);
+        give_candidate(OPENSM, POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), " phase adopt "));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+}
+END_TEST
+
+/* ... but not where OpenSM cannot read that. */
+START_TEST(open_by_a_broken_given_file)
+{
+        static const char given[] = "Default=0x7fff: node0001=full;\n";
+
+        take_defaults();
+        put_file(FILE_CONF, given);
+        put_file(COPY, given);
+        begin(POLICY_1);
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+}
+END_TEST
+
 /* --- whose file it is --- */
 
 START_TEST(foreign_file)
@@ -1134,6 +1181,9 @@ int main(void)
                         had_fallen_back,
                         had_fallen_back_at_the_start,
                         defaults_before_say_nothing,
+                        open_by_the_file_in_place,
+                        open_by_the_given_file,
+                        open_by_a_broken_given_file,
                         foreign_file,
                         given_file,
                         edited_file,
