@@ -71,8 +71,9 @@ struct opensm_writer {
         struct file_bytes file;  /* what is being written */
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
+        struct partitions_conf *others; /* what OpenSM was told of partitions that the policy does not have; NULL: nothing */
         bool stopping, at_the_end;
-        bool given;              /* OpenSM has a file that it can read, and that a person gave to pkeyd just now */
+        bool given;              /* that is from a file that a person gave to pkeyd just now */
         usec_t began, phase_began, delay, due;
         unsigned n_files;
         uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
@@ -218,6 +219,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         w->stopping = w->at_the_end = w->given = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
+        w->others = NULL;
         w->job = (struct opensm_job) {};
         w->path = NULL;
 }
@@ -340,7 +342,8 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
         int r;
 
         findings_init(&findings, w->arena);
-        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->phases.tables[phase], w->phases.n_ports, &file);
+        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->others, w->phases.tables[phase], w->phases.n_ports,
+                                       &file);
         if (r < 0)
                 return r;
         file.generation = w->job.generation->number;
@@ -508,18 +511,26 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         return 0;
 }
 
-/* What the file in place gives to whom; NULL if it says nothing that counts. */
+/* What the file in place gives to whom; NULL if it says nothing that counts. One that is damaged is known from when it was written. */
 static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
 {
+        struct file_bytes f = w->in_place;
         struct partitions_conf *conf;
         int r;
 
         *ret = NULL;
-        if (!w->in_place.bytes)
+        if (w->given)
                 return 0;
-        r = parse_file(w, w->in_place, &conf);
+        if (!f.bytes && is_last_path(w))
+                f = (struct file_bytes) { w->last, w->n_last };
+        if (!f.bytes)
+                return 0;
+        r = parse_file(w, f, &conf);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
+        w->others = conf;
+        if (!w->in_place.bytes)
+                return 0;
         *ret = tables;
         r = opensm_tables_of_file(w->arena, conf, tables);
         tables->is_done = is_done(w, w->in_place);
@@ -669,6 +680,7 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
                 begin(w, now);
         } else if (was_given(copy, f)) {
                 w->given = parse_file(w, f, &conf) == 0;
+                w->others = w->given ? conf : NULL;
                 begin(w, now);
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 put_aside(w, f);

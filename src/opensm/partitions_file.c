@@ -62,18 +62,38 @@ static size_t merge_items(struct item *items, size_t n)
         return kept;
 }
 
-static void describe_partition(const struct policy *policy, uint16_t base, struct partitions_file_partition *ret)
+/* As it is in a file that is there already; what the file does not have stays as it is. */
+static void describe_foreign(const struct partitions_conf *conf, uint16_t base, struct partitions_file_partition *ret)
+{
+        for (uint32_t i = 0; conf && i < conf->n_partitions; i++) {
+                const struct partitions_conf_partition *p = &conf->partitions[i];
+
+                if (p->base != base)
+                        continue;
+                ret->name = p->name;
+                ret->ipoib = p->has_broadcast ? p->ipoib : NULL;
+                for (const struct partitions_conf_member *m = p->members; m; m = m->next)
+                        ret->index0 = ret->index0 || m->index0;
+        }
+}
+
+static void describe_partition(const struct policy *policy, const struct partitions_conf *conf, uint16_t base,
+                               struct partitions_file_partition *ret)
 {
         int i = policy ? policy_find_base(policy, base) : -1;
 
-        ret->base = base;
-        ret->name = i >= 0 ? policy->partitions[i].name : "";
-        ret->index0 = i >= 0 && policy->partitions[i].index0;
-        ret->ipoib = i >= 0 ? policy->partitions[i].ipoib : NULL;
+        *ret = (struct partitions_file_partition) { .base = base, .name = "" };
+        if (i < 0 || !policy_owns(policy, base)) {
+                describe_foreign(conf, base, ret);
+                return;
+        }
+        ret->name = policy->partitions[i].name;
+        ret->index0 = policy->partitions[i].index0;
+        ret->ipoib = policy->partitions[i].ipoib;
 }
 
-static int group_items(struct arena *a, const struct policy *policy, const struct item *items, size_t n,
-                       struct partitions_file *ret)
+static int group_items(struct arena *a, const struct policy *policy, const struct partitions_conf *conf, const struct item *items,
+                       size_t n, struct partitions_file *ret)
 {
         struct partitions_file_member *members = arena_new_array(a, struct partitions_file_member, n);
         struct partitions_file_partition *partitions;
@@ -88,7 +108,7 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
         for (size_t i = 0; i < n; i++) {
                 members[i] = items[i].member;
                 if (i == 0 || items[i].base != items[i - 1].base) {
-                        describe_partition(policy, items[i].base, &partitions[ret->n_partitions]);
+                        describe_partition(policy, conf, items[i].base, &partitions[ret->n_partitions]);
                         partitions[ret->n_partitions++].members = &members[i];
                 }
                 partitions[ret->n_partitions - 1].n_members++;
@@ -96,8 +116,8 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
         return 0;
 }
 
-int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_file_port *ports,
-                               uint32_t n_ports, struct partitions_file *ret)
+int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_conf *conf,
+                               const struct partitions_file_port *ports, uint32_t n_ports, struct partitions_file *ret)
 {
         _cleanup_free_ struct item *items = NULL;
         size_t n = 0;
@@ -115,7 +135,7 @@ int partitions_file_from_ports(struct arena *a, const struct policy *policy, con
                                         p_key_base(ports[p].keys[k]),
                                         { ports[p].guid, add_entry(MEMBERSHIP_NONE, ports[p].keys[k]), ports[p].label },
                                 };
-        return group_items(a, policy, items, merge_items(items, n), ret);
+        return group_items(a, policy, conf, items, merge_items(items, n), ret);
 }
 
 int partitions_file_collect(struct arena *a, const struct subnet *subnet, const struct desired_port *tables,

@@ -23,6 +23,7 @@
 
 #include "desired/desired.h"
 #include "ib/multicast.h"
+#include "opensm/partitions_conf.h"
 
 struct partitions_file_member {
         struct guid port;
@@ -55,11 +56,12 @@ struct partitions_file_port {
         uint32_t n_keys;
 };
 
-/* The file of ports with their P_Keys. Names, index 0 and IPoIB come from the policy; a base that it does not have is named
- * by its number. Partitions are in the order default, then ascending base; members ascending GUID; a base without a member
- * is left out. generation and phase are left to the caller. Returns 0 or -ENOMEM. In the arena; borrows policy and labels. */
-int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_file_port *ports,
-                               uint32_t n_ports, struct partitions_file *ret);
+/* The file of ports with their P_Keys. Names, index 0 and IPoIB come from the policy; of a base that it does not have or own, from
+ * conf, the file that OpenSM had before (NULL: not known); one that is in neither is named by its number. Partitions are in the
+ * order default, then ascending base; members ascending GUID; a base without a member is left out. generation and phase are left
+ * to the caller. Returns 0 or -ENOMEM. In the arena; borrows policy, conf and labels. */
+int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_conf *conf,
+                               const struct partitions_file_port *ports, uint32_t n_ports, struct partitions_file *ret);
 
 /* The endports of a subnet with these tables (same index as subnet->ports; d->ports will do, and so will the sets of P_Keys
  * that a phase of a plan leaves), as ports. Endports without a GUID are left out. Returns 0 or -ENOMEM. */

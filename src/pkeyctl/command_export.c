@@ -101,7 +101,7 @@ static int collect(struct context *ctx, struct partitions_file *ret)
         memcpy(all, ports, n * sizeof(*all));
         if (absent.n > 0)
                 memcpy(all + n, absent.ports, absent.n * sizeof(*all));
-        return partitions_file_from_ports(ctx->arena, ctx->policy, all, n + absent.n, ret);
+        return partitions_file_from_ports(ctx->arena, ctx->policy, NULL, all, n + absent.n, ret);
 }
 
 int command_export(struct context *ctx)

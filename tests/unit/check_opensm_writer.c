@@ -562,6 +562,33 @@ START_TEST(given_file)
 }
 END_TEST
 
+#define OWNS_SOME "version: 1\nowns: [0x7fff, 0x0010-0x001f]\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
+#define THEIRS "\ntheirs=0x0e01,indx0,ipoib,mtu=5,rate=3,sl=0,scope=2,Q_Key=0xb1b,TClass=0,FlowLabel=0:\n"
+
+/* Without its flags OpenSM would make no broadcast group for a partition that is not pkeyd's. */
+START_TEST(foreign_partition_keeps_its_flags)
+{
+        static const char given[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01,indx0,ipoib,mtu=5: ALL=full;\np=0x10,ipoib: ALL;\n";
+
+        put_key(hosts[1], 1, 0x8e01);
+        put_file(FILE_CONF, given);
+        put_file(COPY, given);
+        start(OPENSM, OWNS_SOME);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(has(file_at(FILE_CONF)->bytes, THEIRS));
+        ck_assert(has(file_at(FILE_CONF)->bytes, "\np=0x0010:\n")); /* of its own the policy decides */
+        give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        sweep();
+        ck_assert(has(file_at(FILE_CONF)->bytes, "=0x0011") && has(file_at(FILE_CONF)->bytes, THEIRS));
+        put_file(FILE_CONF, "");
+        until(CONTROL_WRITING_OPENSM);
+        sweep();
+        ck_assert(has(file_at(FILE_CONF)->bytes, "=0x0011") && has(file_at(FILE_CONF)->bytes, THEIRS));
+}
+END_TEST
+
 static void edit(const char *old, const char *new)
 {
         const char *text = file_at(FILE_CONF)->bytes, *at = strstr(text, old);
@@ -1186,6 +1213,7 @@ int main(void)
                         open_by_a_broken_given_file,
                         foreign_file,
                         given_file,
+                        foreign_partition_keeps_its_flags,
                         edited_file,
                         file_that_opens_the_fabric,
                         cannot_be_put_aside,

@@ -151,7 +151,7 @@ START_TEST(test_from_desired)
         ck_assert_int_eq(policy_resolve(arena, policy, subnet, &findings, &m), 0);
         ck_assert_int_eq(desired_compute(arena, m, &d), 0);
         ck_assert_int_eq(partitions_file_collect(arena, d->subnet, d->ports, &ports, &n_ports), 0);
-        ck_assert_int_eq(partitions_file_from_ports(arena, d->policy, ports, n_ports, &file), 0);
+        ck_assert_int_eq(partitions_file_from_ports(arena, d->policy, NULL, ports, n_ports, &file), 0);
         ck_assert_uint_eq(file.n_partitions, 2);
         ck_assert_uint_eq(file.partitions[0].base, 0x7fff);
         ck_assert_int_eq(file.partitions[0].members[0].membership, MEMBERSHIP_LIMITED);
