@@ -9,7 +9,10 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 #include "policy/selector.h"
+#include "shell/file.h"
 #include "util/vector.h"
+
+#define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
 #define MAX_DEPTH 32 /* of groups in groups, as the policy has it */
 
@@ -83,14 +86,114 @@ static int add_partition(struct absent *b, const struct policy_partition *p)
         return r;
 }
 
-static int collect(struct context *ctx, struct partitions_file *ret)
+/* --- what is not the policy's ---------------------------------------------------------------------------------------- */
+
+/* Does this policy leave entries as they are, whoever wrote them? */
+static bool keeps_foreign(const struct context *ctx)
+{
+        const struct policy *p = ctx->policy;
+
+        return ctx->plan_options.unmanaged == UNMANAGED_KEEP || p->n_owns != 1 || p->owns[0].first > 1 ||
+               p->owns[0].last < P_KEY_BASE_MASK;
+}
+
+static bool is_foreign(const struct context *ctx, struct p_key key)
+{
+        if (!p_key_is_used(key))
+                return false;
+        return !policy_owns(ctx->policy, p_key_base(key)) ||
+               (ctx->plan_options.unmanaged == UNMANAGED_KEEP && policy_find_base(ctx->policy, p_key_base(key)) < 0);
+}
+
+static bool holds(const struct observed_table *t, struct p_key key)
+{
+        return p_keys_hold(t->entries, t->capacity, key);
+}
+
+/* As far as the switch port lets it through: OpenSM would open it to all that the file gives. 0: not at all. */
+static struct p_key usable(const struct observed_table *filter, struct p_key key)
+{
+        struct p_key limited = p_key_make(p_key_base(key), false), full = p_key_make(p_key_base(key), true);
+
+        if (!filter || holds(filter, full))
+                return key;
+        return filter->source == TABLE_READ && holds(filter, limited) ? limited : (struct p_key) { 0 };
+}
+
+static const struct observed_table *filter_of(const struct context *ctx, uint32_t port)
+{
+        uint32_t beside = ctx->subnet->ports[port].neighbour;
+        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
+
+        return t && (t->enforce_inbound || t->enforce_outbound) ? t : NULL;
+}
+
+static int add_foreign(struct context *ctx, bool allow_both, struct partitions_file_port *p)
+{
+        uint32_t port = subnet_find_endport(ctx->subnet, p->guid);
+        const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
+        struct p_key *keys;
+
+        if (t->source != TABLE_READ) {
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
+                                    "%s: its P_Key table cannot be read: entries there that are not the policy's are not in the "
+                                    "file, and OpenSM would remove them", p->label);
+                return 0;
+        }
+        keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + t->capacity);
+        if (!keys)
+                return -ENOMEM;
+        if (p->n_keys > 0)
+                memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
+        for (uint16_t i = 0; i < t->capacity; i++) {
+                struct p_key full = p_key_make(p_key_base(t->entries[i]), true);
+
+                if (is_foreign(ctx, t->entries[i]) && (allow_both || p_key_is_full(t->entries[i]) || !holds(t, full)))
+                        keys[p->n_keys++] = usable(filter, t->entries[i]);
+        }
+        p->keys = keys;
+        return 0;
+}
+
+/* What OpenSM has now, for the parameters of IPoIB. */
+static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
+{
+        const struct settings *s = &ctx->settings;
+        const char *path = s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror, *bytes;
+        struct findings before = ctx->findings;
+        size_t n;
+        int r;
+
+        path = opensm->partition_config_file ?: path ?: DEFAULT_PARTITIONS_CONF;
+        findings_init(&ctx->findings, ctx->arena); /* what is odd there is not this command's matter */
+        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        if (r == 0)
+                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+        findings_done(&ctx->findings);
+        ctx->findings = before;
+        if (r != -EBADMSG)
+                return r;
+        *ret = NULL;
+        (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_IPOIB, NULL,
+                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file", path);
+        return 0;
+}
+
+/* --- the file -------------------------------------------------------------------------------------------------------- */
+
+static int collect(struct context *ctx, const struct opensm_conf *opensm, struct partitions_file *ret)
 {
         struct absent absent = { .ctx = ctx };
         struct partitions_file_port *ports, *all;
+        struct partitions_conf *conf = NULL;
         uint32_t n;
         int r;
 
         r = partitions_file_collect(ctx->arena, ctx->subnet, ctx->desired->ports, &ports, &n);
+        for (uint32_t i = 0; keeps_foreign(ctx) && i < n && r == 0; i++)
+                r = add_foreign(ctx, opensm->allow_both_pkeys, &ports[i]);
+        if (r == 0 && keeps_foreign(ctx))
+                r = read_conf(ctx, opensm, &conf);
         for (uint32_t i = 0; i < ctx->policy->n_partitions && r == 0; i++)
                 r = add_partition(&absent, &ctx->policy->partitions[i]);
         if (r < 0)
@@ -101,13 +204,26 @@ static int collect(struct context *ctx, struct partitions_file *ret)
         memcpy(all, ports, n * sizeof(*all));
         if (absent.n > 0)
                 memcpy(all + n, absent.ports, absent.n * sizeof(*all));
-        return partitions_file_from_ports(ctx->arena, ctx->policy, NULL, all, n + absent.n, ret);
+        return partitions_file_from_ports(ctx->arena, ctx->policy, conf, all, n + absent.n, ret);
+}
+
+/* The fabric; with its tables only where they matter. */
+static int read_fabric(struct context *ctx)
+{
+        const struct session_hooks no_tables = { .choose = session_choose_none };
+
+        if (!ctx->options->topology)
+                return session_sweep(ctx, CONTROL_LOOK, keeps_foreign(ctx) ? NULL : &no_tables);
+        if (keeps_foreign(ctx))
+                return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
+                                      "export: the policy leaves P_Keys of others as they are (owns, or unmanaged: keep), and which "
+                                      "ports have them only their tables say: OpenSM would remove them");
+        return pipeline_read_topology(ctx);
 }
 
 int command_export(struct context *ctx)
 {
         struct partitions_file file;
-        const struct session_hooks hooks = { .choose = session_choose_none };
         struct result result = { .kind = RESULT_FILE };
         struct opensm_conf opensm;
         int r;
@@ -120,11 +236,11 @@ int command_export(struct context *ctx)
         if (r == 0)
                 r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
         if (r == 0)
-                r = ctx->options->topology ? pipeline_read_topology(ctx) : session_sweep(ctx, CONTROL_LOOK, &hooks);
+                r = read_fabric(ctx);
         if (r == 0)
                 r = pipeline_resolve(ctx);
         if (r == 0)
-                r = collect(ctx, &file);
+                r = collect(ctx, &opensm, &file);
         if (r < 0)
                 return r;
         file.released = true;

@@ -662,7 +662,7 @@ WRONGS += [
     Wrong("opensm-file-second-level-lost", FILE, "return m == MEMBERSHIP_NONE || m == more ? more : MEMBERSHIP_BOTH;", "return more;"),
     Wrong("opensm-file-default-last", FILE, "return default_a ? -1 : 1;", "return default_a ? 1 : -1;"),
     Wrong("opensm-file-sum-without-head", FILE, "sum(head.bytes, head.n, body.bytes, body.n)", "sum(NULL, 0, body.bytes, body.n)"),
-    Wrong("opensm-file-index0-lost", FILE, "        ret->index0 = i >= 0 && policy->partitions[i].index0;\n", "        ret->index0 = false;\n"),
+    Wrong("opensm-file-index0-lost", FILE, "        ret->index0 = policy->partitions[i].index0;\n", ""),
     Wrong("opensm-file-sum-not-checked", FILE, "|| end != line_end)\n                return PARTITIONS_FILE_EDITED;", "&& end != line_end)\n                return PARTITIONS_FILE_EDITED;"),
     Wrong("opensm-file-both-passes", FILE, "p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys", "false && !allow_both_pkeys"),
     Wrong("opensm-conf-true-in-small", OPENSM_CONF, "strcmp(value, \"TRUE\") == 0;", "strcasecmp(value, \"TRUE\") == 0;"),

@@ -204,6 +204,37 @@ def test_files():
         fabric.pkeyctl("plan", absent, "--output", made).expect(1)
 
 
+OWNS = """version: 1
+owns: [0x7fff, 0x0010]
+partitions:
+  p:
+    pkey: 0x0010
+    members: {node0002: full}
+"""
+
+
+def test_export_keeps_what_is_not_the_policys():
+    """OpenSM removes whatever its file does not say."""
+    theirs = "Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01,ipoib,mtu=5: ALL_CAS=full;\nold=0x0e02: SELF=full;\n"
+    with Fabric(two_level(1, 1, HOSTS), partitions_conf=theirs) as fabric:
+        conf = fabric.write("opensm.conf", "partition_config_file %s\n" % fabric.path("partitions.conf"))
+        policy = fabric.write("owns.yaml", OWNS)
+        result = fabric.pkeyctl("export", "opensm", policy, "--topology", os.devnull).expect(1)
+        check("leave --topology out" in result.err, result)
+        exported = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
+        check("theirs=0x0e01,ipoib,mtu=5" in exported.out, exported)
+        check_equal(exported.err, "", "what is odd")
+        fabric.write("opensm.conf", "partition_config_file /no-such.conf\n")
+        bare = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
+        check("/no-such.conf cannot be read" in bare.err and "p0e01=0x0e01:" in bare.out, bare)
+        before = {p.name: set(p.keys()) for p in fabric.tables().values()}
+        fabric.write("partitions.conf", exported.out)
+        fabric.heavy_sweep()
+        after = {p.name: set(p.keys()) for p in fabric.tables().values()}
+        before["node0002"].add(0x8010)
+        check_equal(after, before, "tables that OpenSM makes of what was exported")
+
+
 def random_guid(rng, topology):
     return rng.choice([*("0x%016x" % topology.port_guid("node%04d" % (i + 1)) for i in range(HOSTS))] * 3 +
                       ["0x%x" % topology.port_guid("node%04d" % rng.randint(1, HOSTS)),
