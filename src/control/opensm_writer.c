@@ -293,19 +293,25 @@ static int parse_file(struct opensm_writer *w, struct file_bytes f, struct parti
         return r == 0 && (*ret)->discarded ? -EBADMSG : r;
 }
 
+/* With a mirror the tables do not wait for the file. */
+static const char *what_of_tables(const struct opensm_writer *w)
+{
+        return w->job.mirror ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep" : "nothing is written";
+}
+
 static void refuse_file(struct opensm_writer *w, bool edited)
 {
         const char *path = w->path;
 
         if (edited)
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was changed by somebody since pkeyd wrote it, and is left as it is; nothing is written until it is "
-                       "known what is meant: put the change into the policy, then let pkeyd have the file with: cp %s "
-                       "%s.before-pkeyd", path, path, path);
+                       "%s was changed by somebody since pkeyd wrote it, and is left as it is; %s: put the change into the policy, "
+                       "then let pkeyd have the file with: cp %s %s.before-pkeyd", path, what_of_tables(w), path, path);
         else
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was not written by pkeyd, and is left as it is; nothing is written: make a policy of it with "
-                       "pkeyctl import %s, then let pkeyd have the file with: cp %s %s.before-pkeyd", path, path, path, path);
+                       "%s was not written by pkeyd, and is left as it is; %s: make a policy of it with "
+                       "pkeyctl import %s, then let pkeyd have the file with: cp %s %s.before-pkeyd", path, what_of_tables(w), path,
+                       path, path);
         end(w, -EEXIST);
 }
 
@@ -699,8 +705,8 @@ static void files_read(struct opensm_writer *w, usec_t now, const struct control
                 report_damage(w, files[0].r == 0 ? "is empty" : "is gone");
                 begin(w, now);
         } else if (files[0].r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; nothing is written", w->path,
-                       strerror(-files[0].r));
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-files[0].r),
+                       what_of_tables(w));
                 end(w, files[0].r);
         } else if (keep_bytes(w, &files[0], &f) < 0) {
                 end(w, -ENOMEM);
@@ -749,8 +755,8 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: OpenSM may find the file there */
         if (r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s", w->path,
-                       strerror(-r));
+                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-r),
+                       w->job.mirror ? "; " : "", w->job.mirror ? what_of_tables(w) : "");
                 if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP)
                         report_put_back(w, false);
                 else

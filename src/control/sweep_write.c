@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "control/event_text.h"
 #include "control/sweep_steps.h"
@@ -143,6 +144,17 @@ static void store_for_writer(struct control *c)
                 opensm_writer_answer(c->writer, c->now, &(struct control_event) { .kind = CONTROL_EVENT_STORED, .r = r });
 }
 
+/* The tables are as they should be, but OpenSM does not know of it. It is tried again like a port that failed. */
+static void mirror_is_behind(struct control *c, int r)
+{
+        const char *problem = opensm_writer_problem(c->writer);
+        char tables[sizeof(c->text)];
+
+        memcpy(tables, c->text, sizeof(tables));
+        control_say(c, "OpenSM's file is behind: %s; %s", *problem ? problem : strerror(-r), tables);
+        sweep_end(c, SWEEP_PARTIAL);
+}
+
 void sweep_follow_writer(struct control *c)
 {
         struct control_action action;
@@ -160,6 +172,8 @@ void sweep_follow_writer(struct control *c)
                 if (*opensm_writer_problem(c->writer))
                         control_say(c, "%s", opensm_writer_problem(c->writer));
                 sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
+        } else if (c->state == CONTROL_MIRRORING && r < 0) {
+                mirror_is_behind(c, r);
         } else if (c->state == CONTROL_MIRRORING || compare(c)) {
                 finish(c);
         }

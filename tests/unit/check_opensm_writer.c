@@ -1096,13 +1096,37 @@ END_TEST
 /* A file that is not pkeyd's is reported; the tables are as the policy says all the same. */
 START_TEST(mirror_of_a_foreign_file)
 {
+        usec_t began;
+
         put_file(FILE_CONF, "Default=0x7fff: ALL=full;\n");
         start(MIRROR, POLICY_1);
         until(CONTROL_MIRRORING);
         read_files();
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
-        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "the policy is in force without it, and OpenSM may undo that");
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert(has(status()->text, "OpenSM's file is behind: " FILE_CONF) && has(status()->text, "ports verified"));
+        ck_assert(holds(hosts[0], 0x8010));
         ck_assert_str_eq(file_at(FILE_CONF)->bytes, "Default=0x7fff: ALL=full;\n");
+        began = now;
+        until(CONTROL_MIRRORING); /* soon again */
+        ck_assert(now < began + 60 * S);
+        put_file(FILE_CONF, "");
+        read_files();
+        ck_assert(has(write_file(), "=0x0010"));
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
+START_TEST(mirror_that_cannot_be_written)
+{
+        start(MIRROR, POLICY_1);
+        until(CONTROL_MIRRORING);
+        read_files();
+        take(CONTROL_WRITE_FILE);
+        give_file_written(-EROFS);
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert(has(status()->text, "OpenSM's file is behind: " FILE_CONF " cannot be written"));
 }
 END_TEST
 
@@ -1238,6 +1262,7 @@ int main(void)
                         mirror,
                         mirror_of_what_is_held,
                         mirror_of_a_foreign_file,
+                        mirror_that_cannot_be_written,
                         no_mirror_in_audit_mode,
                         standby_mirrors,
                         another_partition_file,
