@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "opensm/partitions_conf_reader.h"
+#include "policy/yaml_source.h"
 #include "util/vector.h"
 
 #define MAX_SOURCE_LINE 160
@@ -149,13 +150,22 @@ static int create_partition(struct reader *r, struct token *head)
         return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
 }
 
+static int discard_rest(struct reader *r, size_t start)
+{
+        int e = discard(r, start, "no ':' follows, so this defines no partition");
+
+        if (r->line[start] == '\r')
+                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s", r->conf->file);
+        return e;
+}
+
 static int read_header(struct reader *r, size_t start, size_t *ret_end)
 {
         size_t colon = partitions_conf_find_char(r, start, ':'), p = start, comma;
         struct token head, flag;
 
         if (colon == NOWHERE)
-                return discard(r, start, "no ':' follows, so this defines no partition");
+                return discard_rest(r, start);
         if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
                 struct place place = partitions_conf_place(r, start);
 
@@ -307,7 +317,7 @@ static int add_comment(struct reader *r, const char *line, size_t n)
                 hash++;
         while (end > hash && isspace((unsigned char) end[-1]))
                 end--;
-        c->text = arena_printable(r->arena, hash, (size_t) (end - hash));
+        c->text = yaml_source_comment(r->arena, hash, (size_t) (end - hash));
         if (!c->text)
                 return -ENOMEM;
         *r->next_comment = c;

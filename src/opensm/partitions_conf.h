@@ -62,7 +62,7 @@ struct partitions_conf_partition {
 /* What stands behind a #. */
 struct partitions_conf_comment {
         struct partitions_conf_comment *next;
-        const char *text;           /* printable, without the # and blanks around it */
+        const char *text;           /* as it may stand in a policy, without the # and blanks around it */
         unsigned line;
         bool alone;                 /* nothing before it on its line */
 };

@@ -51,6 +51,23 @@ static bool breaks_line(uint32_t c)
         return c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
+char *yaml_source_comment(struct arena *a, const char *bytes, size_t n)
+{
+        char *text = arena_alloc_array(a, n + 1, 1), *out = text;
+
+        for (size_t i = 0, length; text && i < n; i += length) {
+                uint32_t c = 0;
+
+                length = decode((const unsigned char *) bytes + i, n - i, &c);
+                if (length > 1 && !is_control(c) && !turns_direction(c) && !breaks_line(c))
+                        out = (char *) memcpy(out, bytes + i, length) + length;
+                else
+                        *out++ = c == '\t' || c == 0xa0 ? ' ' : c < 0x20 || c > 0x7e ? '?' : (char) c;
+                length = MAX(length, (size_t) 1);
+        }
+        return text;
+}
+
 struct scan {
         struct yaml_source *source;
         unsigned line, column;

@@ -73,6 +73,15 @@ START_TEST(index0_of_the_default)
 }
 END_TEST
 
+/* In any language; what a policy refuses is one '?' for each character. */
+START_TEST(comments)
+{
+        const char *yaml = import(HEAD "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 \xfc \xe2\x80\xae \x01\na=0x0010 : 0x101=full ;\n", true);
+
+        expect_text(yaml, "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 ? ? ?\n");
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("import");
@@ -85,6 +94,7 @@ int main(void)
         tcase_add_test(t, without_fabric);
         tcase_add_test(t, groups);
         tcase_add_test(t, index0_of_the_default);
+        tcase_add_test(t, comments);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);
