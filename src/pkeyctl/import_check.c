@@ -59,6 +59,36 @@ static int compare_partition(struct import *im, const struct import_partition *p
         return 0;
 }
 
+static uint32_t count_entries(const struct memberships *m, uint32_t port)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
+                n += membership_has_limited(m->items[i].membership) + membership_has_full(m->items[i].membership);
+        return n;
+}
+
+/* OpenSM leaves out what does not fit; pkeyd refuses such a policy as a whole. */
+static void check_capacity(struct import *im, const struct memberships *m)
+{
+        const struct subnet *s = im->subnet;
+        uint32_t example = SUBNET_NONE, n = 0;
+
+        for (uint32_t port = 0; port < s->n_ports; port++) {
+                uint16_t capacity = subnet_port_capacity(s, &s->ports[port]);
+
+                if (s->ports[port].role == PORT_ENDPORT && capacity > 0 && count_entries(m, port) > capacity && n++ == 0)
+                        example = port;
+        }
+        if (n == 0)
+                return;
+        report_add(&im->report, FINDING_WARNING, FINDING_PLAN_CAPACITY, NULL,
+                   "%s: its P_Key table holds %u entries and would need %u%s: OpenSM leaves out what does not fit, pkeyd will refuse this "
+                   "policy", subnet_port_label(im->arena, s, example) ?: "?", subnet_port_capacity(s, &s->ports[example]),
+                   count_entries(m, example), n > 1 ? " (and other ports)" : "");
+        report_hint(&im->report, "take such ports out of partitions that they do not use, before pkeyctl plan");
+}
+
 static int compare(struct import *im, const struct policy *policy)
 {
         _cleanup_findings_ struct findings findings = {};
@@ -74,6 +104,8 @@ static int compare(struct import *im, const struct policy *policy)
                                    "the policy that was made cannot be used: %s", findings.items[i].text);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
+        if (r == 0)
+                check_capacity(im, m);
         return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "pkeyctl/import.h"
 #include "policy_fixture.h"
+#include "util/text.h"
 
 #define HEAD "Default=0x7fff : ALL=limited, SELF=full ;\n"
 
@@ -76,9 +77,31 @@ END_TEST
 /* In any language; what a policy refuses is one '?' for each character. */
 START_TEST(comments)
 {
-        const char *yaml = import(HEAD "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 \xfc \xe2\x80\xae \x01\na=0x0010 : 0x101=full ;\n", true);
+        const char *yaml = import(HEAD "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 \xfc \xe2\x80\xae \x01\n"
+                                       "a=0x0010 : 0x101=full ;\n", true);
 
         expect_text(yaml, "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 ? ? ?\n");
+}
+END_TEST
+
+/* What the planner would refuse afterwards. */
+START_TEST(too_many_partitions)
+{
+        _cleanup_text_ struct text conf = {};
+        struct subnet *s = fixture_subnet();
+        uint32_t port = subnet_find_endport(s, (struct guid) { 0x101 });
+        uint16_t capacity = subnet_port_capacity(s, &s->ports[port]);
+
+        ck_assert_uint_gt(capacity, 1);
+        text_add(&conf, HEAD);
+        for (unsigned i = 1; i < capacity; i++)
+                text_add(&conf, "p%u=0x%04x : 0x101=full ;\n", i, i);
+        (void) import(conf.bytes, true);
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_int_ne(findings.items[i].code, FINDING_PLAN_CAPACITY);
+        text_add(&conf, "q=0x7000 : 0x101=full ;\n");
+        (void) import(conf.bytes, true);
+        expect_text(only(FINDING_PLAN_CAPACITY)->text, "pkeyd will refuse this policy");
 }
 END_TEST
 
@@ -95,6 +118,7 @@ int main(void)
         tcase_add_test(t, groups);
         tcase_add_test(t, index0_of_the_default);
         tcase_add_test(t, comments);
+        tcase_add_test(t, too_many_partitions);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);
