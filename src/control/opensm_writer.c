@@ -296,7 +296,8 @@ static int parse_file(struct opensm_writer *w, struct file_bytes f, struct parti
 /* With a mirror the tables do not wait for the file. */
 static const char *what_of_tables(const struct opensm_writer *w)
 {
-        return w->job.mirror ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep" : "nothing is written";
+        return w->job.mirror ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep"
+                             : "nothing is written";
 }
 
 static void refuse_file(struct opensm_writer *w, bool edited)
@@ -517,7 +518,8 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         return 0;
 }
 
-/* What the file in place gives to whom; NULL if it says nothing that counts. One that is damaged is known from when it was written. */
+/* What the file in place gives to whom; NULL if it says nothing that counts. One that is damaged is known from when it was
+ * written. */
 static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
 {
         struct file_bytes f = w->in_place;

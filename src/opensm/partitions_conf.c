@@ -155,7 +155,8 @@ static int discard_rest(struct reader *r, size_t start)
         int e = discard(r, start, "no ':' follows, so this defines no partition");
 
         if (r->line[start] == '\r')
-                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s", r->conf->file);
+                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s",
+                            r->conf->file);
         return e;
 }
 

@@ -880,7 +880,8 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 
 /* Every endport that was read holds 0xffff and nothing else, and that is not what these tables give to all of them. Of a file in
  * place that does not name a port nothing is known there. */
-static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *tables, const struct observed *observed)
+static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *tables,
+                       const struct observed *observed)
 {
         static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
         const struct partitions_file_port open = { .keys = &everything, .n_keys = 1 };

@@ -20,8 +20,8 @@
  * switch that tells full from limited: between two MADs of OpenSM the port has one of them and the switch the other, and
  * packets in that base are lost until the second arrives, which reliable connections send again. Where allow_both_pkeys is on,
  * it does not come to that: raise adds the other entry, and lower drops what is no longer wanted. The default partition is the
- * exception: with both entries on the way OpenSM would move one of them away from index 0, which queue pairs use. So raise and lower
- * exchange its entry, and who is to have both gets the limited entry in the last phase.
+ * exception: with both entries on the way OpenSM would move one of them away from index 0, which queue pairs use. So raise and
+ * lower exchange its entry, and who is to have both gets the limited entry in the last phase.
  *
  * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
  * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets

@@ -175,7 +175,8 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
                 return r;
         *ret = NULL;
         (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_IPOIB, NULL,
-                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file", path);
+                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file",
+                            path);
         return 0;
 }
 
@@ -216,8 +217,8 @@ static int read_fabric(struct context *ctx)
                 return session_sweep(ctx, CONTROL_LOOK, keeps_foreign(ctx) ? NULL : &no_tables);
         if (keeps_foreign(ctx))
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
-                                      "export: the policy leaves P_Keys of others as they are (owns, or unmanaged: keep), and which "
-                                      "ports have them only their tables say: OpenSM would remove them");
+                                      "export: the policy leaves P_Keys of others as they are (owns, or unmanaged: keep), and "
+                                      "which ports have them only their tables say: OpenSM would remove them");
         return pipeline_read_topology(ctx);
 }
 

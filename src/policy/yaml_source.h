@@ -26,6 +26,6 @@ void yaml_source_done(struct yaml_source *s);
  * or memory is out. */
 const char *yaml_source_line(const struct yaml_source *s, struct arena *a, unsigned line);
 
-/* The first n bytes as they may stand in a comment of a YAML file: each character, or byte that is none, that is refused there is one
- * '?'. NULL when memory is out. */
+/* The first n bytes as they may stand in a comment of a YAML file: each character, or byte that is none, that is refused there
+ * is one '?'. NULL when memory is out. */
 char *yaml_source_comment(struct arena *a, const char *bytes, size_t n);
