@@ -307,12 +307,13 @@ static void refuse_file(struct opensm_writer *w, bool edited)
         if (edited)
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
                        "%s was changed by somebody since pkeyd wrote it, and is left as it is; %s: put the change into the policy, "
-                       "then let pkeyd have the file with: cp %s %s.before-pkeyd", path, what_of_tables(w), path, path);
+                       "then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd", path, what_of_tables(w), path,
+                       path);
         else
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
                        "%s was not written by pkeyd, and is left as it is; %s: make a policy of it with "
-                       "pkeyctl import %s, then let pkeyd have the file with: cp %s %s.before-pkeyd", path, what_of_tables(w), path,
-                       path, path);
+                       "pkeyctl import %s, then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd", path,
+                       what_of_tables(w), path, path, path);
         end(w, -EEXIST);
 }
 

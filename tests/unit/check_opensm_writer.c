@@ -541,7 +541,7 @@ START_TEST(foreign_file)
                 take_nothing();
         }
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was not written by pkeyd, and is left as it is");
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp " FILE_CONF " " COPY);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp --backup=numbered " FILE_CONF " " COPY);
 }
 END_TEST
 
@@ -568,7 +568,8 @@ END_TEST
 /* Without its flags OpenSM would make no broadcast group for a partition that is not pkeyd's. */
 START_TEST(foreign_partition_keeps_its_flags)
 {
-        static const char given[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01,indx0,ipoib,mtu=5: ALL=full;\np=0x10,ipoib: ALL;\n";
+        static const char given[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01,indx0,ipoib,mtu=5: ALL=full;\n"
+                                    "p=0x10,ipoib: ALL;\n";
 
         put_key(hosts[1], 1, 0x8e01);
         put_file(FILE_CONF, given);
@@ -604,6 +605,8 @@ START_TEST(edited_file)
         read_files();
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was changed by somebody since pkeyd wrote it");
+        /* the copy that is there may be the only one of the file before pkeyd */
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp --backup=numbered " FILE_CONF " " COPY);
         take_nothing();
 }
 END_TEST
