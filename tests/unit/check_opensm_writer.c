@@ -590,6 +590,24 @@ START_TEST(foreign_partition_keeps_its_flags)
 }
 END_TEST
 
+/* A file that pkeyd never wrote there is not gone. */
+START_TEST(another_path)
+{
+        struct control_event none = {.kind = CONTROL_EVENT_FILES_READ,
+                                     .files = {{.path = "/new.conf", .r = -ENOENT}, {.r = -ENOENT}}};
+
+        begin_again(POLICY_1);
+        read_files();
+        until(CONTROL_IDLE);
+        give_candidate("mode: enforce\nwriter: opensm\nopensm: {partitions_conf: /new.conf, reload: \"pid:2\"}\n", POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        ck_assert_str_eq(take(CONTROL_READ_FILES)->files[0].path, "/new.conf");
+        give(&none);
+        ck_assert_str_eq(take(CONTROL_WRITE_FILE)->files[0].path, "/new.conf");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+}
+END_TEST
+
 static void edit(const char *old, const char *new)
 {
         const char *text = file_at(FILE_CONF)->bytes, *at = strstr(text, old);
@@ -1241,6 +1259,7 @@ int main(void)
                         foreign_file,
                         given_file,
                         foreign_partition_keeps_its_flags,
+                        another_path,
                         edited_file,
                         file_that_opens_the_fabric,
                         cannot_be_put_aside,
