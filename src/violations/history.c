@@ -18,6 +18,7 @@ struct known_port {
         struct guid guid;
         usec_t since;        /* first seen */
         usec_t seen;         /* last seen */
+        uint64_t learning;   /* in which it was last seen */
         uint64_t generation; /* when last seen */
         uint32_t first, n;
 };
@@ -33,6 +34,7 @@ struct memory {
         uint32_t n_names;
         struct membership_change *changes; /* owned; ascending (GUID, base) */
         uint32_t n_changes, allocated;
+        uint64_t n_learned;                /* how often it was made anew */
         usec_t forgotten;                  /* the newest change that had to make room; 0: none had to */
 };
 
@@ -166,6 +168,7 @@ static int keep_changes(struct learning *l)
 static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before,
                        const struct item *after)
 {
+        bool was_away = old_port->learning != l->old->n_learned && old_port->generation != l->generation;
         const struct membership_change change = {
                 .port_guid = old_port->guid,
                 .base = before ? before->base : after->base,
@@ -173,6 +176,7 @@ static int note_change(struct learning *l, const struct known_port *old_port, co
                 .after = after ? (enum membership) after->membership : MEMBERSHIP_NONE,
                 .generation = l->generation,
                 .same_policy = old_port->generation == l->generation,
+                .away_since = was_away ? old_port->seen : 0,
                 .when = l->now,
         };
         uint32_t name;
@@ -228,6 +232,7 @@ static void take_port(struct learning *l, uint32_t index, const struct known_por
                 .guid = given->subnet->ports[index].guid,
                 .since = before ? before->since : l->now,
                 .seen = l->now,
+                .learning = to->n_learned,
                 .generation = l->generation,
                 .first = to->n_items,
                 .n = given->first[index + 1] - given->first[index],
@@ -375,7 +380,7 @@ static int learn(struct learning *l)
 
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m)
 {
-        _cleanup_(memory_done) struct memory to = { .arena = arena_new(), .forgotten = h->m.forgotten };
+        _cleanup_(memory_done) struct memory to = { .arena = arena_new(), .n_learned = h->m.n_learned + 1, .forgotten = h->m.forgotten };
         struct learning l = { .old = &h->m, .to = &to, .given = m, .now = now, .generation = generation };
         struct memory old = h->m;
         int r = to.arena ? learn(&l) : -ENOMEM;

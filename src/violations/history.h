@@ -32,7 +32,9 @@ struct membership_change {
         enum membership before, after;
         uint64_t generation;          /* with which it changed */
         bool same_policy;             /* the generation was in force before: the fabric changed, not the policy */
-        usec_t when;                  /* monotonic */
+        usec_t away_since;            /* it was not in the fabric since then, and more than one generation was in force: which
+                                         of them it was is not known. 0: it was there */
+        usec_t when;                  /* monotonic; the latest that it can have been */
         const char *partition;        /* the name it had; borrowed until the next membership_history_learn */
         uint32_t name;                /* where the history keeps that; of no interest to others */
 };
@@ -41,7 +43,8 @@ struct membership_history *membership_history_new(void);
 struct membership_history *membership_history_free(struct membership_history *h);
 DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 
-/* What is in force from now on; `now` never goes back. 0 or -ENOMEM (then nothing was learned). */
+/* What is in force from now on; `now` never goes back. Where both the snapshot and the generation are new, first the generation
+ * before, with the new snapshot: else a host that was plugged in elsewhere changed by the new generation. 0 or -ENOMEM (then nothing was learned). */
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
                              const struct memberships *m);
 

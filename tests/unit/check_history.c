@@ -185,7 +185,7 @@ START_TEST(test_absence)
         cells[2][0] = MEMBERSHIP_LIMITED;
         learn(h, 50, 3, cells, "q");
         ck_assert_uint_eq(count(h), 0);
-        /* gone once more, and back in the second picture of another policy: it is the policy that did it */
+        /* gone once more, and back under another policy: which of those in between did it is not known */
         cells[2][0] = ABSENT;
         learn(h, 60, 3, cells, "q");
         learn(h, 70, 4, cells, "r");
@@ -193,7 +193,12 @@ START_TEST(test_absence)
         cells[2][1] = MEMBERSHIP_NONE;
         learn(h, 80, 4, cells, "r");
         expect(h, 2, 2, MEMBERSHIP_FULL, MEMBERSHIP_NONE, 4, 80, "q2", false);
+        ck_assert_uint_eq(membership_history_find(h, guid_of(2), 2)->away_since, 50);
         ck_assert_uint_eq(count(h), 1);
+        /* it was there all the time */
+        cells[2][0] = MEMBERSHIP_FULL;
+        learn(h, 90, 5, cells, "r");
+        ck_assert_uint_eq(membership_history_find(h, guid_of(2), 1)->away_since, 0);
         ck_assert_uint_eq(membership_history_known_since(h, guid_of(2)), 10);
 }
 END_TEST
