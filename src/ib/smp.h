@@ -19,8 +19,12 @@ enum smp_attribute {
         SMP_ATTR_SWITCH_INFO = 0x12,
         SMP_ATTR_PORT_INFO = 0x15,
         SMP_ATTR_P_KEY_TABLE = 0x16,
+        SMP_ATTR_LINEAR_FORWARDING_TABLE = 0x19,
         SMP_ATTR_SM_INFO = 0x20,
 };
+
+/* LinearForwardingTable (IBA 1.5, 14.2.5.12): each block has one port number for each of this many LIDs. */
+#define LINEAR_FORWARDING_BLOCK 64
 
 /* P_KeyTable (IBA 1.5, 14.2.5.7). switch_port is 0 for a CA or router port and a switch's port 0. */
 uint32_t p_key_table_modifier(uint8_t switch_port, uint16_t block);

@@ -2,6 +2,7 @@
 #include "metrics/metrics.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "util/text.h"
 
@@ -67,7 +68,10 @@ static void add_label(struct text *t, const char *label, const char *value)
 
 static bool same_series(const struct violation_record *a, const struct violation_record *b)
 {
-        return violation_port_equal(a->port, b->port) && a->source == b->source;
+        uint64_t x = a->host ? a->host->guid.v : 0, y = b->host ? b->host->guid.v : 0;
+
+        return violation_port_equal(a->port, b->port) && a->source == b->source && x == y &&
+               strcmp(a->host && a->host->label ? a->host->label : "", b->host && b->host->label ? b->host->label : "") == 0;
 }
 
 /* Those that are kept apart by P_Key and peer follow each other. Where nothing was counted there is no series: a fabric has
@@ -131,46 +135,60 @@ static uint32_t cut_series(struct series *all, uint32_t n)
         return left;
 }
 
-static void add_endport(struct text *t, const struct subnet *s, const struct subnet_port *p)
+static void add_endport(struct text *t, const char *node, const char *device, uint8_t number, struct guid guid)
 {
-        const struct subnet_node *node = subnet_port_node(s, p);
-
-        add_label(t, "node", node->name[0] ? node->name : node->description);
-        if (node->device[0])
-                add_label(t, "device", node->device);
-        text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) p->number, p->guid.v);
+        add_label(t, "node", node);
+        if (device[0])
+                add_label(t, "device", device);
+        text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) number, guid.v);
 }
 
-static void add_switch_port(struct text *t, const struct subnet *s, const struct subnet_port *p)
+static void add_switch_port(struct text *t, const char *node, uint8_t number)
 {
-        const struct subnet_node *node = subnet_port_node(s, p);
+        add_label(t, "switch", node);
+        text_add(t, ",switch_port=\"%u\"", (unsigned) number);
+}
 
-        add_label(t, "switch", node->name[0] ? node->name : node->description);
-        text_add(t, ",switch_port=\"%u\"", (unsigned) p->number);
+static const char *node_name_of(const struct subnet_node *node)
+{
+        return node->name[0] ? node->name : node->description;
+}
+
+/* The host as it was when the counter was read. */
+static void add_host(struct text *t, struct violation_port port, const struct violation_host *host)
+{
+        add_label(t, "seen_by", port.node_guid.v == host->node_guid.v ? "endport" : "switch");
+        add_endport(t, host->node, host->device, host->number, host->guid);
+        if (host->switch_name)
+                add_switch_port(t, host->switch_name, host->switch_port);
 }
 
 /* The endport it is about and the switch port beside it; seen_by: which of them counted. */
-static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p)
+static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p, bool host_is_known)
 {
         const struct subnet_port *beside = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
         bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
         const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
 
         add_label(t, "seen_by", at_switch ? "switch" : "endport");
-        if (endport)
-                add_endport(t, s, endport);
+        if (endport && host_is_known)
+                add_endport(t, node_name_of(subnet_port_node(s, endport)), subnet_port_node(s, endport)->device, endport->number,
+                            endport->guid);
         if (external && external->role == PORT_SWITCH_EXTERNAL)
-                add_switch_port(t, s, external);
+                add_switch_port(t, node_name_of(subnet_port_node(s, external)), external->number);
 }
 
-static void add_port(struct text *t, const struct subnet *s, struct violation_port port)
+/* host: NULL: the one of the snapshot. */
+static void add_port(struct text *t, const struct subnet *s, struct violation_port port, const struct violation_host *host)
 {
         uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
         uint32_t p = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
 
         text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
-        if (p != SUBNET_NONE)
-                add_known_port(t, s, &s->ports[p]);
+        if (host && host->guid.v != 0)
+                add_host(t, port, host);
+        else if (p != SUBNET_NONE)
+                add_known_port(t, s, &s->ports[p], !host);
         else
                 text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the snapshot */
 }
@@ -181,7 +199,7 @@ static void add_series_labels(struct text *t, const struct metrics *m, const str
         if (s->rest)
                 text_add(t, ",rest=\"true\"");
         else
-                add_port(t, m->subnet, s->first->port);
+                add_port(t, m->subnet, s->first->port, s->first->host);
         text_add(t, "} ");
 }
 

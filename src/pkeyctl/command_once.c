@@ -49,7 +49,7 @@ static int look(struct context *ctx, struct violation_poll *poll, struct violati
 
         r = session_run(ctx, &stage, "reading counters");
         while (r >= 0 && violation_poll_next_sample(poll, &s))
-                r = violations_see_counter(book, clock_now(), s.port, s.source, s.bits, s.value);
+                r = violations_see_sample(book, clock_now(), &s);
         return r < 0 ? r : 0;
 }
 
@@ -145,11 +145,13 @@ static int check_node(struct context *ctx, const char *node)
 static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,
                       struct violations_result *result)
 {
-        const struct violation_poll_config config = { .interval = result->interval, .m_keys = ctx->m_keys };
+        const struct violation_poll_config config = { .interval = result->interval, .check_hosts = true, .m_keys = ctx->m_keys };
         int r;
 
         violation_poll_set_config(poll, clock_now(), &config);
         r = violation_poll_set_subnet(poll, clock_now(), ctx->subnet);
+        if (r == 0)
+                r = violations_set_subnet(book, ctx->subnet);
         if (r == 0)
                 r = look(ctx, poll, book);
         if (r < 0)

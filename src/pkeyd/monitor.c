@@ -208,6 +208,7 @@ static void configure(struct monitor *m)
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
                 .clear_saturated = clears_saturated(s) && m->writing,
+                .check_hosts = true,
                 .m_keys = m->generation->m_keys,
         };
 
@@ -215,8 +216,19 @@ static void configure(struct monitor *m)
         violation_poll_set_config(m->poll, clock_now(), &poll);
 }
 
-/* Where memory is out, sentences have less in them. */
-static void learn(struct monitor *m)
+/* What the policy gives to whom, for the history. NULL: memory is out. */
+static struct memberships *learn_memberships(struct monitor *m, const struct generation *g, struct findings *ignored)
+{
+        struct memberships *given = NULL;
+
+        if (policy_resolve_in_force(m->arena, g->policy, m->snapshot->subnet, ignored, &given) < 0)
+                return NULL;
+        (void) membership_history_learn(m->history, clock_now(), g->number, given);
+        return given;
+}
+
+/* Where memory is out, sentences have less in them. before: the generation that was in force until now; may be NULL. */
+static void learn(struct monitor *m, const struct generation *before)
 {
         _cleanup_findings_ struct findings ignored = {};
 
@@ -226,11 +238,9 @@ static void learn(struct monitor *m)
         findings_init(&ignored, m->arena);
         if (lid_map_new(m->arena, m->snapshot->subnet, &m->lids) < 0)
                 m->lids = NULL;
-        if (policy_resolve_in_force(m->arena, m->generation->policy, m->snapshot->subnet, &ignored, &m->memberships) < 0) {
-                m->memberships = NULL;
-                return;
-        }
-        (void) membership_history_learn(m->history, clock_now(), m->generation->number, m->memberships);
+        if (before && before->number != m->generation->number)
+                (void) learn_memberships(m, before, &ignored);
+        m->memberships = learn_memberships(m, m->generation, &ignored);
 }
 
 static void forget(struct monitor *m)
@@ -244,10 +254,13 @@ static void forget(struct monitor *m)
 
 static bool see_control(struct monitor *m, const struct control_status *s)
 {
+        _cleanup_generation_ struct generation *before = NULL;
         bool new_snapshot = s->snapshot && s->snapshot != m->snapshot;
 
         if (s->snapshot == m->snapshot && s->in_force == m->generation && s->writing == m->writing)
                 return false;
+        if (new_snapshot)
+                before = generation_ref(m->generation);
         forget(m);
         m->snapshot = snapshot_ref(s->snapshot);
         m->generation = generation_ref(s->in_force);
@@ -255,7 +268,10 @@ static bool see_control(struct monitor *m, const struct control_status *s)
         if (!m->snapshot || !m->generation)
                 return false;
         configure(m);
-        learn(m);
+        learn(m, before);
+        /* Who is behind a port that was not learned is doubted. */
+        if (new_snapshot)
+                (void) violations_set_subnet(m->violations, m->snapshot->subnet);
         if (new_snapshot && violation_poll_set_subnet(m->poll, clock_now(), m->snapshot->subnet) < 0)
                 journal_event(m->journal, LOG_EVENT_DEBUG, NULL,
                               "out of memory: counters of ports that are new are not polled yet");
@@ -422,7 +438,7 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
                 const struct monitor_handlers *handlers, struct monitor **ret)
 {
         struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
-        struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC };
+        struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC, .check_hosts = true };
         struct monitor *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;
 

@@ -67,6 +67,24 @@ static int open_missing_port(struct scene *s, uint32_t node)
         return s->counted_label ? 0 : -ENOMEM;
 }
 
+/* The host as it was known when the counter was read, whatever is plugged in there now. */
+static void open_host(struct scene *s, const struct violation_host *host)
+{
+        if (host->guid.v == 0) {
+                s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
+                return;
+        }
+        s->host = (struct party) {
+                .port = s->c->subnet ? subnet_find_endport(s->c->subnet, host->guid) : SUBNET_NONE,
+                .guid = host->guid, .lid = host->lid, .number = host->number, .label = host->label, .name = host->name,
+        };
+        if (s->counted == SUBNET_NONE && host->node_guid.v != s->record->port.node_guid.v) {
+                s->is_switch_port = true;
+                s->check = SCENE_GONE;
+        }
+        s->counted_label = !s->is_switch_port ? host->label : host->at_switch ?: s->counted_label;
+}
+
 static int open_port(struct scene *s)
 {
         const struct subnet *subnet = s->c->subnet;
@@ -102,6 +120,12 @@ static int fill_fields(struct scene *s)
         if (!party_is_known(&s->host))
                 return 0;
         scene_set_endport(s, &s->host);
+        out->names_sender =
+                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
+        if (s->record->host)
+                out->switch_name = s->record->host->at_switch;
+        if (s->record->host || s->host.port == SUBNET_NONE)
+                return 0;
         p = &subnet->ports[s->host.port];
         if (!s->is_switch_port && p->neighbour != SUBNET_NONE &&
             subnet->ports[p->neighbour].role == PORT_SWITCH_EXTERNAL) {
@@ -109,18 +133,26 @@ static int fill_fields(struct scene *s)
                 if (!out->switch_name)
                         return -ENOMEM;
         }
-        out->names_sender =
-                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
         return 0;
+}
+
+static struct beginning beginning_of(const struct violation_record *r)
+{
+        bool is_quiet = r->episode == 0;
+        usec_t latest = is_quiet ? r->first : r->episode_began, since = is_quiet ? r->first_since : r->episode_since;
+
+        if (r->total == 0) /* it only is saturated, for nobody knows how long */
+                return (struct beginning) { 0, USEC_INFINITY };
+        return (struct beginning) { since ?: latest, latest };
 }
 
 static int scene_open(struct scene *s)
 {
         int r = open_port(s);
 
-        s->began = s->record->episode > 0 ? s->record->episode_began : s->record->first;
-        if (s->record->total == 0) /* it only is saturated, for nobody knows how long */
-                s->began = USEC_INFINITY;
+        s->began = beginning_of(s->record);
+        if (r >= 0 && s->record->host)
+                open_host(s, s->record->host);
         if (r >= 0)
                 r = fill_fields(s);
         if (r >= 0 && violation_source_is_notice(s->record->source))
@@ -133,7 +165,9 @@ static int scene_open(struct scene *s)
 static int switch_headline(struct scene *s, struct headline *ret)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *host = party_is_known(&s->host) ? s->host.label : "its host";
+        const char *host = party_is_known(&s->host) ? s->host.label
+                           : s->record->host        ? "a host that is not certain (one was plugged in or out then)"
+                                                    : "its host";
 
         if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
                 ret->subject = host;
@@ -179,6 +213,8 @@ static void add_unchecked(struct scene *s, struct text *w)
                          "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
                          "cannot check P_Keys",
                          filter);
+        else if (s->check == SCENE_GONE)
+                return;
         else if (s->check == SCENE_CHECKS_NOT)
                 text_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
                             "of what %s now", filter, direction);
@@ -226,7 +262,7 @@ static void add_reasons(struct scene *s, struct text *w)
 {
         if (violation_source_is_notice(s->record->source))
                 notice_add_reasons(s, w);
-        else if (s->counted != SUBNET_NONE)
+        else if (s->counted != SUBNET_NONE || party_is_known(&s->host))
                 add_counter_reasons(s, w);
         if (s->counted != SUBNET_NONE || !s->c->subnet)
                 return;
@@ -262,7 +298,7 @@ static void add_first(struct scene *s, struct text *w, const struct violation_re
         text_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count)
                 text_add(w, "; %s since it began %s ago", words_number(s->record->episode).text,
-                         words_duration(elapsed(s->began, s->c->now)).text);
+                         words_duration(elapsed(s->began.latest, s->c->now)).text);
 }
 
 static void add_quiet(struct scene *s, struct text *w, const struct violation_report *report, const struct headline *h)
@@ -364,18 +400,26 @@ static int explain_one(struct scene *s, const struct violation_report *report)
 struct shared {
         const struct membership_change *change;
         uint32_t n;
+        bool is_between; /* some of them had perhaps begun before */
 };
 
-static bool has_part(const struct attribution_context *c, struct guid guid, const struct membership_change *change)
+/* One of the worst. */
+struct worst {
+        struct guid guid;
+        struct beginning began;
+};
+
+/* A cause is a loss, and comes before the first look with violations. */
+static bool has_part(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
 {
         const struct membership_change *own;
 
-        own = membership_history_find(c->history, guid, change->base);
-        return own && own->generation == change->generation && own->when == change->when &&
-               standing_is_loss(own) == standing_is_loss(change);
+        own = membership_history_find(c->history, one->guid, change->base);
+        return own && own->generation == change->generation && own->when == change->when && standing_is_loss(own) &&
+               own->after == change->after && own->away_since == 0 && own->when <= one->began.latest;
 }
 
-static void look_for_shared(const struct attribution_context *c, const struct guid *guids, uint32_t n,
+static void look_for_shared(const struct attribution_context *c, const struct worst *worst, uint32_t n,
                             struct shared *ret)
 {
         *ret = (struct shared) {};
@@ -383,40 +427,45 @@ static void look_for_shared(const struct attribution_context *c, const struct gu
                 const struct membership_change *changes;
                 uint32_t n_changes;
 
-                changes = membership_history_of(c->history, guids[i], &n_changes);
+                changes = membership_history_of(c->history, worst[i].guid, &n_changes);
                 for (uint32_t j = 0; j < n_changes; j++) {
+                        bool is_between = false;
                         uint32_t with = 0;
 
                         if (elapsed(changes[j].when, c->now) > STORM_LOOKS_BACK)
                                 continue;
                         for (uint32_t k = 0; k < n; k++)
-                                with += has_part(c, guids[k], &changes[j]);
+                                if (has_part(c, &worst[k], &changes[j])) {
+                                        with++;
+                                        is_between = is_between || changes[j].when > worst[k].began.earliest;
+                                }
                         if (with > ret->n)
-                                *ret = (struct shared) { &changes[j], with };
+                                *ret = (struct shared) { &changes[j], with, is_between };
                 }
         }
 }
 
-static void add_shared(struct text *w, const struct attribution_context *c, const struct guid *guids, uint32_t n)
+static void add_shared(struct text *w, const struct attribution_context *c, const struct worst *worst, uint32_t n)
 {
         struct shared shared;
 
         if (!c->history)
                 return;
-        look_for_shared(c, guids, n, &shared);
+        look_for_shared(c, worst, n, &shared);
         if (shared.n < 2 || shared.n * 2 <= n)
                 return;
         if (shared.n == n)
                 text_add(w, "; all of these were ");
         else
                 text_add(w, "; %u of these %u were ", shared.n, n);
-        if (shared.change->after == MEMBERSHIP_NONE)
-                text_add(w, "taken out of");
-        else
-                text_add(w, shared.change->before == MEMBERSHIP_NONE ? "put into" : "changed in");
+        text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
         text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
         standing_add_when(w, c, shared.change);
-        text_add(w, ": probably this is the one cause");
+        /* that all of them began between the same two looks as the edit is no accident */
+        if (shared.n == n)
+                text_add(w, ": probably this is the one cause");
+        else
+                text_add(w, "%s this is the cause there", shared.is_between ? ", about when this began: perhaps" : ": probably");
 }
 
 static const char *storm_verb(const struct scene *s)
@@ -451,7 +500,7 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
 {
         uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
         bool quiet = report->kind == VIOLATION_ALL_QUIET;
-        struct guid guids[VIOLATIONS_WORST];
+        struct worst worst[VIOLATIONS_WORST];
         _cleanup_text_ struct text w = {};
 
         if (quiet)
@@ -465,12 +514,12 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
 
                 if (r < 0)
                         return r;
-                guids[i] = one.port_guid;
+                worst[i] = (struct worst) { one.port_guid, scene.began };
                 text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
                          words_number(report->worst[i].unreported).text);
         }
         if (!quiet)
-                add_shared(&w, s->c, guids, n);
+                add_shared(&w, s->c, worst, n);
         return finish(s, &w);
 }
 

@@ -5,12 +5,10 @@
 
 void scene_set_endport(struct scene *s, const struct party *p)
 {
-        const struct subnet_port *port = &s->c->subnet->ports[p->port];
-
         s->out->node = p->label;
         s->out->port_guid = p->guid;
-        s->out->lid = port->lid;
-        s->out->port = port->number;
+        s->out->lid = p->lid;
+        s->out->port = p->number;
 }
 
 /* --- the two ends ----------------------------------------------------------------------------------------------- */
@@ -157,7 +155,7 @@ static bool is_receiver(const struct scene *s)
 {
         if (s->record->port.node_guid.v == 0)
                 return s->record->notice.issuer.v == s->record->notice.lid2.v;
-        return party_is_known(&s->to) && s->to.port == s->host.port;
+        return party_is_known(&s->to) && s->to.guid.v == s->host.guid.v;
 }
 
 int notice_headline(struct scene *s, struct headline *ret)

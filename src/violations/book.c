@@ -46,9 +46,10 @@ struct violations *violations_free(struct violations *v)
         return NULL;
 }
 
-static void begin_episode(struct book_entry *e, usec_t now)
+static void begin_episode(struct book_entry *e, usec_t now, usec_t since)
 {
         e->record.episode_began = now;
+        e->record.episode_since = since;
         e->interval_began = now;
         e->in_interval = 0;
         e->told = e->in_sum = false;
@@ -61,7 +62,7 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         struct violation_record *r = &e->record;
 
         if (r->episode == 0)
-                begin_episode(e, now);
+                begin_episode(e, now, since);
         if (now - e->interval_began >= v->config.interval) {
                 e->interval_began = now;
                 e->in_interval = 0;
@@ -71,25 +72,45 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         e->in_interval = book_add(e->in_interval, n);
         r->unreported = book_add(r->unreported, n);
         r->episode = book_add(r->episode, n);
-        if (r->total == 0)
+        if (r->total == 0) {
                 r->first = now;
+                r->first_since = since;
+        }
         r->total = book_add(r->total, n);
         r->last = now;
         v->totals[r->source] = book_add(v->totals[r->source], n);
         book_set_life(v, entry, LIFE_ACTIVE);
 }
 
+/* Whose record the next look at this counter goes to. */
+static struct book_key key_of(const struct violation_port_looks *p, enum violation_source source)
+{
+        return (struct book_key) {
+                .port = p->port,
+                .source = source,
+                .host = !p->host ? NULL : p->doubted[source] ? &violation_nobody : &p->host->host,
+        };
+}
+
 /* What a look says to the record. It is made only if there is something to say. 0 or -ENOMEM. */
-static int note_look(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
+static int note_look(struct violations *v, usec_t now, const struct violation_port_looks *p, enum violation_source source,
                      unsigned bits, const struct violation_look *look)
 {
+        const struct book_key key = key_of(p, source);
         bool is_news = look->count > 0 || look->newly_saturated;
-        uint32_t entry = is_news ? book_take(v, port, source, NULL) : book_find(v, port, source, NULL);
+        uint32_t entry = is_news ? book_take(v, &key) : book_find(v, &key);
         struct book_entry *e;
 
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
         e = &v->entries[entry];
+        if (is_news && !p->doubted[source]) {
+                struct book_host *old = e->host;
+
+                e->host = book_host_ref(p->host);
+                e->record.host = key.host;
+                book_host_unref(old);
+        }
         if (look->count > 0)
                 count(v, now, entry, look->count, look->since);
         e->record.saturated = look->saturated;
@@ -115,23 +136,131 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                 return -ENOMEM;
         c = p->counters[source];
         violation_counter_see(&c, now, bits, value, &look);
-        r = note_look(v, now, port, source, bits, &look);
+        r = note_look(v, now, p, source, bits, &look);
         if (r < 0)
                 return r;
         p->counters[source] = c;
+        p->doubted[source] = false;
         return look.saturated;
 }
 
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
         struct violation_port_looks *p = violation_looks_find(&v->looks, port);
-        uint32_t entry = book_find(v, port, source, NULL);
+        struct book_key key;
+        uint32_t entry;
 
         if (!p || source >= VIOLATION_N_COUNTERS)
                 return;
         violation_counter_cleared(&p->counters[source]);
+        key = key_of(p, source);
+        entry = book_find(v, &key);
         if (entry != VIOLATION_NONE)
                 v->entries[entry].record.saturated = false;
+}
+
+/* --- who is behind a port -------------------------------------------------------------------------------------------- */
+
+const struct violation_host violation_nobody = {};
+
+struct book_host *book_host_new(const struct violation_host *host)
+{
+        struct violation_host copy = *host;
+        const char **strings[] = { &copy.label, &copy.name, &copy.node, &copy.device, &copy.at_switch, &copy.switch_name };
+        struct book_host *h;
+        size_t size = sizeof(*h);
+        char *end;
+
+        for (size_t i = 0; i < ELEMENTS(strings); i++)
+                size += *strings[i] ? strlen(*strings[i]) + 1 : 0;
+        h = calloc(1, size);
+        if (!h)
+                return NULL;
+        end = h->strings;
+        for (size_t i = 0; i < ELEMENTS(strings); i++)
+                if (*strings[i]) {
+                        const char *from = *strings[i];
+
+                        *strings[i] = end;
+                        end = stpcpy(end, from) + 1;
+                }
+        h->host = copy;
+        h->n_refs = 1;
+        return h;
+}
+
+struct book_host *book_host_ref(struct book_host *h)
+{
+        if (h)
+                h->n_refs++;
+        return h;
+}
+
+struct book_host *book_host_unref(struct book_host *h)
+{
+        if (h && --h->n_refs == 0)
+                free(h);
+        return NULL;
+}
+
+int book_compare_hosts(const struct violation_host *a, const struct violation_host *b)
+{
+        if (!a || !b)
+                return ORDER(!!a, !!b);
+        return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "");
+}
+
+/* The host that was there has moved away: what it sent is told, and then its episodes are over. */
+static void end_stay(struct violations *v, struct violation_port_looks *p)
+{
+        for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
+                uint32_t entry = book_find(v, &(struct book_key) { p->port, s, &p->host->host, NULL });
+                struct book_entry *e;
+
+                if (entry == VIOLATION_NONE)
+                        continue;
+                e = &v->entries[entry];
+                e->record.saturated = false;
+                if (e->life != LIFE_ACTIVE)
+                        continue;
+                book_set_life(v, entry, LIFE_MOVED);
+                if (e->told && e->tell == TELL_COOLING && e->record.unreported > 0)
+                        book_set_tell(v, entry, TELL_DUE);
+        }
+}
+
+void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source)
+{
+        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+
+        if (p && source < VIOLATION_N_COUNTERS)
+                p->doubted[source] = p->counters[source].seen;
+}
+
+/* Nothing of it is new; a new LID or switch is not worth a new record, but is shown from then on. */
+static bool is_same(const struct violation_host *a, const struct violation_host *b)
+{
+        return book_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
+               strcmp(a->name ?: "", b->name ?: "") == 0 && strcmp(a->at_switch ?: "", b->at_switch ?: "") == 0;
+}
+
+int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host)
+{
+        struct violation_port_looks *p = violation_looks_find(&v->looks, port) ?: violation_looks_take(&v->looks, port);
+        struct book_host *h;
+
+        if (!p)
+                return -ENOMEM;
+        if (p->host && is_same(&p->host->host, host))
+                return 0;
+        h = book_host_new(host);
+        if (p->host && p->host->host.guid.v != host->guid.v) {
+                end_stay(v, p);
+                violation_looks_doubt(p);
+        }
+        book_host_unref(p->host);
+        p->host = h;
+        return h ? 0 : -ENOMEM;
 }
 
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice)
@@ -142,7 +271,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         if (notice->trap < 257 || notice->trap > 259)
                 return -EINVAL;
         source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
-        entry = book_take(v, port, source, notice);
+        entry = book_take(v, &(struct book_key) { .port = port, .source = source, .notice = notice });
         if (entry == VIOLATION_NONE)
                 return -ENOMEM;
         v->entries[entry].record.notice = *notice;

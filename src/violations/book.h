@@ -17,6 +17,7 @@
 enum life {
         LIFE_IDLE,   /* no episode; by when the last one ended */
         LIFE_ACTIVE, /* in an episode; by when it last counted */
+        LIFE_MOVED,  /* in an episode that ends as soon as all of it was told: the host is not there any more */
         LIFE_CALMED, /* the episode is over, and held back to be told of in a sum */
         LIFE_N,
 };
@@ -32,6 +33,7 @@ enum tell {
 
 struct book_entry {
         struct violation_record record;
+        struct book_host *host;  /* what record.host points into; NULL: nothing, or nobody */
         enum life life;
         enum tell tell;
         uint64_t in_interval;    /* counted in the interval that began then */
@@ -43,6 +45,24 @@ struct book_entry {
         bool say_saturated;
 };
 
+/* --- hosts: shared by the ports where they are and the records that they are in -------------------------------------------- */
+
+struct book_host {
+        struct violation_host host;
+        uint32_t n_refs;
+        char strings[];
+};
+
+/* A host that is not known. */
+extern const struct violation_host violation_nobody;
+
+/* Returns owned, or NULL when memory is out. */
+struct book_host *book_host_new(const struct violation_host *host);
+struct book_host *book_host_ref(struct book_host *h);
+struct book_host *book_host_unref(struct book_host *h);
+/* By GUID and label. */
+int book_compare_hosts(const struct violation_host *a, const struct violation_host *b);
+
 /* --- the last look at each counter of each port; the port that was looked at longest ago makes room ---------------- */
 
 /* More than a subnet can have: 49151 endports, each beside one port of a switch. */
@@ -51,6 +71,8 @@ struct book_entry {
 struct violation_port_looks {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
+        struct book_host *host;             /* referenced; NULL: nobody said */
+        bool doubted[VIOLATION_N_COUNTERS]; /* what the next look finds may be another host's */
 };
 
 struct violation_looks {
@@ -67,6 +89,9 @@ void violation_looks_done(struct violation_looks *l);
 struct violation_port_looks *violation_looks_find(const struct violation_looks *l, struct violation_port port);
 /* The same for a port that is looked at now, made if need be. NULL: memory is out. */
 struct violation_port_looks *violation_looks_take(struct violation_looks *l, struct violation_port port);
+
+/* What the next look at each counter finds may be another host's. */
+void violation_looks_doubt(struct violation_port_looks *p);
 
 /* --- the book ------------------------------------------------------------------------------------------------------- */
 
@@ -100,12 +125,18 @@ static inline uint64_t book_add(uint64_t a, uint64_t b)
 /* records.c */
 void book_init(struct violations *v);
 void book_done(struct violations *v);
-/* The notice is NULL for a counter. VIOLATION_NONE: there is no such record. */
-uint32_t book_find(const struct violations *v, struct violation_port port, enum violation_source source,
-                   const struct notice *notice);
+/* Which record: the host is NULL for a notice, the notice for a counter. */
+struct book_key {
+        struct violation_port port;
+        enum violation_source source;
+        const struct violation_host *host;
+        const struct notice *notice;
+};
+
+/* VIOLATION_NONE: there is no such record. */
+uint32_t book_find(const struct violations *v, const struct book_key *key);
 /* Makes it if need be; VIOLATION_NONE: memory is out. */
-uint32_t book_take(struct violations *v, struct violation_port port, enum violation_source source,
-                   const struct notice *notice);
+uint32_t book_take(struct violations *v, const struct book_key *key);
 void book_set_life(struct violations *v, uint32_t entry, enum life life);
 void book_set_tell(struct violations *v, uint32_t entry, enum tell tell);
 /* qsort's order of records. */

@@ -9,6 +9,7 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/counter.h \
 	src/violations/history.c \
 	src/violations/history.h \
+	src/violations/hosts.c \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \

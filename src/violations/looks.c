@@ -15,6 +15,8 @@ void violation_looks_init(struct violation_looks *l)
 
 void violation_looks_done(struct violation_looks *l)
 {
+        for (uint32_t i = 0; i < l->n; i++)
+                book_host_unref(l->ports[i].host);
         free(l->ports);
         free(l->links);
         hash_index_done(&l->index);
@@ -34,6 +36,12 @@ struct violation_port_looks *violation_looks_find(const struct violation_looks *
         uint32_t i = find(l, port);
 
         return i == VIOLATION_NONE ? NULL : &l->ports[i];
+}
+
+void violation_looks_doubt(struct violation_port_looks *p)
+{
+        for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++)
+                p->doubted[s] = p->counters[s].seen;
 }
 
 static int grow(struct violation_looks *l)
@@ -58,6 +66,7 @@ static uint32_t make_room(struct violation_looks *l)
                 i = l->by_age.first;
                 hash_index_remove(&l->index, i);
                 record_list_remove(&l->by_age, l->links, i);
+                l->ports[i].host = book_host_unref(l->ports[i].host);
                 return i;
         }
         if (l->n == l->allocated && grow(l) < 0)

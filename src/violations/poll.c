@@ -11,6 +11,7 @@
 #define MAX_FLIGHTS   256 /* a background task has a handful */
 #define MAX_QUEUED    262144
 #define ONCE_RETRIES  2
+#define CHECK_RETRIES 2
 /* What is late by less is made up for; the rest makes the round longer. */
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
@@ -24,6 +25,7 @@ enum flight_kind {
         FLIGHT_CLASS_PORT_INFO,
         FLIGHT_COUNTERS,
         FLIGHT_CLEAR,
+        FLIGHT_FORWARDING,
 };
 
 struct flight {
@@ -33,9 +35,11 @@ struct flight {
         struct violation_port port;  /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
         bool is_extended;
         enum pma_counter counter;    /* of FLIGHT_CLEAR */
+        struct lid lid;              /* of FLIGHT_FORWARDING: whose way is asked for */
 };
 
-/* What came, counters to be cleared, or targets that may ask now (only their ports count). */
+/* What came, counters to be cleared, or targets that may ask now, or whose host is to be checked (only their
+ * ports count). */
 struct queue {
         struct violation_sample *items;
         uint32_t first, end, allocated; /* items[first..end) */
@@ -56,7 +60,7 @@ struct violation_poll {
         struct flight flights[MAX_FLIGHTS];
         unsigned n_flights;
         uint64_t next_serial;
-        struct queue events, clears, ready;
+        struct queue events, clears, ready, checks;
 };
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
@@ -80,12 +84,9 @@ static bool queue_pop(struct queue *q, struct violation_sample *ret)
         return true;
 }
 
-static void push_sample(struct violation_poll *p, struct violation_port port, enum violation_source source,
-                        unsigned bits, uint64_t value)
+static void push_sample(struct violation_poll *p, const struct violation_sample *s)
 {
-        const struct violation_sample s = { .port = port, .source = source, .bits = bits, .value = value };
-
-        (void) queue_push(&p->events, &s);
+        (void) queue_push(&p->events, s);
 }
 
 /* --- rounds ---------------------------------------------------------------------------------------------------------- */
@@ -287,6 +288,33 @@ static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
         return false;
 }
 
+/* Through which port the switch forwards to the host that is beside this one. */
+static bool ask_checks(struct violation_poll *p, struct mad_request *ret)
+{
+        struct violation_sample s;
+
+        while (queue_pop(&p->checks, &s)) {
+                const struct poll_target *t = poll_targets_find(&p->t, s.port);
+
+                if (!t)
+                        continue;
+                *ret = (struct mad_request) {
+                        .mgmt_class = MAD_CLASS_SMP,
+                        .route = t->route,
+                        .destination = t->destination,
+                        .cookie = take_flight(p, FLIGHT_FORWARDING, t->port)->cookie,
+                        .method = MAD_GET,
+                        .attribute = SMP_ATTR_LINEAR_FORWARDING_TABLE,
+                        .modifier = t->host_lid.v / LINEAR_FORWARDING_BLOCK,
+                        .key = m_keys_get(p->config.m_keys, t->port_guid),
+                        .retries = CHECK_RETRIES,
+                };
+                p->flights[ret->cookie % MAX_FLIGHTS].lid = t->host_lid;
+                return true;
+        }
+        return false;
+}
+
 static bool poll_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct violation_poll *p = state;
@@ -295,7 +323,7 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
         if (p->n_flights == MAX_FLIGHTS)
                 return false;
         p->retries = 0;
-        if (ask_clears(p, ret) || ask_ready(p, ret))
+        if (ask_checks(p, ret) || ask_clears(p, ret) || ask_ready(p, ret))
                 return true;
         if (p->t.n_items > 0)
                 forget_what_is_late(p, now);
@@ -308,7 +336,7 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
 /* Beside what has its turn. */
 static bool has_asked_for_more(const struct violation_poll *p)
 {
-        return p->clears.first < p->clears.end || p->ready.first < p->ready.end;
+        return p->clears.first < p->clears.end || p->ready.first < p->ready.end || p->checks.first < p->checks.end;
 }
 
 static usec_t poll_due(const void *state)
@@ -374,7 +402,8 @@ static void port_info_came(struct violation_poll *p, struct poll_target *t, cons
                 return;
         }
         port_info_decode(result->data, &info);
-        push_sample(p, t->port, VIOLATION_P_KEY_VIOLATIONS, 16, info.p_key_violations);
+        push_sample(p, &(struct violation_sample) { .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16,
+                                                    .value = info.p_key_violations });
 }
 
 /* 64-bit counters that are refused after all: there are always those of 8 bits, from the next interval on. */
@@ -397,9 +426,40 @@ static void counters_redirected(struct violation_poll *p, struct poll_target *t)
                 agent->state = AGENT_UNKNOWN;
 }
 
+static void push_counters(struct violation_poll *p, struct poll_target *t, bool is_doubted)
+{
+        t->is_unchecked = false;
+        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
+                push_sample(p, &(struct violation_sample) { .port = t->port, .source = source_of((enum pma_counter) c),
+                                                            .is_doubted = is_doubted, .bits = t->bits,
+                                                            .value = t->counters[c] });
+}
+
+/* The answer is in the target. Before what moved comes out, who is plugged in is checked. */
+static void counters_moved(struct violation_poll *p, struct poll_target *t)
+{
+        const struct violation_sample s = { .port = t->port };
+
+        t->is_unchecked = true;
+        t->is_asked[BLOCK_COUNTERS] = queue_push(&p->checks, &s);
+        if (!t->is_asked[BLOCK_COUNTERS])
+                push_counters(p, t, true);
+}
+
+static void forwarding_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                            const struct mad_result *result)
+{
+        bool is_forwarded = result->outcome == MAD_ANSWERED &&
+                            result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
+
+        t->is_asked[BLOCK_COUNTERS] = false;
+        push_counters(p, t, !is_forwarded && result->outcome != MAD_REFUSED);
+}
+
 static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
+        bool has_moved = t->is_unchecked;
         unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
         uint64_t values[PMA_N_COUNTERS];
 
@@ -414,7 +474,14 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         }
         pma_counters_decode(result->data, flight->is_extended, values);
         for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
-                push_sample(p, t->port, source_of((enum pma_counter) c), bits, values[c]);
+                has_moved = has_moved || t->counters[c] != values[c];
+        has_moved = has_moved && t->bits == bits; /* else it is a first look */
+        memcpy(t->counters, values, sizeof(t->counters));
+        t->bits = bits;
+        if (has_moved && p->config.check_hosts && t->host_lid.v != 0)
+                counters_moved(p, t);
+        else
+                push_counters(p, t, false);
 }
 
 static void clear_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
@@ -501,6 +568,8 @@ static void flight_landed(struct violation_poll *p, const struct flight *flight,
                 counters_came(p, t, flight, result);
         else if (flight->kind == FLIGHT_CLEAR && t)
                 clear_came(p, t, flight, result);
+        else if (flight->kind == FLIGHT_FORWARDING && t)
+                forwarding_came(p, t, flight, result);
 }
 
 static void poll_result(void *state, usec_t now, const struct mad_result *result)
@@ -525,6 +594,7 @@ static void poll_reset(void *state, usec_t now)
         p->n_flights = 0;
         p->clears.end = p->clears.first;
         p->ready.end = p->ready.first;
+        p->checks.end = p->checks.first;
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
@@ -558,7 +628,7 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
         if (p->n_flights == MAX_FLIGHTS)
                 return false;
         p->retries = ONCE_RETRIES;
-        if (ask_clears(p, ret) || ask_ready(p, ret))
+        if (ask_checks(p, ret) || ask_clears(p, ret) || ask_ready(p, ret))
                 return true;
         while (p->once_position < p->t.n_items)
                 if (ask(p, &p->t.items[p->once_position++], ret))
@@ -624,6 +694,7 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
         free(p->events.items);
         free(p->clears.items);
         free(p->ready.items);
+        free(p->checks.items);
         free(p);
         return NULL;
 }
@@ -691,6 +762,13 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
 }
 
+int violations_see_sample(struct violations *book, usec_t now, const struct violation_sample *s)
+{
+        if (s->is_doubted)
+                violations_doubt_host(book, s->port, s->source);
+        return violations_see_counter(book, now, s->port, s->source, s->bits, s->value);
+}
+
 void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll)
 {
         struct violation_sample s;
@@ -698,7 +776,7 @@ void violations_take_samples(struct violations *book, usec_t now, struct violati
         while (violation_poll_next_sample(poll, &s))
                 if (s.is_cleared)
                         violations_counter_cleared(book, s.port, s.source);
-                else if (violations_see_counter(book, now, s.port, s.source, s.bits, s.value) > 0)
+                else if (violations_see_sample(book, now, &s) > 0)
                         violation_poll_clear(poll, s.port, s.source);
 }
 

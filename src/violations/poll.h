@@ -16,6 +16,11 @@
  * answer is asked once in an interval, without retries. A PMA that ClassPortInfo says is at another LID is asked there; one
  * that is at another QP, too, counts as silent.
  *
+ * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with check_hosts, the
+ * switch is asked at once where it forwards to the host's LID, before the sample comes out: a subnet manager sets that before a
+ * link carries data. Where that is not the port, or the switch does not answer, the sample says that the host is doubted; where
+ * the switch refuses to answer, the snapshot is all there is.
+ *
  * Clearing: the only thing that is ever written is a single counter of PortCounters or PortCountersExtended, which
  * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write
  * the LID, the M_Key and whatever else is the subnet manager's as they were a moment ago.
@@ -32,6 +37,7 @@ struct violation_poll;
 struct violation_poll_config {
         usec_t interval;
         bool clear_saturated;
+        bool check_hosts;      /* who is plugged in, before what moved comes out: for a book that was told of hosts */
         struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 
@@ -39,7 +45,8 @@ struct violation_poll_config {
 struct violation_sample {
         struct violation_port port;
         enum violation_source source;
-        bool is_cleared; /* then the next two are 0 */
+        bool is_cleared; /* then the rest is 0 */
+        bool is_doubted; /* another host than that of the snapshot may be plugged in */
         unsigned bits;
         uint64_t value;
 };
@@ -63,6 +70,8 @@ struct mad_stage violation_poll_once(struct violation_poll *p);
  * cannot be cleared so), and when it was taken there is a sample of that. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
+/* One sample that is no clearing, as violations_see_counter(). */
+int violations_see_sample(struct violations *book, usec_t now, const struct violation_sample *s);
 /* All samples that wait, into the book; counters at their maximum may be cleared. */
 void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll);
 

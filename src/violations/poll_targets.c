@@ -33,9 +33,10 @@ void poll_targets_done(struct poll_targets *t)
 }
 
 /* What was learned of a port that was there before; where it is now the snapshot says. */
-static void add_target(struct poll_targets *t, const struct subnet_port *p, const struct subnet_node *node,
+static void add_target(struct poll_targets *t, const struct subnet *s, const struct subnet_port *p,
                        const struct poll_targets *old)
 {
+        const struct subnet_node *node = subnet_port_node(s, p);
         const struct violation_port port = { .node_guid = node->guid, .number = p->number };
         const struct poll_target *known = poll_targets_find(old, port);
         struct poll_target *target = &t->targets[t->n_targets++];
@@ -47,6 +48,9 @@ static void add_target(struct poll_targets *t, const struct subnet_port *p, cons
         target->destination = p->destination;
         target->lid = p->lid;
         target->port_guid = p->guid;
+        target->host_lid.v = 0;
+        if (p->role == PORT_SWITCH_EXTERNAL && p->neighbour != SUBNET_NONE)
+                target->host_lid = s->ports[p->neighbour].lid;
         target->has[BLOCK_PORT_INFO] = p->role == PORT_ENDPORT;
         target->has[BLOCK_COUNTERS] = p->lid.v != 0;
 }
@@ -102,7 +106,7 @@ int poll_targets_make(const struct subnet *subnet, const struct poll_targets *ol
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
                 const struct subnet_port *p = &subnet->ports[i];
 
-                add_target(&t, p, subnet_port_node(subnet, p), old);
+                add_target(&t, subnet, p, old);
                 add_agent(&t, subnet_port_node(subnet, p)->type, old);
                 add_items(&t);
         }

@@ -43,13 +43,17 @@ struct poll_target {
         struct mad_route route;
         uint32_t destination;
         struct lid lid;
+        struct lid host_lid;             /* of a switch's port: of the endport beside it; 0: it is not known */
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
         enum poll_wait wait;
         bool has[N_BLOCKS];
         bool is_refused[N_BLOCKS];
         bool is_silent[N_BLOCKS];        /* the last time */
-        bool is_asked[N_BLOCKS];         /* an answer is to come */
+        bool is_asked[N_BLOCKS];         /* an answer is to come, or who is plugged in is checked after it */
+        uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
+        unsigned bits;                   /* of them; 0: never */
+        bool is_unchecked;               /* they moved, and did not come out yet */
         bool is_clearing[PMA_N_COUNTERS];
 };
 

@@ -17,6 +17,8 @@ void book_init(struct violations *v)
 
 void book_done(struct violations *v)
 {
+        for (uint32_t i = 0; i < v->n; i++)
+                book_host_unref(v->entries[i].host);
         free(v->entries);
         free(v->life_links);
         free(v->tell_links);
@@ -45,7 +47,7 @@ int book_compare_records(const void *a, const void *b)
         int c = violation_port_compare(&x->port, &y->port);
 
         if (c == 0)
-                c = ORDER(x->source, y->source);
+                c = ORDER(x->source, y->source) ?: book_compare_hosts(x->host, y->host);
         return c ? c : compare_notices(&x->notice, &y->notice);
 }
 
@@ -55,18 +57,17 @@ static uint64_t hash_of(const struct violation_record *r)
         uint64_t h = hash_mix(violation_port_hash(r->port), r->source);
 
         if (r->source < VIOLATION_N_COUNTERS)
-                return h;
+                return hash_mix(h, r->host ? r->host->guid.v : 0);
         h = hash_mix(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);
         return hash_mix(hash_mix(h, n->gid1.id), n->gid2.id);
 }
 
-static struct violation_record identity(struct violation_port port, enum violation_source source,
-                                        const struct notice *notice)
+static struct violation_record identity(const struct book_key *key)
 {
-        struct violation_record r = { .port = port, .source = source };
+        struct violation_record r = { .port = key->port, .source = key->source, .host = key->host };
 
-        if (notice)
-                r.notice = *notice;
+        if (key->notice)
+                r.notice = *key->notice;
         return r;
 }
 
@@ -79,10 +80,9 @@ static uint32_t find(const struct violations *v, const struct violation_record *
         return i;
 }
 
-uint32_t book_find(const struct violations *v, struct violation_port port, enum violation_source source,
-                   const struct notice *notice)
+uint32_t book_find(const struct violations *v, const struct book_key *key)
 {
-        const struct violation_record who = identity(port, source, notice);
+        const struct violation_record who = identity(key);
 
         return find(v, &who);
 }
@@ -137,17 +137,19 @@ static uint32_t evict(struct violations *v)
         if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_CALMED].first;
         if (i == VIOLATION_NONE)
+                i = v->lives[LIFE_MOVED].first;
+        if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_ACTIVE].first;
+        v->entries[i].host = book_host_unref(v->entries[i].host);
         book_set_tell(v, i, TELL_NONE);
         record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
         hash_index_remove(&v->index, i);
         return i;
 }
 
-uint32_t book_take(struct violations *v, struct violation_port port, enum violation_source source,
-                   const struct notice *notice)
+uint32_t book_take(struct violations *v, const struct book_key *key)
 {
-        const struct violation_record who = identity(port, source, notice);
+        const struct violation_record who = identity(key);
         uint32_t i = find(v, &who);
 
         if (i != VIOLATION_NONE)

@@ -14,6 +14,7 @@ enum scene_check {
         SCENE_CHECKS_NOT,
         SCENE_CANNOT_CHECK,
         SCENE_DOUBTED,      /* a write of it was not confirmed */
+        SCENE_GONE,         /* it is not in the snapshot any more */
 };
 
 struct scene {
@@ -21,10 +22,10 @@ struct scene {
         const struct attribution_context *c;
         const struct violation_record *record;
         struct attribution *out;
-        usec_t began;           /* when the first came that this is about; USEC_INFINITY: not known */
+        struct beginning began; /* when the first came that this is about */
         uint32_t counted;       /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
         bool node_is_there;     /* its node is in the subnet */
-        bool is_switch_port;    /* it is an external one */
+        bool is_switch_port;    /* it is an external one, or was */
         const char *counted_label;
         struct party host;      /* the endport: itself, or what is plugged into the switch port */
         enum scene_check check; /* of a switch port */

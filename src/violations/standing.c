@@ -36,7 +36,7 @@ int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct pa
                 return -ENOMEM;
         if (!name[0] || !is_only_port(s, port))
                 name = label;
-        *ret = (struct party) { .port = port, .guid = p->guid, .label = label, .name = name };
+        *ret = (struct party) { .port = port, .guid = p->guid, .lid = p->lid, .number = p->number, .label = label, .name = name };
         return 0;
 }
 
@@ -147,6 +147,12 @@ bool standing_is_loss(const struct membership_change *c)
 
 void standing_add_when(struct text *w, const struct attribution_context *c, const struct membership_change *change)
 {
+        if (change->away_since != 0) {
+                text_add(w, "between %s and %s ago, while it was not in the fabric",
+                         words_duration(elapsed(change->away_since, c->now)).text,
+                         words_duration(elapsed(change->when, c->now)).text);
+                return;
+        }
         text_add(w, "%s ago", words_duration(elapsed(change->when, c->now)).text);
         if (change->same_policy)
                 text_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
@@ -178,17 +184,20 @@ static void add_like(struct text *w, const struct membership_change *changes, ui
 
 /* What a change has to do with violations that began at `began`. */
 static void add_consequence(struct text *w, const struct membership_change *change, enum standing_part part,
-                            usec_t began)
+                            struct beginning began)
 {
-        if (part == STANDING_ASIDE || began == USEC_INFINITY || !standing_is_loss(change))
+        bool is_between = change->when > began.earliest;
+
+        if (part == STANDING_ASIDE || began.latest == USEC_INFINITY || !standing_is_loss(change))
                 return;
-        if (change->when > began) {
+        if (change->when > began.latest) {
                 text_add(w, ", after this had begun");
                 return;
         }
-        if (began - change->when > PERHAPS)
+        if (began.latest - change->when > PERHAPS)
                 return;
-        text_add(w, began - change->when > PROBABLY ? ": perhaps " : ": probably ");
+        text_add(w, is_between ? ", about when this began: perhaps "
+                               : began.latest - change->when > PROBABLY ? ": perhaps " : ": probably ");
         if (change->after != MEMBERSHIP_NONE)
                 text_add(w, "because of that");
         else
@@ -224,7 +233,7 @@ static const struct membership_change *newest(const struct membership_change *ch
 }
 
 bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
-                              enum standing_part part, usec_t began)
+                              enum standing_part part, struct beginning began)
 {
         const struct membership_change *changes, *change;
         usec_t known_since;
@@ -250,7 +259,7 @@ bool standing_add_last_change(struct text *w, const struct attribution_context *
 }
 
 bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
-                            enum standing_part part, usec_t began)
+                            enum standing_part part, struct beginning began)
 {
         const struct membership_change *change;
 

@@ -9,10 +9,18 @@
 
 /* An endport that a sentence is about. */
 struct party {
-        uint32_t port;     /* index into the subnet's ports; SUBNET_NONE: it is not known which one it is */
+        uint32_t port;     /* index into the subnet's ports; SUBNET_NONE: it is in none, or not known */
         struct guid guid;  /* 0: not known */
+        struct lid lid;
+        uint8_t number;
         const char *label; /* "node0042 mlx5_0/1", or what else is known of it */
         const char *name;  /* "node0042": for later in the sentence */
+};
+
+/* When violations began, as far as the looks tell: after the last one without them, until the first one with them.
+ * 0 and USEC_INFINITY: not known. */
+struct beginning {
+        usec_t earliest, latest;
 };
 
 /* What it did. */
@@ -27,7 +35,7 @@ int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct pa
 
 static inline bool party_is_known(const struct party *p)
 {
-        return p->port != SUBNET_NONE;
+        return p->guid.v != 0;
 }
 
 /* What the policy in force gives it in a partition; *ret only if that is known. */
@@ -37,12 +45,12 @@ bool standing_membership(const struct attribution_context *c, const struct party
 /* Of what it is a member; `it`: the clause before was about it, too. */
 void standing_add_memberships(struct text *w, const struct attribution_context *c, const struct party *p, bool it);
 /* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
- * violations that began at `began` (USEC_INFINITY: not known). False: nothing is known, nothing was added. */
+ * violations that began at `began`. False: nothing is known, nothing was added. */
 bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
-                              enum standing_part part, usec_t began);
+                              enum standing_part part, struct beginning began);
 /* The same of one partition. False: no change is known, nothing was added. */
 bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
-                            enum standing_part part, usec_t began);
+                            enum standing_part part, struct beginning began);
 /* That it was no member of a partition (named `what`) as long as anything is known of it. */
 void standing_add_never(struct text *w, const struct attribution_context *c, const struct party *p, const char *what);
 

@@ -260,15 +260,32 @@ static bool tell_due(struct violations *v, usec_t now, struct violation_report *
         return false;
 }
 
+/* Whose episode is to end first. A move ends it at once; what is held is told of before that. */
+static uint32_t first_to_calm(const struct violations *v)
+{
+        uint32_t moved = v->lives[LIFE_MOVED].first;
+
+        return moved != VIOLATION_NONE && v->entries[moved].tell != TELL_HELD ? moved : v->lives[LIFE_ACTIVE].first;
+}
+
+static usec_t calm_due(const struct violations *v, uint32_t entry)
+{
+        const struct book_entry *e = &v->entries[entry];
+
+        if (e->tell == TELL_HELD)
+                return USEC_INFINITY;
+        return e->life == LIFE_MOVED ? 0 : calm_at(v, e);
+}
+
 /* One whose episode is over is told of alone, or held back, or (of whom nothing was told) forgotten. */
 static bool tell_calm(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        while (v->lives[LIFE_ACTIVE].n > 0) {
-                uint32_t i = v->lives[LIFE_ACTIVE].first;
+        uint32_t i;
+
+        while ((i = first_to_calm(v)) != VIOLATION_NONE) {
                 const struct book_entry *e = &v->entries[i];
 
-                /* What is held is told of first. */
-                if (calm_at(v, e) > now || e->tell == TELL_HELD)
+                if (calm_due(v, i) > now)
                         return false;
                 if (!e->told) {
                         end_episode(v, i);
@@ -315,10 +332,7 @@ usec_t violations_due(const struct violations *v)
         e = first_of(v, TELL_COOLING);
         if (e)
                 due = MIN(due, cool_at(v, e));
-        if (v->lives[LIFE_ACTIVE].n > 0) {
-                e = &v->entries[v->lives[LIFE_ACTIVE].first];
-                if (e->tell != TELL_HELD)
-                        due = MIN(due, calm_at(v, e));
-        }
+        if (first_to_calm(v) != VIOLATION_NONE)
+                due = MIN(due, calm_due(v, first_to_calm(v)));
         return due;
 }

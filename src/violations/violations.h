@@ -23,6 +23,9 @@
  * but those of quiet (which say the whole episode once more) never exceeds its total, and equals it with a threshold of 1
  * once it is quiet.
  *
+ * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. At a move
+ * its episode ends, and the first look after it counts for no host.
+ *
  * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
  * ones go round). Ports are known by node GUID and number, so that records outlive snapshots. Everything is bounded: records
@@ -88,16 +91,33 @@ static inline uint64_t violation_port_hash(struct violation_port port)
         return hash_mix(hash_mix(0, port.node_guid.v), port.number);
 }
 
-/* All of one source at one port (and for notices: with one key between the same two ends). */
+/* The endport that a counter is about, as it was known when the counter was read: the port itself, or what was plugged into the
+ * switch port. Whatever is plugged in there later, and whatever it is called. */
+struct violation_host {
+        struct guid node_guid, guid; /* of the node and of the port; 0: it is not known which host it was, and the rest is empty */
+        struct lid lid;
+        uint8_t number;
+        const char *label, *name; /* "node0042 mlx5_0/1", and "node0042" for later in a sentence */
+        const char *node, *device; /* "node0042" (the description, if that names no host) and "mlx5_0", which may be "" */
+        const char *at_switch;    /* label of the switch port that it is plugged into; NULL: it is not known */
+        const char *switch_name;  /* of its two parts; NULL and 0 likewise */
+        uint8_t switch_port;
+};
+
+/* All of one source at one port and of one host (and for notices: with one key between the same two ends). */
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
+        const struct violation_host *host; /* of a counter; NULL: the table was not told who is behind the port. Borrowed as
+                                              long as violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         uint64_t total;           /* since the book was opened */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
+        usec_t first_since;       /* the last look before `first`; 0: not known */
         usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
         usec_t episode_began;
+        usec_t episode_since;     /* the last look before that: when it began at the earliest; 0: not known */
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: it is none, or nobody said */
 };
@@ -148,6 +168,16 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                            unsigned bits, uint64_t value);
 /* The counter was cleared by us: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
+
+/* Who is behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end, and
+ * what the next look at each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
+ * or -ENOMEM (then it is as if the table was never told). */
+int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
+/* The same for all ports of a snapshot (hosts.c). Where nobody is plugged in now, the host that was there last stays, but what the
+ * next look finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
+int violations_set_subnet(struct violations *v, const struct subnet *subnet);
+/* Another host may be plugged in than the table was told: what the next look at this counter finds counts for no host. */
+void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. 0,
  * -EINVAL (none of the three), or -ENOMEM. */

@@ -56,7 +56,7 @@ static void add_host(struct subnet_builder *b, uint64_t guid, const char *name, 
         ck_assert_int_eq(subnet_builder_add_link(b, node.guid, 1, (struct guid) { sw }, number), 0);
 }
 
-static struct subnet *make_fabric(void)
+static struct subnet *make_fabric_of(bool has_node0042)
 {
         struct subnet_builder *b;
         struct subnet *s;
@@ -68,7 +68,8 @@ static struct subnet *make_fabric(void)
         add_host(b, OSS01, "oss01 mlx5_0", 30, 0, LEAF07, 4, true);
         add_host(b, RT1, "rt1 router", 50, 0, LEAF07, 5, true);
         add_host(b, NODE0043, "node0043 mlx5_0", 43, 0, LEAF07, 6, false);
-        add_host(b, NODE0042, "node0042 mlx5_0", 42, 0, LEAF07, 12, true);
+        if (has_node0042)
+                add_host(b, NODE0042, "node0042 mlx5_0", 42, 0, LEAF07, 12, true);
         add_host(b, NODE0050, "node0050 mlx5_0", 60, 0, LEAF08, 1, false);
         add_host(b, GPU01_0, "gpu01 mlx5_0", 61, 0, LEAF08, 2, false);
         add_host(b, GPU01_1, "gpu01 mlx5_1", 62, 0, LEAF08, 3, false);
@@ -86,6 +87,11 @@ static struct subnet *make_fabric(void)
 
 #define BEFORE POLICY("node0042: full, node0043: full, node0007: full", ", '0x700': full")
 #define AFTER  POLICY("node0043: limited, node0007: full", "")
+
+static struct subnet *make_fabric(void)
+{
+        return make_fabric_of(true);
+}
 
 static const struct subnet *subnet;
 static const struct memberships *memberships;
@@ -606,6 +612,103 @@ START_TEST(test_enforcement_as_applied)
 }
 END_TEST
 
+/* --- hosts as they were ------------------------------------------------------------------------------------------ */
+
+static const char *explain_of(const struct violation_host *host, struct violation_port port, enum violation_source source,
+                              struct attribution *ret)
+{
+        const struct violation_record record = { .port = port, .source = source, .host = host, .total = 2, .first = NOW,
+                                                 .first_since = NOW - MINUTE, .last = NOW };
+        struct attribution_context c = everything();
+
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, ret), 0);
+        return ret->text;
+}
+
+START_TEST(test_hosts)
+{
+        struct violation_host was = { .node_guid = { 0x9900 }, .guid = { 0x9901 }, .lid = { 99 }, .number = 1,
+                                      .label = "node0099 mlx5_0/1", .name = "node0099", .at_switch = "leaf07/12" };
+        const struct violation_host nobody = {};
+        struct attribution a;
+
+        /* node0042 is there now */
+        expect_text(explain_of(&was, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "node0099 mlx5_0/1 sent 2 packets with a P_Key that its switch port leaf07/12 does not let in ");
+        ck_assert_ptr_null(strstr(a.text, "node0042"));
+        ck_assert_str_eq(a.node, "node0099 mlx5_0/1");
+        ck_assert_str_eq(a.switch_name, "leaf07/12");
+        ck_assert_uint_eq(a.port_guid.v, 0x9901);
+        ck_assert_uint_eq(a.lid.v, 99);
+        ck_assert(a.names_sender);
+        /* nobody is, or the switch itself is gone */
+        was.at_switch = "leaf07/20";
+        expect_text(explain_of(&was, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "switch port leaf07/20 dropped 2 packets from node0099 mlx5_0/1 (PortRcvConstraintErrors)");
+        expect_text(a.text, "; no host is plugged into leaf07/20");
+        ck_assert_str_eq(a.node, "node0099 mlx5_0/1");
+        expect_text(explain_of(&was, (struct violation_port) { { VANISHED }, 20 }, VIOLATION_XMIT_CONSTRAINT, &a),
+                    "switch port leaf07/20 held back 2 packets for node0099 mlx5_0/1 (PortXmitConstraintErrors)");
+        expect_text(a.text, "; leaf07/20 is not in the fabric any more");
+        /* its own counter, under the name that it had */
+        was.node_guid.v = NODE0042;
+        was.guid.v = NODE0042 + 1;
+        expect_text(explain_of(&was, (struct violation_port) { { NODE0042 }, 1 }, VIOLATION_P_KEY_VIOLATIONS, &a),
+                    "node0099 mlx5_0/1 received 2 packets with a P_Key");
+        expect_text(a.text, "; node0099 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably");
+        ck_assert_str_eq(a.switch_name, "leaf07/20");
+        /* it may have been either of two */
+        expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "switch port leaf07/12 dropped 2 packets from a host that is not certain (one was plugged in or out then) "
+                    "with a P_Key that it does not let in (PortRcvConstraintErrors)");
+        ck_assert_ptr_null(strstr(a.text, "node0042"));
+        ck_assert_uint_eq(a.port_guid.v, 0);
+        ck_assert(!a.names_sender);
+}
+END_TEST
+
+/* An edit between the last look without violations and the first one with them. */
+START_TEST(test_about_when)
+{
+        struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
+                                           .first = NOW - 2 * MINUTE, .first_since = NOW - 3 * MINUTE - 1, .last = NOW };
+        struct attribution_context c = everything();
+        struct attribution a;
+
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42, about when this began: perhaps its jobs still use the old key");
+        record.first_since++;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42: probably its jobs still use the old key");
+        record.first = NOW - 3 * MINUTE - 1;
+        record.first_since = 0;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42, after this had begun");
+}
+END_TEST
+
+/* Of what was edited while a host was down nobody knows which edit it was. */
+START_TEST(test_away)
+{
+        struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
+                                           .first = NOW, .last = NOW };
+        struct attribution_context c = everything();
+        const struct subnet *all = subnet;
+        struct attribution a;
+
+        memberships = resolve(BEFORE);
+        ck_assert_int_eq(membership_history_learn(history, NOW - 2 * MINUTE, 43, memberships), 0);
+        subnet = make_fabric_of(false);
+        ck_assert_int_eq(membership_history_learn(history, NOW - 2 * MINUTE, 44, resolve(AFTER)), 0);
+        subnet = all;
+        ck_assert_int_eq(membership_history_learn(history, NOW - MINUTE, 45, resolve(AFTER)), 0);
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, "node0042 was taken out of tenant-a (0x0101) between 2 minutes and 60 seconds ago, while it was not in "
+                            "the fabric: probably its jobs still use the old key");
+        ck_assert_ptr_null(strstr(a.text, "generation"));
+}
+END_TEST
+
 /* --- storms ----------------------------------------------------------------------------------------------------- */
 
 static void add_worst(struct violation_report *r, enum violation_source source, uint64_t node, uint8_t port,
@@ -617,7 +720,7 @@ static void add_worst(struct violation_report *r, enum violation_source source, 
         w->source = source;
         w->unreported = unreported;
         w->episode_began = NOW;
-        w->episode = 1;
+        w->episode = w->total = 1;
 }
 
 static const char *storm(const struct violation_report *r)
@@ -644,8 +747,8 @@ START_TEST(test_storm)
                         storm(&r),
                         "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
                         "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20; 2 of these 3 were "
-                        "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the one "
-                        "cause");
+                        "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the "
+                        "cause there");
         /* half of them is not most of them */
         add_worst(&r, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 2);
         ck_assert_str_eq(
@@ -656,7 +759,19 @@ START_TEST(test_storm)
         r = before;
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
-        expect_text(storm(&r), "; all of these were changed in tenant-a (0x0101) 3 minutes ago");
+        expect_text(storm(&r), "; all of these were made limited members of tenant-a (0x0101) 3 minutes ago");
+        expect_text(storm(&r), "probably this is the one cause");
+        /* one of them began perhaps before, or another one certainly */
+        r.worst[1].episode_since = NOW - 3 * MINUTE - 1;
+        expect_text(storm(&r), " by generation 42: probably this is the one cause");
+        add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1);
+        expect_text(storm(&r), "; 2 of these 3 were ");
+        expect_text(storm(&r), ", about when this began: perhaps this is the cause there");
+        r.worst[1].episode_began = NOW - 3 * MINUTE - 1;
+        ck_assert_msg(!strstr(storm(&r), "cause"), "%s", storm(&r));
+        r.worst[1].episode_began = NOW;
+        r.worst[1].episode_since = 0;
+        r.n_worst--;
         /* some cannot count any more, and at last it is over */
         r.n_saturated = 1;
         expect_text(storm(&r), "in the last 60 seconds; 1 counter is at its maximum: there may have been more; the worst: ");
@@ -670,6 +785,18 @@ START_TEST(test_storm)
         /* a hostile number of them */
         r.n_worst = UINT32_MAX;
         expect_text(storm(&r), "; the worst: ");
+}
+END_TEST
+
+/* Ports that were put into a partition while they counted already. */
+START_TEST(test_a_gain_is_no_cause)
+{
+        struct violation_report r = { .kind = VIOLATION_STORM, .count = 2, .n_ports = 2 };
+
+        ck_assert_int_eq(membership_history_learn(history, NOW - MINUTE, 43, resolve(BEFORE)), 0);
+        add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
+        add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0042, 1, 1);
+        ck_assert_msg(!strstr(storm(&r), "cause") && !strstr(storm(&r), "put into"), "%s", storm(&r));
 }
 END_TEST
 
@@ -977,6 +1104,10 @@ int main(void)
         tcase_add_test(tcase, test_fields);
         tcase_add_test(tcase, test_less_is_known);
         tcase_add_test(tcase, test_enforcement_as_applied);
+        tcase_add_test(tcase, test_hosts);
+        tcase_add_test(tcase, test_about_when);
+        tcase_add_test(tcase, test_a_gain_is_no_cause);
+        tcase_add_test(tcase, test_away);
         tcase_add_test(tcase, test_storm);
         tcase_add_test(tcase, test_record);
         tcase_add_test(tcase, test_age_of_a_change);

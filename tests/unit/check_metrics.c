@@ -212,6 +212,41 @@ START_TEST(no_picture)
 }
 END_TEST
 
+/* A series belongs to the host that was there when its counter was read. */
+START_TEST(of_hosts)
+{
+        const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
+        const struct violation_port leaf = { { 0x10 }, 3 };
+        struct violation_host away = { .node_guid = { 0x77 }, .guid = { 0x78 }, .number = 2, .label = "away mlx5_1/2", .name = "away",
+                                       .node = "away", .device = "mlx5_1", .at_switch = "leaf07/3", .switch_name = "leaf07",
+                                       .switch_port = 3 };
+        struct violations *v = violations_new(&config);
+        struct metrics m = { .version = "1", .has_violations = true, .subnet = make_subnet(), .now = NOW,
+                             .realtime = REALTIME };
+        const char *text;
+
+        ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(violations_set_host(v, leaf, &away), 0);
+        ck_assert_int_eq(violations_see_counter(v, 1, leaf, VIOLATION_RCV_CONSTRAINT, 64, 0), 0);
+        ck_assert_int_eq(violations_see_counter(v, 2, leaf, VIOLATION_RCV_CONSTRAINT, 64, 200), 0);
+        ck_assert_int_eq(violations_set_subnet(v, m.subnet), 0);
+        ck_assert_int_eq(violations_see_counter(v, 3, leaf, VIOLATION_RCV_CONSTRAINT, 64, 201), 0);
+        ck_assert_int_eq(violations_see_counter(v, 4, leaf, VIOLATION_RCV_CONSTRAINT, 64, 203), 0);
+        m.records = violations_records(v, &m.n_records);
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 3);
+        has_line(text, "pkeyd_violations_total{source=\"port_rcv_constraint_errors\",node_guid=\"0x0000000000000010\","
+                       "seen_by=\"switch\",node=\"away\",device=\"mlx5_1\",port=\"2\",port_guid=\"0x0000000000000078\","
+                       "switch=\"leaf07\",switch_port=\"3\"} 200");
+        has_line(text, "pkeyd_violations_total{source=\"port_rcv_constraint_errors\",node_guid=\"0x0000000000000010\","
+                       "seen_by=\"switch\",switch=\"leaf07\",switch_port=\"3\"} 1");
+        has_line(text, "pkeyd_violations_total{source=\"port_rcv_constraint_errors\",node_guid=\"0x0000000000000010\","
+                       "seen_by=\"switch\",node=\"node0042\",device=\"mlx5_0\",port=\"1\",port_guid=\"0x0000000000000021\","
+                       "switch=\"leaf07\",switch_port=\"3\"} 2");
+        violations_free(v);
+}
+END_TEST
+
 /* What the book says is what is written, also of a port that the picture does not have. */
 START_TEST(of_a_book)
 {
@@ -300,6 +335,7 @@ int main(void)
         tcase_add_test(c, what_is_not_known);
         tcase_add_test(c, empty_book);
         tcase_add_test(c, no_picture);
+        tcase_add_test(c, of_hosts);
         tcase_add_test(c, of_a_book);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);

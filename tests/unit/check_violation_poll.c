@@ -24,6 +24,7 @@ struct fake_port {
 
 struct fake_node {
         struct fake_port ports[HOSTS + 1];
+        bool is_elsewhere, refuses_forwarding, is_mute; /* of host i's LID: the switch forwards to another port, ... */
         bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
         uint32_t capability_mask2;
         uint16_t redirect_lid;
@@ -90,12 +91,12 @@ static struct m_keys *m_keys;
 static void set_config(bool clear_saturated)
 {
         violation_poll_set_config(poll, START, &(struct violation_poll_config) {
-                .interval = INTERVAL, .clear_saturated = clear_saturated, .m_keys = m_keys });
+                .interval = INTERVAL, .clear_saturated = clear_saturated, .check_hosts = true, .m_keys = m_keys });
 }
 
 static void setup(void)
 {
-        struct violation_poll_config config = { .interval = INTERVAL };
+        struct violation_poll_config config = { .interval = INTERVAL, .check_hosts = true };
         struct findings findings;
 
         arena = arena_new();
@@ -181,6 +182,19 @@ static void answer_counters(struct fake_node *n, const struct mad_request *q, st
         }
 }
 
+static void answer_forwarding(const struct mad_request *q, struct mad_result *ret)
+{
+        ck_assert_uint_eq(q->route.lid.v, 1);
+        ck_assert_uint_eq(q->modifier, 0);
+        ck_assert_int_eq(q->method, MAD_GET);
+        if (nodes[0].refuses_forwarding)
+                refuse(ret);
+        if (nodes[0].is_mute)
+                ret->outcome = MAD_TIMED_OUT;
+        for (uint8_t i = 1; i <= HOSTS; i++)
+                ret->data[10 + i] = nodes[i].is_elsewhere ? 0xff : i;
+}
+
 static void answer(const struct mad_request *q, struct mad_result *ret)
 {
         struct fake_node *n = node_of(q);
@@ -188,6 +202,9 @@ static void answer(const struct mad_request *q, struct mad_result *ret)
         *ret = (struct mad_result) { .cookie = q->cookie };
         if (n->is_dead) {
                 ret->outcome = MAD_TIMED_OUT;
+        } else if (q->mgmt_class == MAD_CLASS_SMP && q->attribute == SMP_ATTR_LINEAR_FORWARDING_TABLE) {
+                ck_assert_uint_eq(q->key, M_KEY);
+                answer_forwarding(q, ret);
         } else if (q->mgmt_class == MAD_CLASS_SMP) {
                 ck_assert_uint_eq(q->attribute, SMP_ATTR_PORT_INFO);
                 ck_assert_uint_eq(q->key, M_KEY);
@@ -314,6 +331,60 @@ START_TEST(asks_what_it_should)
         ck_assert_uint_eq(n_samples, 5 + 2 * 9);
         for (unsigned i = 0; i < n_asked; i++)
                 ck_assert_uint_eq(asked[i].request.retries, 0);
+}
+END_TEST
+
+/* What moved at a switch port comes out after the switch was asked where the host is now. */
+START_TEST(checks_who_is_plugged_in)
+{
+        const struct violation_sample *s;
+
+        run(START, START + INTERVAL);
+        ck_assert_uint_eq(count_asked(START, START + INTERVAL, SWITCH, -1, SMP_ATTR_LINEAR_FORWARDING_TABLE), 0);
+        for (unsigned i = 1; i < 5; i++) {
+                nodes[0].is_mute = i == 3;
+                nodes[0].refuses_forwarding = i == 4;
+                nodes[2].is_elsewhere = i == 2;
+                nodes[0].ports[2].rcv = i;
+                nodes[2].ports[1].rcv = i; /* its own port needs no check */
+                run(START + i * INTERVAL, START + (i + 1) * INTERVAL);
+                assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, i);
+                s = last_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT);
+                ck_assert_int_eq(s->is_doubted, i == 2 || i == 3);
+                ck_assert_uint_eq(count_asked(START + i * INTERVAL, START + (i + 1) * INTERVAL, SWITCH, -1,
+                                              SMP_ATTR_LINEAR_FORWARDING_TABLE), 1);
+        }
+}
+END_TEST
+
+/* A look whose check was never answered is checked with the next one. */
+START_TEST(a_check_that_got_lost)
+{
+        struct mad_request q;
+        struct mad_result result;
+        usec_t now = START + INTERVAL;
+
+        run(START, now);
+        nodes[0].ports[2].rcv = 3;
+        nodes[2].is_elsewhere = true;
+        for (; count_asked(START, now, SWITCH, -1, SMP_ATTR_LINEAR_FORWARDING_TABLE) == 0; now = side.due(side.state))
+                while (side.next(side.state, now, &q)) {
+                        note_asked(now, &q);
+                        answer(&q, &result);
+                        if (q.attribute != SMP_ATTR_LINEAR_FORWARDING_TABLE)
+                                side.result(side.state, now, &result);
+                        now++;
+                }
+        side.reset(side.state, now);
+        fetch();
+        assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 0);
+        run(now, now + 2 * INTERVAL);
+        for (unsigned i = 0; i < n_samples; i++)
+                if (samples[i].port.node_guid.v == SWITCH && samples[i].port.number == 2 && samples[i].value == 3) {
+                        ck_assert(samples[i].is_doubted);
+                        return;
+                }
+        ck_abort_msg("it never came");
 }
 END_TEST
 
@@ -685,6 +756,8 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, asks_what_it_should);
+        tcase_add_test(t, checks_who_is_plugged_in);
+        tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, one_in_each_nth_of_an_interval);
         tcase_add_test(t, wide_counters_where_they_are);
         tcase_add_test(t, what_is_refused_is_not_asked_again);

@@ -291,6 +291,115 @@ START_TEST(notices_by_key_and_ends)
 }
 END_TEST
 
+/* --- hosts ----------------------------------------------------------------------------------------------------------- */
+
+static void set_host(uint64_t at, uint64_t guid, const char *label)
+{
+        struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .label = label, .name = label, .node = label,
+                                       .device = "", .at_switch = "leaf/1", .switch_name = "leaf", .switch_port = 1 };
+
+        ck_assert_int_eq(violations_set_host(book, port(at), &host), 0);
+}
+
+static uint64_t total_of(uint64_t guid, const char *label)
+{
+        const struct violation_record *records;
+        uint64_t total = 0;
+        uint32_t n;
+
+        records = violations_records(book, &n);
+        for (uint32_t i = 0; i < n; i++)
+                if (records[i].host->guid.v == guid && strcmp(records[i].host->label ?: "", label) == 0)
+                        total += records[i].total;
+        return total;
+}
+
+START_TEST(a_move_ends_the_episode)
+{
+        usec_t t = START;
+
+        set_host(1, 7, "a");
+        see(t, 1, 64, 10);
+        see(t += INTERVAL, 1, 64, 13);
+        assert_report(t, VIOLATION_FIRST, 1, 3, START);
+        ck_assert_str_eq(report.record.host->label, "a");
+        see(++t, 1, 64, 15);
+        assert_none(t);
+        set_host(1, 7, "a"); /* no news */
+        assert_none(t);
+        set_host(1, 8, "b");
+        ck_assert_uint_eq(violations_due(book), 0);
+        assert_report(t, VIOLATION_MORE, 1, 2, t - 1);
+        assert_report(t, VIOLATION_QUIET, 1, 5, START + INTERVAL);
+        ck_assert_str_eq(report.record.host->label, "a");
+        assert_none(t);
+        /* either of them may have sent these */
+        see(++t, 1, 64, 16);
+        assert_report(t, VIOLATION_FIRST, 1, 1, t - 1);
+        ck_assert_uint_eq(report.record.host->guid.v, 0);
+        see(++t, 1, 64, 20);
+        assert_report(t, VIOLATION_FIRST, 1, 4, t - 1);
+        ck_assert_str_eq(report.record.host->label, "b");
+        ck_assert_uint_eq(total_of(7, "a"), 5);
+        ck_assert_uint_eq(total_of(8, "b"), 4);
+        ck_assert_uint_eq(total_of(0, ""), 1);
+        ck_assert_uint_eq(violations_total(book, RCV), 10);
+}
+END_TEST
+
+START_TEST(a_new_name_is_a_new_record)
+{
+        set_host(1, 7, "a");
+        see(START, 1, 64, 0);
+        see(START + 1, 1, 64, 3);
+        set_host(1, 7, "b");
+        see(START + 2, 1, 64, 5);
+        ck_assert_uint_eq(total_of(7, "a"), 3);
+        ck_assert_uint_eq(total_of(7, "b"), 2);
+}
+END_TEST
+
+START_TEST(a_doubted_host_is_not_named)
+{
+        set_host(1, 7, "a");
+        violations_doubt_host(book, port(2), RCV); /* never looked at */
+        violations_doubt_host(book, port(1), RCV); /* a first look counts nothing */
+        see(START, 1, 64, 0);
+        see(START + 1, 1, 64, 3);
+        violations_doubt_host(book, port(1), RCV);
+        see(START + 2, 1, 64, 5);
+        see(START + 3, 1, 64, 6);
+        ck_assert_uint_eq(total_of(7, "a"), 4);
+        ck_assert_uint_eq(total_of(0, ""), 2);
+}
+END_TEST
+
+/* A storm is told of at the end of its interval, and then that a part of it is over. */
+START_TEST(a_move_in_a_storm)
+{
+        unsigned n_quiet = 0, n_storms = 0;
+        usec_t t = START + 1;
+
+        for (unsigned i = 1; i <= 40; i++) {
+                set_host(i, 100 + i, "a");
+                see(START, i, 64, 0);
+                see(t, i, 64, 1);
+        }
+        while (violations_next_report(book, t, &report))
+                ck_assert_int_eq(report.kind, VIOLATION_FIRST);
+        for (unsigned i = 1; i <= 40; i++)
+                set_host(i, 200 + i, "b");
+        for (usec_t end = t + 10 * INTERVAL; t < end; t = MAX(t + 1, MIN(violations_due(book), end)))
+                while (violations_next_report(book, t, &report)) {
+                        n_quiet += report.kind == VIOLATION_QUIET ? 1 : report.kind == VIOLATION_ALL_QUIET ? report.n_ports : 0;
+                        n_storms += report.kind == VIOLATION_STORM;
+                }
+        ck_assert_uint_eq(n_storms, 1);
+        ck_assert_uint_eq(n_quiet, 40);
+        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+}
+END_TEST
+
 /* --- storms ---------------------------------------------------------------------------------------------------------- */
 
 #define STORM 300
@@ -612,6 +721,10 @@ int main(void)
         tcase_add_test(t, saturated_from_the_beginning);
         tcase_add_test(t, threshold_is_of_an_interval);
         tcase_add_test(t, notices_by_key_and_ends);
+        tcase_add_test(t, a_move_ends_the_episode);
+        tcase_add_test(t, a_new_name_is_a_new_record);
+        tcase_add_test(t, a_doubted_host_is_not_named);
+        tcase_add_test(t, a_move_in_a_storm);
         tcase_add_test(t, a_storm_is_summed_up);
         tcase_add_test(t, a_storm_ends_with_one_line);
         tcase_add_test(t, a_storm_that_ends_bit_by_bit);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who is behind each port of a snapshot, for the book. */
+#include <errno.h>
+
+#include "util/arena.h"
+#include "violations/book.h"
+#include "violations/standing.h"
+
+static struct violation_port port_at(const struct subnet *s, uint32_t port)
+{
+        return (struct violation_port) { .node_guid = subnet_port_node(s, &s->ports[port])->guid,
+                                         .number = s->ports[port].number };
+}
+
+/* A node that did not answer everything keeps the name that it had. */
+static bool is_known_better(const struct violations *v, struct violation_port port, const struct subnet *s, uint32_t endport)
+{
+        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+
+        return subnet_port_is_incomplete(s, &s->ports[endport]) && p && p->host &&
+               p->host->host.guid.v == s->ports[endport].guid.v;
+}
+
+static int set_host(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
+{
+        uint32_t beside = s->ports[endport].neighbour;
+        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
+        struct violation_host host;
+        struct party p;
+
+        if (is_known_better(v, port_at(s, port), s, endport))
+                return 0;
+        if (party_open(a, s, endport, &p) < 0)
+                return -ENOMEM;
+        host = (struct violation_host) {
+                .node_guid = node->guid, .guid = p.guid, .lid = p.lid, .number = p.number,
+                .label = p.label, .name = p.name, .node = node->name[0] ? node->name : node->description, .device = node->device,
+        };
+        if (beside != SUBNET_NONE && s->ports[beside].role == PORT_SWITCH_EXTERNAL) {
+                leaf = subnet_port_node(s, &s->ports[beside]);
+                host.switch_name = leaf->name[0] ? leaf->name : leaf->description;
+                host.switch_port = s->ports[beside].number;
+                host.at_switch = subnet_port_label(a, s, beside);
+                if (!host.at_switch)
+                        return -ENOMEM;
+        }
+        return violations_set_host(v, port_at(s, port), &host);
+}
+
+/* Those where no host is plugged in, as far as the snapshot goes. */
+static void doubt_empty(struct violations *v, const struct subnet *s)
+{
+        for (uint32_t i = 0; i < v->looks.n; i++) {
+                struct violation_port_looks *p = &v->looks.ports[i];
+                uint32_t node = subnet_find_node(s, p->port.node_guid);
+                uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, p->port.number);
+
+                if (port == SUBNET_NONE ||
+                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].neighbour == SUBNET_NONE))
+                        violation_looks_doubt(p);
+        }
+}
+
+int violations_set_subnet(struct violations *v, const struct subnet *subnet)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        int r = a ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; i < subnet->n_ports && r == 0; i++) {
+                const struct subnet_port *p = &subnet->ports[i];
+                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->neighbour : i;
+
+                if (endport != SUBNET_NONE)
+                        r = set_host(v, a, subnet, i, endport);
+        }
+        doubt_empty(v, subnet);
+        return r;
+}
