@@ -9,3 +9,7 @@ check_PROGRAMS += check_violation_poll
 TESTS += check_violation_poll
 check_violation_poll_SOURCES = tests/unit/check_violation_poll.c
 check_violation_poll_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_violation_hosts
+TESTS += check_violation_hosts
+check_violation_hosts_SOURCES = tests/unit/check_violation_hosts.c tests/unit/policy_fixture.h tests/fabsim/prng.h
+check_violation_hosts_LDADD = $(TEST_LIBS)
