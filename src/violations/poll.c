@@ -12,6 +12,8 @@
 #define MAX_QUEUED    262144
 #define ONCE_RETRIES  2
 #define CHECK_RETRIES 2
+/* Of the places that the dispatcher gives to background tasks, those that may wait for who did not answer before. */
+#define SILENT_FLIGHTS 2
 /* What is late by less is made up for; the rest makes the round longer. */
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
@@ -30,6 +32,7 @@ enum flight_kind {
 
 struct flight {
         bool is_used;
+        bool is_silent;              /* of who did not answer before */
         uint64_t cookie;
         enum flight_kind kind;
         struct violation_port port;  /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
@@ -58,7 +61,9 @@ struct violation_poll {
         uint8_t retries;      /* of what is asked now */
 
         struct flight flights[MAX_FLIGHTS];
-        unsigned n_flights;
+        unsigned n_flights, n_silent_flights;
+        uint64_t silent_cycle;  /* in one, each silent port has one turn; it is as long as it takes */
+        bool is_behind;         /* in this round one had to wait for its turn */
         uint64_t next_serial;
         struct queue events, clears, ready, checks;
 };
@@ -120,6 +125,8 @@ static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
                 return NULL;
         if (p->position == p->t.n_items) {
                 p->n_rounds++;
+                p->silent_cycle += !p->is_behind;
+                p->is_behind = false;
                 go_on_at(p, turn_at(p), 0);
         }
         return turn_at(p) <= now ? &p->t.items[p->position++] : NULL;
@@ -228,6 +235,27 @@ static bool ask(struct violation_poll *p, const struct poll_item *item, struct m
         return true;
 }
 
+/* The same in the background, where who did not answer before may have to wait. */
+static bool ask_in_turn(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
+{
+        struct poll_target *t = &p->t.targets[item->target];
+        bool is_silent = t->is_silent[item->block], has_asked;
+
+        if (is_silent && t->cycle[item->block] == p->silent_cycle)
+                return false;
+        if (is_silent && p->n_silent_flights >= SILENT_FLIGHTS) {
+                p->is_behind = true;
+                return false;
+        }
+        has_asked = ask(p, item, ret);
+        if (has_asked && is_silent) {
+                t->cycle[item->block] = p->silent_cycle;
+                p->flights[ret->cookie % MAX_FLIGHTS].is_silent = true;
+                p->n_silent_flights++;
+        }
+        return has_asked;
+}
+
 static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
 {
         struct violation_sample s;
@@ -328,7 +356,7 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
         if (p->t.n_items > 0)
                 forget_what_is_late(p, now);
         while ((item = take_turn(p, now)))
-                if (ask(p, item, ret))
+                if (ask_in_turn(p, item, ret))
                         return true;
         return false;
 }
@@ -582,6 +610,7 @@ static void poll_result(void *state, usec_t now, const struct mad_result *result
                 return;
         f->is_used = false;
         p->n_flights--;
+        p->n_silent_flights -= f->is_silent;
         flight_landed(p, &flight, result);
 }
 
@@ -591,7 +620,7 @@ static void poll_reset(void *state, usec_t now)
 
         (void) now;
         memset(p->flights, 0, sizeof(p->flights));
-        p->n_flights = 0;
+        p->n_flights = p->n_silent_flights = 0;
         p->clears.end = p->clears.first;
         p->ready.end = p->ready.first;
         p->checks.end = p->checks.first;

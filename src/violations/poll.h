@@ -13,7 +13,8 @@
  * in time, because a stage ran, makes the round longer; it is not made up for in a burst.
  *
  * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not
- * answer is asked once in an interval, without retries. A PMA that ClassPortInfo says is at another LID is asked there; one
+ * answer is asked once in an interval, without retries; of such ports SILENT_FLIGHTS are asked at a time, each in its turn, so that
+ * waiting for many of them takes no places from those that answer. A PMA that ClassPortInfo says is at another LID is asked there; one
  * that is at another QP, too, counts as silent.
  *
  * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with check_hosts, the

@@ -50,6 +50,7 @@ struct poll_target {
         bool has[N_BLOCKS];
         bool is_refused[N_BLOCKS];
         bool is_silent[N_BLOCKS];        /* the last time */
+        uint64_t cycle[N_BLOCKS];        /* in which it was last asked while it was silent */
         bool is_asked[N_BLOCKS];         /* an answer is to come, or who is plugged in is checked after it */
         uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
         unsigned bits;                   /* of them; 0: never */

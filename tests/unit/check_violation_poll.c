@@ -388,6 +388,53 @@ START_TEST(a_check_that_got_lost)
 }
 END_TEST
 
+/* Those that do not answer wait for each other, and everybody else is asked as if they were not there. */
+START_TEST(silent_ports_take_no_places)
+{
+        struct { uint64_t cookie; usec_t until; } waiting[8];
+        const usec_t timeout = 3 * INTERVAL / 2;
+        unsigned n_waiting = 0, n_lost = 0;
+        struct mad_request q;
+        struct mad_result result;
+
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
+        for (usec_t now = START; now < START + 40 * INTERVAL; now += USEC_PER_SEC / 4) {
+                for (unsigned i = 0; i < n_waiting; i++)
+                        if (waiting[i].until <= now) {
+                                result = (struct mad_result) { .cookie = waiting[i].cookie, .outcome = MAD_TIMED_OUT };
+                                waiting[i--] = waiting[--n_waiting];
+                                side.result(side.state, now, &result);
+                        }
+                /* as the dispatcher does it: eight at a time */
+                while (n_waiting < 8 && side.next(side.state, now, &q)) {
+                        note_asked(now, &q);
+                        answer(&q, &result);
+                        if (result.outcome == MAD_TIMED_OUT) {
+                                n_lost++;
+                                waiting[n_waiting].cookie = q.cookie;
+                                waiting[n_waiting++].until = now + timeout;
+                        } else {
+                                side.result(side.state, now, &result);
+                        }
+                }
+                fetch();
+                if (now > START + 5 * INTERVAL)
+                        ck_assert_uint_le(n_waiting, 2);
+        }
+        for (unsigned i = 10; i < 39; i++) {
+                usec_t from = START + i * INTERVAL;
+
+                ck_assert_uint_ge(count_asked(from, from + INTERVAL + USEC_PER_SEC, HOST(4), 1, SMP_ATTR_PORT_INFO), 1);
+        }
+        /* and each of them has its turn */
+        for (unsigned i = 1; i <= 3; i++) {
+                ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), 1, SMP_ATTR_PORT_INFO), 3);
+                ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), -1, CLASS_PORT_INFO), 3);
+        }
+        ck_assert_uint_gt(n_lost, 20);
+}
+END_TEST
+
 START_TEST(one_in_each_nth_of_an_interval)
 {
         struct violation_poll_counters c;
@@ -758,6 +805,7 @@ int main(void)
         tcase_add_test(t, asks_what_it_should);
         tcase_add_test(t, checks_who_is_plugged_in);
         tcase_add_test(t, a_check_that_got_lost);
+        tcase_add_test(t, silent_ports_take_no_places);
         tcase_add_test(t, one_in_each_nth_of_an_interval);
         tcase_add_test(t, wide_counters_where_they_are);
         tcase_add_test(t, what_is_refused_is_not_asked_again);
