@@ -44,11 +44,14 @@ static usec_t moment_from_string(const char *text)
         for (size_t i = 0; i < ELEMENTS(formats); i++) {
                 struct tm tm = { .tm_isdst = -1 };
                 const char *rest = strptime(text, formats[i], &tm);
+                int day = tm.tm_mday;
                 time_t t;
 
                 if (!rest || (*rest && strcmp(rest, "Z") != 0))
                         continue;
                 t = *rest ? timegm(&tm) : mktime(&tm);
+                if (tm.tm_mday != day) /* no month has that day */
+                        return 0;
                 return t > 0 ? (usec_t) t * USEC_PER_SEC : 0;
         }
         return 0;
@@ -65,6 +68,18 @@ static void read_since(struct findings *findings, const char *text, void *option
                                       "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
         else if (o->since > now + USEC_PER_SEC)
                 (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
+}
+
+/* An empty one would choose all. */
+static void read_node(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        o->node = text;
+        if (*text == '\0')
+                (void) findings_error(findings, FINDING_USAGE, NULL,
+                                      "--node: the name is empty; give the name of a host, a switch or a port, "
+                                      "or leave --node out");
 }
 
 static void read_interval(struct findings *findings, const char *text, void *options)
@@ -91,7 +106,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes),
         COMMAND_LINE_OPTION("local", 0, FLAG, local),
         { "since", 0, COMMAND_LINE_READ, 0, read_since },
-        COMMAND_LINE_OPTION("node", 0, TEXT, node),
+        { "node", 0, COMMAND_LINE_READ, 0, read_node },
         COMMAND_LINE_OPTION("once", 0, FLAG, once),
         { "interval", 0, COMMAND_LINE_READ, 0, read_interval },
         COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet),
