@@ -15,7 +15,7 @@ static const struct {
         [VIOLATION_P_KEY_VIOLATIONS] = { "PortInfo:P_KeyViolations", "received",
                                          "with a P_Key that matches none of its own" },
         [VIOLATION_RCV_CONSTRAINT] = { "PortRcvConstraintErrors", "refused", "that came in" },
-        [VIOLATION_XMIT_CONSTRAINT] = { "PortXmitConstraintErrors", "refused", "that were to go out" },
+        [VIOLATION_XMIT_CONSTRAINT] = { "PortXmitConstraintErrors", "refused", "going out" },
         [VIOLATION_BAD_PKEY_CNTR] = { "bad_pkey_cntr", "received", "with a P_Key that matches none of its own" },
         [VIOLATION_NOTICE_257] = { .name = "notice 257, P_Key mismatch" },
         [VIOLATION_NOTICE_258] = { .name = "notice 258, Q_Key mismatch" },

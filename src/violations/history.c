@@ -380,7 +380,9 @@ static int learn(struct learning *l)
 
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m)
 {
-        _cleanup_(memory_done) struct memory to = { .arena = arena_new(), .n_learned = h->m.n_learned + 1, .forgotten = h->m.forgotten };
+        _cleanup_(memory_done) struct memory to = {
+                .arena = arena_new(), .n_learned = h->m.n_learned + 1, .forgotten = h->m.forgotten,
+        };
         struct learning l = { .old = &h->m, .to = &to, .given = m, .now = now, .generation = generation };
         struct memory old = h->m;
         int r = to.arena ? learn(&l) : -ENOMEM;

@@ -44,7 +44,8 @@ struct membership_history *membership_history_free(struct membership_history *h)
 DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 
 /* What is in force from now on; `now` never goes back. Where both the snapshot and the generation are new, first the generation
- * before, with the new snapshot: else a host that was plugged in elsewhere changed by the new generation. 0 or -ENOMEM (then nothing was learned). */
+ * before, with the new snapshot: else a host that was plugged in elsewhere changed by the new generation. 0 or -ENOMEM (then
+ * nothing was learned). */
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
                              const struct memberships *m);
 

@@ -12,15 +12,15 @@
  * order that jumps from node to node and stays the same from round to round, whoever comes and goes. What could not be sent
  * in time, because a stage ran, makes the round longer; it is not made up for in a burst.
  *
- * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not
- * answer is asked once in an interval, without retries; of such ports SILENT_FLIGHTS are asked at a time, each in its turn, so that
- * waiting for many of them takes no places from those that answer. A PMA that ClassPortInfo says is at another LID is asked there; one
- * that is at another QP, too, counts as silent.
+ * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not answer
+ * is asked once in an interval, without retries; of such ports SILENT_FLIGHTS are asked at a time, each in its turn, so that
+ * waiting for many of them takes no places from those that answer. A PMA that ClassPortInfo says is at another LID is asked
+ * there; one that is at another QP, too, counts as silent.
  *
- * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with check_hosts, the
- * switch is asked at once where it forwards to the host's LID, before the sample comes out: a subnet manager sets that before a
- * link carries data. Where that is not the port, or the switch does not answer, the sample says that the host is doubted; where
- * the switch refuses to answer, the snapshot is all there is.
+ * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with
+ * check_hosts, the switch is asked at once where it forwards to the host's LID, before the sample comes out: a subnet manager
+ * sets that before a link carries data. Where that is not the port, or the switch does not answer, the sample says that the
+ * host is doubted; where the switch refuses to answer, the snapshot is all there is.
  *
  * Clearing: the only thing that is ever written is a single counter of PortCounters or PortCountersExtended, which
  * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write

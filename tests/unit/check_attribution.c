@@ -217,7 +217,7 @@ static const struct situation situations[] = {
           "vendor's choice; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably "
           "other members still send to it; it is a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, NODE0042, 1, 3, 60 * SECOND, 0, 0, {}, 64,
-          "node0042 mlx5_0/1 refused 3 packets in the last 60 seconds that were to go out (PortXmitConstraintErrors); "
+          "node0042 mlx5_0/1 refused 3 packets in the last 60 seconds going out (PortXmitConstraintErrors); "
           "the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an adapter counts in it is "
           "its vendor's choice; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably "
           "its jobs still use the old key; it is a limited member of default and lustre" },
