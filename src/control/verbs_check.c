@@ -20,7 +20,8 @@ struct expected_port {
         uint32_t n_sma;
         bool changed;        /* its kernel said so since its table was read */
         bool ask;            /* its SMA is to be asked again */
-        uint64_t reported;   /* digest of the difference that was logged; 0: none */
+        uint64_t asked;      /* digest of the difference about which it was asked; 0: none */
+        uint64_t reported;   /* of the one that was logged */
 };
 
 struct verbs_check {
@@ -31,7 +32,6 @@ struct verbs_check {
         uint64_t confirmed;            /* number of the generation that the kernel was logged to agree with */
         usec_t expected_at, asked_at;
         usec_t due;
-        bool asked_again;              /* the SMAs, before it is logged that the kernel differs */
         bool any_reported;
 };
 
@@ -99,6 +99,7 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
                         .node = subnet_port_label(a, s->subnet, port), .port_guid = p->guid, .lid = p->lid, .port = p->number,
                 },
                 .want = { copy_keys(a, want->wanted, want->n_wanted), want->n_wanted },
+                .asked = before ? before->asked : 0,
                 .reported = before ? before->reported : 0,
         };
         if (!ret->about.node || !ret->want.wanted)
@@ -225,12 +226,11 @@ static void describe(struct text *t, const struct discrepancy *d)
 static void report(struct verbs_check *v, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
         struct log_about about = p->about;
-        uint64_t difference = digest(d);
         _cleanup_text_ struct text text = {};
 
-        if (p->reported == difference)
+        if (p->reported == digest(d))
                 return;
-        p->reported = difference;
+        p->reported = digest(d);
         v->any_reported = true;
         about.generation = v->generation->number;
         describe(&text, d);
@@ -288,12 +288,17 @@ static void see_changed(struct verbs_check *v, usec_t now, struct expected_port 
 
 static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
-        if (now < v->expected_at + GRACE)
+        if (now < v->expected_at + GRACE) {
                 v->due = MIN(v->due, v->expected_at + GRACE);
-        else if (d->n_kernel > 0 && !v->asked_again)
-                ask_sma(v, p, now);
-        else if (d->n_kernel > 0 || !p->sma) /* what both of them have differently from the policy, the sweep reported */
+                return;
+        }
+        if (d->n_kernel == 0 && p->sma)
+                return; /* what both of them have differently from the policy, the sweep reported */
+        if (!p->sma || p->asked == digest(d))
                 report(v, p, d, log);
+        else
+                ask_sma(v, p, now);
+        p->asked = digest(d);
 }
 
 void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table *tables, size_t n, struct log *log)
@@ -312,12 +317,13 @@ void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table
                         continue;
                 n_right += is_right(&d);
                 n_wrong += !is_right(&d);
+                if (is_right(&d))
+                        p->asked = 0;
                 if (changed)
                         see_changed(v, now, p, !is_right(&d), log);
                 else if (!is_right(&d))
                         see_wrong(v, now, p, &d, log);
         }
-        v->asked_again = n_wrong > 0 && (v->asked_again || now >= v->expected_at + GRACE);
         if (n_wrong == 0 && n_right > 0)
                 report_right(v, n_right, log);
 }

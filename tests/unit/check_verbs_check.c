@@ -52,26 +52,31 @@ static struct log *l;
 static struct p_key table[64];
 static struct local_table local;
 
+/* What the last sweep found, once more. */
+static void expect_head(void)
+{
+        struct guid guids[] = {{0xdead}, port_of(head)->guid};
+        struct generation *g = status()->in_force;
+        struct memberships *memberships;
+        struct desired *desired;
+
+        ck_assert_int_eq(policy_resolve(arena, g->policy, status()->snapshot->subnet, &findings, &memberships), 0);
+        ck_assert_int_eq(desired_compute(arena, memberships, &desired), 0);
+        verbs_check_expect(v, now, g, desired, status()->snapshot, guids, 2);
+        ck_assert_uint_eq(verbs_check_due(v), now);
+}
+
 /* Expects what a sweep found; the kernel's table is the port's. */
 static void expect(const char *settings, const char *policy)
 {
-        struct guid guids[] = {{0xdead}, port_of(head)->guid};
-        struct memberships *memberships;
-        struct desired *desired;
-        struct generation *g;
-
         start(settings, policy);
         sweep();
-        g = status()->in_force;
         v = verbs_check_new();
         l = log_new();
         memcpy(table, port_of(head)->table, sizeof(table));
         local = (struct local_table){port_of(head)->guid, table, 64};
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
-        ck_assert_int_eq(policy_resolve(arena, g->policy, status()->snapshot->subnet, &findings, &memberships), 0);
-        ck_assert_int_eq(desired_compute(arena, memberships, &desired), 0);
-        verbs_check_expect(v, now, g, desired, status()->snapshot, guids, 2);
-        ck_assert_uint_eq(verbs_check_due(v), now);
+        expect_head();
 }
 
 static void done(void)
@@ -218,8 +223,35 @@ START_TEST(kernel_has_more_and_elsewhere)
         table[0].v = 0;
         table[4].v = 0xffff;
         see();
+        logs_nothing();
+        see();
         logs(LOG_EVENT_KERNEL_DIFFERS, "0xffff is at index 0 in the port's table, at 4 in the kernel's");
         logs_nothing();
+        done();
+}
+END_TEST
+
+/* The SMA was asked about one difference, a sweep mended it, and somebody wrote another entry meanwhile: that is news. */
+START_TEST(another_difference_is_asked_about)
+{
+        usec_t at;
+
+        expect(ENFORCE, POLICY_1);
+        table[9].v = 0x8055;
+        now += S;
+        see();
+        ck_assert(asks(&at));
+        table[9].v = 0;
+        table[7].v = 0x8077;
+        expect_head();
+        see();
+        now += S;
+        see();
+        ck_assert(asks(&at));
+        logs_nothing();
+        see();
+        logs(LOG_EVENT_KERNEL_DIFFERS, "0x8077 at index 7");
+        ck_assert(!asks(&at));
         done();
 }
 END_TEST
@@ -391,6 +423,7 @@ int main(void)
                         kernel_lacks_an_entry,
                         kernel_lacks_it_again,
                         kernel_has_more_and_elsewhere,
+                        another_difference_is_asked_about,
                         no_table,
                         changed,
                         changed_within_the_grace,
