@@ -244,9 +244,15 @@ def holds(keys):
     return all(found[device] == sorted(keys[device]) for device in keys)
 
 
+def in_hex(keys):
+    return {device: [hex(k) for k in sorted(keys[device])] for device in keys}
+
+
 def in_force(keys, timeout=20):
-    wait_for("the kernel's tables %s" % {d: [hex(k) for k in sorted(v)] for d, v in keys.items()}, timeout,
-             lambda: holds(keys))
+    try:
+        wait_for("the kernel's tables %s" % in_hex(keys), timeout, lambda: holds(keys))
+    except Failed as e:
+        raise Failed("%s, not %s" % (e, in_hex({device: kernel_keys(device).values() for device in keys})))
 
 
 def property_of_unit(name, unit="pkeyd"):

@@ -326,18 +326,19 @@ def boot(build, kernel, initramfs, share, timeout):
 
 
 def judge(results, scenarios, in_time):
-    """Each scenario that was asked for must have said "pass"; anything else is a failure."""
-    said, bad = {}, 0
+    """Each scenario that was asked for must have said "pass"; anything else is a failure. Gives the names of those."""
+    said, bad = {}, []
     path = os.path.join(results, "verdict")
     for line in open(path, errors="replace") if os.path.exists(path) else []:
         name, _, word = line.rstrip("\n").partition(": ")
         said[name] = "%s; %s" % (said[name], word) if name in said else word
     for name in scenarios:
         word = said.get(name, "no verdict" + ("" if in_time else ", the guest was ended for want of time"))
-        bad += word != "pass"
+        if word != "pass":
+            bad.append(name)
         print("%s: %s%s" % ("PASS" if word == "pass" else "FAIL", name, "" if word == "pass" else ": " + word))
     if said.get("end") != "pass":
-        bad += 1
+        bad.append("end")
         print("FAIL: the guest did not come to its end")
     return bad
 
@@ -346,6 +347,14 @@ def tail(path, n):
     if os.path.exists(path):
         sys.stdout.write("--- %s\n" % path)
         sys.stdout.write("".join(open(path, errors="replace").readlines()[-n:]))
+
+
+def show_scenario(path, name):
+    """The log of one scenario, which begins with "=== NAME"."""
+    log = open(path, errors="replace").read() if os.path.exists(path) else ""
+    for part in re.split(r"(?m)^(?=\[ *[0-9.]+\] === )", log):
+        if re.match(r"\[ *[0-9.]+\] === %s\n" % re.escape(name), part):
+            sys.stdout.write("--- %s: %s\n%s" % (path, name, part))
 
 
 def main():
@@ -378,9 +387,11 @@ def main():
     bad = judge(os.path.join(share, "results"), scenarios, in_time)
     if bad:
         tail(os.path.join(build, "console.log"), 30)
-        tail(os.path.join(share, "results", "log"), 120)
+        for name in bad:
+            show_scenario(os.path.join(share, "results", "log"), name)
+        tail(os.path.join(share, "results", "log"), 40)
     print("kernel lab: Linux %s, %d scenarios, %d failed; built in %.0f s, ran %.0f s" %
-          (version, len(scenarios), bad, built - began, time.monotonic() - built))
+          (version, len(scenarios), len(bad), built - began, time.monotonic() - built))
     return 1 if bad else 0
 
 
