@@ -109,6 +109,9 @@ static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
 {
         struct opensm *o = &h->opensm;
 
+        for (unsigned i = 0; i < s->n_endports; i++)
+                o->overtaken[i] = o->unwritten >> i & 1 ? o->ports[i] : (struct opensm_port) {};
+        o->unwritten = UINT64_MAX;
         o->basis = f->basis;
         o->version = f->version;
         memcpy(o->ports, f->ports, sizeof(o->ports));
@@ -201,10 +204,11 @@ static void write_endport(struct sim *s, struct head *h, unsigned endport)
                 sim_trace(s, "   0x%04x", keys[i].v);
         s->counters.opensm_writes++;
         set_table(fabsim_port_at(&s->f, s->endports[endport]), keys, n);
+        o->unwritten &= ~(UINT64_C(1) << endport);
         if (fabsim_neighbour(&s->f, s->endports[endport], &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH)
                 write_leaf(s, leaf, keys, n);
         if (is_waited_for(s, h)) {
-                promises_rewritten(s, &o->basis, &o->ports[endport], endport);
+                promises_rewritten(s, o, endport);
                 return;
         }
         /* else nothing that pkeyd does now rests on it */

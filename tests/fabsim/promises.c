@@ -241,6 +241,7 @@ struct change {
         const struct basis *basis;
         unsigned endport;
         const struct opensm_port *line;  /* that OpenSM carries out; NULL: it is a Set of pkeyd */
+        const struct opensm_port *overtaken; /* the line before, which it was still to carry out */
         bool skip[SIM_BASES];            /* OpenSM writes this base by a rule of its own */
         uint16_t not_taken;              /* a bit for each base: the hardware did not take an entry */
         struct reach before[SIM_BASES];
@@ -314,13 +315,13 @@ static bool is_broken(struct sim *s, const struct change *c, unsigned other, uns
 }
 
 /* OpenSM may carry out now what an earlier file, of another policy, told it first. */
-static bool was_told_before(struct sim *s, const struct change *c, unsigned other, unsigned b, bool after)
+static bool was_told_before(struct sim *s, const struct change *c, const struct opensm_port *line, unsigned other, unsigned b, bool after)
 {
         struct change first = *c;
 
-        if (!c->line || !c->line->basis[b])
+        if (!line || !line->basis[b])
                 return false;
-        first.basis = c->line->basis[b];
+        first.basis = line->basis[b];
         return !is_broken(s, &first, other, b, after);
 }
 
@@ -334,8 +335,10 @@ static void check_direction(struct sim *s, const struct change *c, unsigned othe
         if (before == after)
                 return;
         s->counters.pairs_changed++;
-        if (!is_broken(s, c, other, b, after) || was_told_before(s, c, other, b, after))
+        if (!is_broken(s, c, other, b, after) || was_told_before(s, c, c->line, other, b, after))
                 return;
+        if (!after && was_told_before(s, c, c->overtaken, other, b, after))
+                return; /* and nobody could know whether that was done already */
         sim_trace(s, "%u/%u becomes %u/%u, the other is %u/%u", was->sends[strict], was->receives[strict], is->sends[strict],
                   is->receives[strict], peer->sends[strict], peer->receives[strict]);
         sim_fail(s, "process %u broke %s (%s): node %u port %u %s node %u port %u, base 0x%04x", c->basis->process,
@@ -402,9 +405,12 @@ static bool passes_less(const struct reach *r)
         return false;
 }
 
-void promises_rewritten(struct sim *s, const struct basis *basis, const struct opensm_port *line, unsigned endport)
+void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport)
 {
-        struct change c = { .basis = basis, .endport = endport, .line = line };
+        const struct basis *basis = &o->basis;
+        struct change c = {
+                .basis = basis, .endport = endport, .line = &o->ports[endport], .overtaken = &o->overtaken[endport],
+        };
         struct fabsim_place leaf;
 
         note_changes(s, s->endports[endport], basis->process);

@@ -212,6 +212,8 @@ struct opensm {
         struct basis basis;         /* of the file that it read last */
         uint64_t version;
         struct opensm_port ports[SIM_MAX_ENDPORTS];
+        struct opensm_port overtaken[SIM_MAX_ENDPORTS]; /* of the file before, where that was not carried out yet; else zero */
+        uint64_t unwritten;         /* a bit for each endport: what was read last is not carried out yet */
 };
 
 struct head {
@@ -516,7 +518,7 @@ void promises_given(struct sim *s, struct process *p);
 /* The Set of this event, by this basis, changed what is at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */
-void promises_rewritten(struct sim *s, const struct basis *basis, const struct opensm_port *line, unsigned endport);
+void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport);
 /* Something else changed the table at a place. */
 void promises_disturbed(struct sim *s, struct fabsim_place at);
 /* Its cable was pulled or put; its name, or where the SM is, is another. */
