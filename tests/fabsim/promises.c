@@ -766,8 +766,8 @@ static bool may_hold(struct sim *s, const struct process *p, unsigned endport, s
 {
         const struct table_record *r = observer_table(s, at);
 
-        if (fabsim_level(fabsim_port_at(&s->f, at), base) > 0)
-                return true;
+        if (fabsim_level(fabsim_port_at(&s->f, at), base) > 0 || s->lid_moved_at[endport] > 0)
+                return true; /* a sweep may have read another port at the LID that it had */
         for (unsigned i = 0; r && i < FABSIM_MAX_ENTRIES; i++)
                 if (p->observer.tables[r - s->tables].used[i] == base)
                         return true;
