@@ -145,16 +145,20 @@ static void take_block(struct sim *s, struct process *p, const struct event *e)
         }
 }
 
+static struct fabsim_place sma_of(const struct sim *s, const struct event *e)
+{
+        return (struct fabsim_place) { e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port };
+}
+
 /* Since p learned the LIDs of this sweep, or asked who is there, this one moved: what it takes for the table of one port is that of
  * another. Within a sweep nobody can defend against that. */
 static bool lid_moved(const struct sim *s, const struct process *p, const struct event *e)
 {
-        const struct fabsim_place sma = { e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port };
         usec_t since = p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS];
 
         if (p->full)
                 since = MAX(since, p->census.began);
-        return since > 0 && s->lid_moved_at[world_endport_at(s, sma)] >= since;
+        return since > 0 && s->lid_moved_at[world_endport_at(s, sma_of(s, e))] >= since;
 }
 
 /* The tables behind this LID, as p knows it, are not what it read: any base may have been anywhere, for all that it can know. */
@@ -195,11 +199,18 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
 
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
-        unsigned sma = world_endport_at(s, (struct fabsim_place) {
-                e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port });
+        unsigned sma = world_endport_at(s, sma_of(s, e));
 
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
         p->met_stranger |= p->adopted.entries[sma].lid.v != e->frame.lid.v;
+}
+
+/* It asked that LID who it is, and it is another port than it takes it for. */
+static bool is_stranger(const struct sim *s, const struct process *p, const struct event *e)
+{
+        const struct census *known = p->full ? &p->census : &p->adopted;
+
+        return known->entries[world_endport_at(s, sma_of(s, e))].lid.v != e->frame.lid.v;
 }
 
 void observer_answered(struct sim *s, struct process *p, const struct event *e)
@@ -209,6 +220,8 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
 
         if (!directed && attribute != SMP_ATTR_NODE_INFO && lid_moved(s, p, e))
                 mistake(s, p, e);
+        else if (!directed && attribute != SMP_ATTR_NODE_INFO && is_stranger(s, p, e))
+                return;
         else if (attribute == SMP_ATTR_P_KEY_TABLE)
                 take_block(s, p, e);
         else if (attribute == SMP_ATTR_PORT_INFO)
