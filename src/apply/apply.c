@@ -901,12 +901,12 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
 }
 
 /* Nothing was read. */
-static void end_unread(struct apply *ap, struct touched *t, enum apply_reason reason, const struct mad_result *result)
+static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, const struct mad_result *result)
 {
-        const struct plan_write *w = &ap->plan->steps[t->phase].writes[t->write];
+        const struct plan_write *w = touched_write(ap, i);
 
-        t->look = LOOK_ENDED;
-        fail_read_back(ap, t, reason, result->mad_status);
+        ap->touched[i].look = LOOK_ENDED;
+        fail_read_back(ap, &ap->touched[i], reason, result->mad_status);
         if (w->kind == WRITE_BLOCK)
                 call_unread(table_of(ap, w), result);
         see_silence(ap, w, result);
@@ -927,7 +927,7 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
                 if (reason == APPLY_OK)
                         ap->touched[k].look = LOOK_IDENTIFIED;
                 else
-                        end_unread(ap, &ap->touched[k], reason, result);
+                        end_unread(ap, k, reason, result);
         }
 }
 
@@ -942,7 +942,7 @@ static bool is_as_written(const struct apply *ap, const struct plan_write *w, co
                 return has_bits(&pi, w->after_inbound, w->after_outbound);
         }
         p_key_block_decode(result->data, entries);
-        observed_table_get_block(&ap->observed->tables[w->port], w->block, known);
+        observed_table_get_block(table_of(ap, w), w->block, known);
         return blocks_equal(ap, w, entries, known);
 }
 
@@ -969,7 +969,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
 
         ap->n_read_back_answered += !again;
         if (result->outcome != MAD_ANSWERED) {
-                end_unread(ap, t, reason_of(result->outcome), result);
+                end_unread(ap, i, reason_of(result->outcome), result);
                 return;
         }
         if (!is_as_written(ap, w, result)) {
@@ -993,12 +993,12 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
 static void apply_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct apply *ap = state;
-        uint32_t i = (uint32_t) result->cookie;
+        uint32_t i = (uint32_t) result->cookie, kind = (uint32_t) (result->cookie >> 32);
 
         (void) now;
-        if (result->cookie >> 32 == COOKIE_READ_BACK || result->cookie >> 32 == COOKIE_READ_BACK_AGAIN)
-                read_back_result(ap, i, result, result->cookie >> 32 == COOKIE_READ_BACK_AGAIN);
-        else if (result->cookie >> 32 == COOKIE_READ_BACK_WHO)
+        if (kind == COOKIE_READ_BACK || kind == COOKIE_READ_BACK_AGAIN)
+                read_back_result(ap, i, result, kind == COOKIE_READ_BACK_AGAIN);
+        else if (kind == COOKIE_READ_BACK_WHO)
                 read_back_who_result(ap, i, result);
         else
                 task_result(ap, i, result);

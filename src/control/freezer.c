@@ -166,13 +166,14 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
 static bool is_contested(const struct subnet *s, const struct desired *all, uint32_t port)
 {
         uint32_t node = subnet_find_node(s, node_guid_of(all->subnet, port));
+        bool lost = node != SUBNET_NONE && subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
 
         switch (all->frozen[port]) {
         case FREEZE_LINES:
         case FREEZE_SWITCH_NAME:
-                return node == SUBNET_NONE || subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
+                return node == SUBNET_NONE || lost;
         case FREEZE_NAME:
-                return node != SUBNET_NONE && subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
+                return lost;
         default:
                 return false;
         }

@@ -279,7 +279,7 @@ static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
 
 static bool is_done(const struct opensm_writer *w, struct file_bytes f)
 {
-        return is_last_path(w) && w->last_is_done && f.n == w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
+        return is_last_path(w) && w->last_is_done && same_bytes(f, (struct file_bytes) { w->last, w->n_last });
 }
 
 /* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */

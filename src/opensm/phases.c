@@ -204,8 +204,9 @@ static bool is_known(const struct observed_table *t)
         return was_read(t) || t->source == TABLE_ASSUMED;
 }
 
-/* The table of a switch port that filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
+/* The table of a switch port, if it filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
 struct filter {
+        bool is_on;
         const struct p_key *entries;
         uint16_t capacity;
         const struct partitions_file_port *told;
@@ -224,6 +225,8 @@ static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct 
 /* How far the switch port lets a P_Key of its neighbour through. OpenSM writes both: what it was told may pass by now. */
 static unsigned let_through(const struct filter *f, struct p_key key)
 {
+        if (!f->is_on)
+                return FULL;
         return entries_of_base(f->entries, f->capacity, key) | (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
 }
 
@@ -233,15 +236,21 @@ static bool filters(const struct observed_table *t)
         return is_known(t) && (t->enforce_inbound || t->enforce_outbound);
 }
 
-/* It was read, as it is now. OpenSM may have turned its filter off since the discovery. */
-static bool is_sure(const struct observed *observed, uint32_t port, const struct knowledge *k)
+/* OpenSM may have turned its filter on or off since the discovery. */
+static bool may_be_switched(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         uint32_t record = knowledge_find_port(k, observed->subnet, port);
 
-        return was_read(&observed->tables[port]) && !(record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
+        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure;
 }
 
-/* What the port can use of these entries, behind a filter or (NULL) none. */
+/* It was read, as it is now. */
+static bool is_sure(const struct observed *observed, uint32_t port, const struct knowledge *k)
+{
+        return was_read(&observed->tables[port]) && !may_be_switched(observed, port, k);
+}
+
+/* What the port can use of these entries. */
 static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f, struct opensm_way *way)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, capacity);
@@ -250,7 +259,7 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
                 return -ENOMEM;
         way->n_before = 0;
         for (uint16_t i = 0; i < capacity; i++) {
-                unsigned passes = f ? let_through(f, entries[i]) : (unsigned) FULL;
+                unsigned passes = let_through(f, entries[i]);
 
                 if (!p_key_is_used(entries[i]) || passes == NOTHING)
                         continue;
@@ -263,17 +272,16 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
 static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
                           const struct opensm_tables *in_place, struct opensm_way *way)
 {
-        const struct observed_table *t = &observed->tables[port], *beside = NULL;
+        const struct observed_table *t = &observed->tables[port];
         uint32_t neighbour = observed->subnet->ports[port].neighbour;
         struct filter f = {};
 
-        if (neighbour != SUBNET_NONE && filters(&observed->tables[neighbour])) {
-                beside = &observed->tables[neighbour];
+        if (neighbour != SUBNET_NONE && filters(&observed->tables[neighbour]))
                 f = (struct filter) {
-                        beside->entries, beside->capacity, is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
+                        true, observed->tables[neighbour].entries, observed->tables[neighbour].capacity,
+                        is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
                 };
-        }
-        return take_usable(a, t->entries, t->capacity, beside ? &f : NULL, way);
+        return take_usable(a, t->entries, t->capacity, &f, way);
 }
 
 static bool can_filter(const struct subnet *s, uint32_t port)
@@ -293,13 +301,12 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
  * open it. */
 static bool is_shut_off(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour, record;
+        uint32_t beside = observed->subnet->ports[port].neighbour;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
         if (!can_filter(observed->subnet, beside) || is_known(t))
                 return false;
-        record = knowledge_find_port(k, observed->subnet, beside);
-        return t->enforce_inbound || t->enforce_outbound || (record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure);
+        return t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
 }
 
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
@@ -449,11 +456,9 @@ static int usable_by_silent(struct arena *a, const struct knowledge *k, const st
         const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
         struct filter f = {};
 
-        if (leaf && (!leaf->entries || !(leaf->filters[0] || leaf->filters[1])))
-                leaf = NULL;
-        if (leaf)
-                f = (struct filter) { leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
-        return take_usable(a, r->entries, r->capacity, leaf ? &f : NULL, way);
+        if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1]))
+                f = (struct filter) { true, leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
+        return take_usable(a, r->entries, r->capacity, &f, way);
 }
 
 static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
@@ -826,7 +831,7 @@ static bool holds(const struct observed_table *t, const struct partitions_file_p
 static bool lets_through(const struct observed_table *t, const struct partitions_file_port *want,
                          const struct opensm_bases *without)
 {
-        const struct filter f = { .entries = t->entries, .capacity = t->capacity };
+        const struct filter f = { .is_on = true, .entries = t->entries, .capacity = t->capacity };
 
         for (uint32_t i = 0; i < want->n_keys; i++) {
                 unsigned passes = let_through(&f, want->keys[i]);
