@@ -381,6 +381,13 @@ static void stay(struct opensm_way *way)
         way->n_after = way->n_before;
 }
 
+/* The port holds this base, which is not pkeyd's, otherwise than OpenSM was told: that stays as it was told. */
+static bool stays_as_told(const struct p_key *final, uint16_t capacity, const struct desired_port *wanted, struct p_key told)
+{
+        return !p_keys_hold(final, capacity, told) && entries_of_base(final, capacity, told) != NOTHING &&
+               entries_of_base(wanted->wanted, wanted->n_wanted, told) == NOTHING;
+}
+
 /* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
  * open the switch port to it. */
 static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
@@ -388,6 +395,7 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
 {
         const struct desired_port *wanted = &plan->desired->ports[port];
         const struct p_key *final = plan->final_tables[port];
+        uint16_t capacity = observed->tables[port].capacity;
         struct p_key *keys;
 
         if (!pair_was_read(observed, port)) {
@@ -398,14 +406,17 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         way->n_after = wanted->n_wanted;
         if (!final)
                 return 0;
-        keys = arena_new_array(a, struct p_key, observed->tables[port].capacity);
+        keys = arena_new_array(a, struct p_key, capacity + way->n_before);
         if (!keys)
                 return -ENOMEM;
         way->n_after = 0;
-        for (uint16_t i = 0; i < observed->tables[port].capacity; i++)
+        for (uint16_t i = 0; i < capacity; i++)
                 if (p_keys_hold(wanted->wanted, wanted->n_wanted, final[i]) ||
                     p_keys_hold(way->before, way->n_before, final[i]))
                         keys[way->n_after++] = final[i];
+        for (uint32_t i = 0; i < way->n_before; i++)
+                if (stays_as_told(final, capacity, wanted, way->before[i]))
+                        keys[way->n_after++] = way->before[i];
         way->after = keys;
         return 0;
 }

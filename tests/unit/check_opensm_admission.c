@@ -602,13 +602,14 @@ END_TEST
 
 static const struct p_key *gives; /* to each port, one key; NULL: none */
 static bool knows_policy = true;  /* of those that are not there */
+static bool keeps;                /* what is not in the policy: the plan ends with the tables as they are */
 
 /* The ways as phases.c makes them. */
 static const struct opensm_way *way_of_host(unsigned host, const struct opensm_tables *in_place)
 {
-        static const struct p_key *no_keys[16];
         struct desired *d = arena_new_object(arena, struct desired);
-        struct plan plan = { .subnet = subnet, .desired = d, .final_tables = (struct p_key **) no_keys };
+        struct p_key *final[16] = {};
+        struct plan plan = { .subnet = subnet, .desired = d, .final_tables = final };
         struct subnet *larger = make_subnet(&(struct scene) { 7, 0, 0, 0, false });
         struct opensm_way *list;
         uint32_t n;
@@ -616,6 +617,8 @@ static const struct opensm_way *way_of_host(unsigned host, const struct opensm_t
         *d = (struct desired) { .subnet = larger, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
         for (uint32_t i = 0; gives && i < larger->n_ports; i++)
                 d->ports[i] = (struct desired_port) { .wanted = gives, .n_wanted = 1 };
+        for (uint32_t i = 0; keeps && i < subnet->n_ports; i++)
+                final[i] = seen->tables[i].entries;
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
                 ck_assert_int_eq(opensm_ways_of_absent(arena, larger, knows_policy ? d : NULL, subnet, k, in_place, &list, &n), 0);
         else
@@ -676,6 +679,34 @@ START_TEST(untold_is_not_given_back)
         expect_begins(0, &in_place, 0x8001);
         line.n_keys = 0; /* it names nobody */
         expect_begins(0, &in_place, 0x8001);
+}
+END_TEST
+
+/* A base that is not pkeyd's, which a port holds otherwise than the file in place says, stays in the files as it is there. */
+START_TEST(unmanaged_stays_as_told)
+{
+        struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
+        const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 };
+        const struct opensm_way *way;
+
+        begin_single(7, 0, 0, 1);
+        keeps = true;
+        for (unsigned told = 0; told < 2; told++) {
+                line.keys = told ? full : limited;
+                way = way_of_host(0, &in_place);
+                ck_assert_uint_eq(way->n_before, 1);
+                ck_assert_uint_eq(way->n_after, 1);
+                ck_assert_uint_eq(way->after[0].v, line.keys[0].v);
+        }
+        line.keys = limited;
+        gives = full; /* it is pkeyd's */
+        way = way_of_host(0, &in_place);
+        ck_assert_uint_eq(way->n_after, 1);
+        ck_assert_uint_eq(way->after[0].v, 0x8001);
+        gives = NULL;
+        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8002; /* of another base it was told nothing */
+        ck_assert_uint_eq(way_of_host(0, &in_place)->n_after, 0);
+        keeps = false;
 }
 END_TEST
 
@@ -924,6 +955,7 @@ int main(void)
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, untold_is_not_given_back);
+        tcase_add_test(t, unmanaged_stays_as_told);
         tcase_add_test(t, silent_behind_filters);
         tcase_add_test(t, held_needs_room);
         tcase_add_test(t, filter_goes_off);
