@@ -1218,31 +1218,12 @@ enum plan_phase apply_phase(const struct apply *ap)
 
 const char *apply_reason_to_string(enum apply_reason r)
 {
-        switch (r) {
-        case APPLY_OK:
-                return "ok";
-        case APPLY_TIMEOUT:
-                return "timeout";
-        case APPLY_SET_UNANSWERED:
-                return "set-unanswered";
-        case APPLY_STATUS:
-                return "status";
-        case APPLY_BUSY:
-                return "busy";
-        case APPLY_UNSENT:
-                return "unsent";
-        case APPLY_CHANGED:
-                return "changed";
-        case APPLY_MISMATCH:
-                return "mismatch";
-        case APPLY_REVERTED:
-                return "reverted";
-        case APPLY_UNREACHABLE:
-                return "unreachable";
-        case APPLY_STRANGER:
-                return "stranger";
-        case APPLY_ABORTED:
-                return "aborted";
-        }
-        return "unknown";
+        static const char *const names[] = {
+                [APPLY_OK] = "ok", [APPLY_TIMEOUT] = "timeout", [APPLY_SET_UNANSWERED] = "set-unanswered",
+                [APPLY_STATUS] = "status", [APPLY_BUSY] = "busy", [APPLY_UNSENT] = "unsent", [APPLY_CHANGED] = "changed",
+                [APPLY_MISMATCH] = "mismatch", [APPLY_REVERTED] = "reverted", [APPLY_STRANGER] = "stranger",
+                [APPLY_UNREACHABLE] = "unreachable", [APPLY_ABORTED] = "aborted",
+        };
+
+        return WORD(names, r, "unknown");
 }

@@ -54,39 +54,20 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
                 .enforcement_overflow = s->enforcement_overflow,
                 .repair_index0 = s->repair_index0,
                 .writer = s->writer,
-                .opensm_order = s->writer == WRITER_DIRECT && s->opensm_mirror,
+                .opensm_order = s->opensm_mirror, /* with writer: direct alone */
         };
 }
 
 const char *plan_phase_to_string(enum plan_phase p)
 {
-        switch (p) {
-        case PHASE_REPAIR_ADD:
-        case PHASE_REPAIR_SWAP:
-        case PHASE_REPAIR_DROP:
-                return "repair";
-        case PHASE_REVOKE:
-                return "revoke";
-        case PHASE_CLOSE:
-                return "close";
-        case PHASE_RELAX:
-                return "relax";
-        case PHASE_OPEN:
-                return "open";
-        case PHASE_RAISE:
-                return "raise";
-        case PHASE_LOWER_ENDPORTS:
-        case PHASE_LOWER_ENFORCING:
-                return "lower";
-        case PHASE_GRANT_ENFORCING:
-        case PHASE_GRANT:
-                return "grant";
-        case PHASE_ENFORCE:
-                return "enforce";
-        case PLAN_N_PHASES:
-                break;
-        }
-        return "none";
+        static const char *const names[PLAN_N_PHASES] = {
+                [PHASE_REPAIR_ADD] = "repair", [PHASE_REPAIR_SWAP] = "repair", [PHASE_REPAIR_DROP] = "repair",
+                [PHASE_REVOKE] = "revoke", [PHASE_CLOSE] = "close", [PHASE_RELAX] = "relax", [PHASE_OPEN] = "open",
+                [PHASE_RAISE] = "raise", [PHASE_LOWER_ENDPORTS] = "lower", [PHASE_LOWER_ENFORCING] = "lower",
+                [PHASE_GRANT_ENFORCING] = "grant", [PHASE_GRANT] = "grant", [PHASE_ENFORCE] = "enforce",
+        };
+
+        return WORD(names, p, "none");
 }
 
 bool plan_phase_is_enforcing(enum plan_phase p)
