@@ -484,6 +484,47 @@ START_TEST(test_set_refused)
 }
 END_TEST
 
+static enum mad_outcome ending;
+
+static bool end_who(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = ending };
+        return on_fault_port(r, request, MAD_GET) && request->attribute == SMP_ATTR_NODE_INFO;
+}
+
+/* It does not get as far as the Set, for each reason that a request can have no answer. */
+START_TEST(test_who_ends_without_answer)
+{
+        static const struct {
+                enum mad_outcome outcome;
+                enum apply_reason reason;
+        } ends[] = {
+                { MAD_TIMED_OUT, APPLY_TIMEOUT }, { MAD_REFUSED, APPLY_STATUS }, { MAD_BUSY, APPLY_BUSY }, { MAD_UNSENT, APPLY_UNSENT },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(ends); i++) {
+                struct run r;
+
+                two_grants(&r);
+                ending = ends[i].outcome;
+                r.fault = end_who;
+                run_apply(&r);
+                expect(&r, 1, 1, 0, 1);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, ends[i].reason);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* A name for each, and no two alike. */
+START_TEST(test_reasons_have_names)
+{
+        for (enum apply_reason a = APPLY_OK; a <= APPLY_ABORTED; a++)
+                for (enum apply_reason b = APPLY_OK; b <= a; b++)
+                        ck_assert_int_eq(strcmp(apply_reason_to_string(a), apply_reason_to_string(b)) == 0, a == b);
+}
+END_TEST
+
 /* Carried out, and yet a status. */
 static bool refuse_but_do(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -2084,6 +2125,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_m_key_not_counted);
         tcase_add_test(t, test_m_keys);
         tcase_add_test(t, test_set_refused);
+        tcase_add_test(t, test_who_ends_without_answer);
+        tcase_add_test(t, test_reasons_have_names);
         tcase_add_test(t, test_refused_is_looked_at);
         tcase_add_test(t, test_unconfirmed_is_uncertain);
         tcase_add_test(t, test_nobody_joins_what_another_may_hold);
