@@ -98,8 +98,10 @@ static void tell_default(const struct plan *plan, const struct observed *observe
                 return;
         item = findings_add(findings, FINDING_WARNING, FINDING_PLAN_DEFAULT_LIMITED, NULL,
                             "%u ports become limited members of the default partition (0x7fff): they can no longer talk with each "
-                            "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator", n);
-        finding_set_hint(findings, item, "'default: {pkey: 0x7fff, members: {ALL: full}}' below 'partitions:' keeps them full members");
+                            "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator",
+                            n);
+        finding_set_hint(findings, item,
+                         "'default: {pkey: 0x7fff, members: {ALL: full}}' below 'partitions:' keeps them full members");
 }
 
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */

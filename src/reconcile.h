@@ -18,8 +18,8 @@ struct reconciled {
 };
 
 /* With options->in_force errors that concern single ports freeze these ports and refuse nothing (policy/freeze.h); each frozen
- * endport is a finding, PORT_FROZEN. Returns 0, -EBADMSG (refused: findings say why; nothing may be sent), -ENOMEM. Results live in the arena and borrow
- * policy and observed->subnet. memory may be NULL. */
+ * endport is a finding, PORT_FROZEN. Returns 0, -EBADMSG (refused: findings say why; nothing may be sent), -ENOMEM. Results live
+ * in the arena and borrow policy and observed->subnet. memory may be NULL. */
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret);

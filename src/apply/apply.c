@@ -236,7 +236,6 @@ static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
 }
 
-
 /* --- a block --------------------------------------------------------------------------------------------------------- */
 
 /* A repair moves entries: half of it would drop one that has no other place yet. */

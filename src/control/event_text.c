@@ -137,7 +137,8 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
         if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
-                line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
+                line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure),
+                         m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
                 line_add(&detail, "%s", mad_outcome_to_string(e->failure));
         log_add(l, k->event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, k->sentence,
@@ -500,5 +501,6 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
         for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
                 log_held_base(l, g, &words, items[i]);
         if (n > EVENT_TEXT_MAX)
-                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu bases more are held; pkeyctl show held lists them", n - EVENT_TEXT_MAX);
+                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu bases more are held; pkeyctl show held lists them",
+                        n - EVENT_TEXT_MAX);
 }

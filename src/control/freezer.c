@@ -96,7 +96,8 @@ static bool take_next(const struct desired_port *x, uint32_t *i, const struct de
 }
 
 /* In each base the lower level of both, or the higher one. */
-static int combine(struct arena *a, const struct desired_port *x, const struct desired_port *y, bool higher, struct desired_port *ret)
+static int combine(struct arena *a, const struct desired_port *x, const struct desired_port *y, bool higher,
+                   struct desired_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, (size_t) x->n_wanted + y->n_wanted);
         uint32_t i = 0, k = 0, n = 0;

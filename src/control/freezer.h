@@ -29,12 +29,13 @@ struct freezer *freezer_new(void);
 struct freezer *freezer_free(struct freezer *f);
 DEFINE_CLEANUP(struct freezer *, freezer_free)
 
-/* For knowledge_set_policy(): what the policy gives each port. `all`, of these memberships, is of a larger subnet, with ports that
- * are not there now; NULL: only those of the decision count. A frozen port is given, in each base, what the decision certainly gives
- * it, or the lower one of what it says and of what the port was given before it was frozen, if that is higher; likewise a port that
- * is not there and is contested. Returns 0 or -ENOMEM; *ret lives in the arena, or borrows from the decision. */
-int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, const struct memberships *memberships,
-                  struct desired *all, const struct desired **ret);
+/* For knowledge_set_policy(): what the policy gives each port. `all`, of these memberships, is of a larger subnet, with ports
+ * that are not there now; NULL: only those of the decision count. A frozen port is given, in each base, what the decision
+ * certainly gives it, or the lower one of what it says and of what the port was given before it was frozen, if that is higher;
+ * likewise a port that is not there and is contested. Returns 0 or -ENOMEM; *ret lives in the arena, or borrows from the
+ * decision. */
+int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision,
+                  const struct memberships *memberships, struct desired *all, const struct desired **ret);
 
 /* A decision is in force: remembers what it gives those that were discovered completely, and logs which ports are frozen from
  * now on, and which are not any more.

@@ -124,7 +124,8 @@ static bool compare(struct control *c)
                 return false;
         }
         if (control_serves(c) && c->status.held && g->settings->mode == MODE_ENFORCE && control_may_write(c, g))
-                event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC, &c->held_reported);
+                event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC,
+                                &c->held_reported);
         describe_outcome(c, &report);
         g->carried_out = true;
         verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot, c->host_guids, c->n_host_guids);

@@ -36,7 +36,7 @@ static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const
                 return;
         }
         if (p->n < DOCTOR_MAX_PLACES)
-                p->items[p->n] = (struct diagnosis_place){port, text};
+                p->items[p->n] = (struct diagnosis_place) { port, text };
         if (p->n < n_ports)
                 p->ports[p->n] = port;
         p->n++;
@@ -70,7 +70,7 @@ void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const str
                 l->out_of_memory = true;
                 return;
         }
-        *d = (struct diagnosis){.code = code, .title = title};
+        *d = (struct diagnosis) { .code = code, .title = title };
         l->is_set[code] = true;
         if (!places)
                 return;

@@ -231,7 +231,7 @@ static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t
 {
         uint32_t shall = f->desired ? f->desired->ports[port].n_wanted : 0;
 
-        return (struct load){port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]),
+        return (struct load) {port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]),
                              shall > is};
 }
 
@@ -339,7 +339,7 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         if (port == SUBNET_NONE)
                 port = subnet_find_port(s, node, (uint8_t) p->first);
         places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, text_plural(p->n), p->text));
-        *p = (struct port_list){};
+        *p = (struct port_list) {};
         return n;
 }
 

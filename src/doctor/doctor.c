@@ -41,7 +41,7 @@ int doctor_diagnose(struct arena *a, const struct doctor_facts *facts, struct di
         diagnose_host(l);
         if (l->out_of_memory)
                 return -ENOMEM;
-        *ret = (struct diagnoses){.items = items};
+        *ret = (struct diagnoses) { .items = items };
         put_in_order(l, items, ret);
         return 0;
 }

@@ -218,7 +218,7 @@ static void probe_progress(const void *state, uint64_t *ret_done, uint64_t *ret_
 
 struct mad_stage probe_stage(struct probe *p)
 {
-        return (struct mad_stage){
+        return (struct mad_stage) {
                         .state = p,
                         .next = probe_next,
                         .result = probe_take,

@@ -153,7 +153,8 @@ int knowledge_counts_rebuild(struct knowledge *k)
 /* --- the rule ---------------------------------------------------------------------------------------------------------- */
 
 /* All ports but this one (KNOWLEDGE_NONE: all). */
-static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view, struct rule_counts *ret)
+static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
+                         struct rule_counts *ret)
 {
         const struct base_counts *at = find_counts(&k->counts, base);
         struct rule_class own = {};

@@ -194,7 +194,8 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
 
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; d < N_DIRECTIONS; d++)
-                        q.n_steps[m][d] = (uint8_t) knowledge_steps(k, base, change, (struct knowledge_view) { m, d }, q.steps[m][d]);
+                        q.n_steps[m][d] =
+                                (uint8_t) knowledge_steps(k, base, change, (struct knowledge_view) { m, d }, q.steps[m][d]);
         return q;
 }
 

@@ -68,7 +68,8 @@ struct held_list *held_list_new(struct arena *a);
  * alike ports wait. Returns 0 or -ENOMEM. */
 int held_collect(struct held_list *l, const struct knowledge *k, uint32_t record, uint16_t block,
                  const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
-int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t record, bool inbound, bool outbound, uint16_t base);
+int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
+                        uint16_t base);
 /* Ascending bases. Valid until the next collect. */
 const struct held *const *held_list_items(const struct held_list *l, size_t *ret_n);
 /* Ports (tables) that stand in the way, each once. */

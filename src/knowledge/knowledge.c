@@ -101,7 +101,9 @@ static int copy_record(struct knowledge_record *to, const struct knowledge_recor
                 memcpy(to->entries, from->entries, from->capacity * sizeof(*to->entries));
         if (to->writes)
                 memcpy(to->writes, from->writes, from->n_writes * sizeof(*to->writes));
-        return !to->entries != !from->entries || (from->n_writes && !to->writes) || !to->vouched_by != !from->vouched_by ? -ENOMEM : 0;
+        if (!to->entries != !from->entries || (from->n_writes && !to->writes) || !to->vouched_by != !from->vouched_by)
+                return -ENOMEM;
+        return 0;
 }
 
 struct knowledge *knowledge_copy(const struct knowledge *from)

@@ -138,7 +138,8 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
 /* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* Was this read of the block last, of a table that was read? Entries behind the end of the table count for nothing. */
-bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
+                        const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* A block will perhaps be sent, once or again: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
@@ -151,8 +152,8 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
  * read. A table that was never read may hold it anyway, and has no such blocks. Returns 0, or -ENOMEM: it must not be asked. */
 int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                            const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Somebody at the port's address said that the block is so, and who that is is not known: it may be, besides what is known. Returns 0
- * or -ENOMEM. */
+/* Somebody at the port's address said that the block is so, and who that is is not known: it may be, besides what is known.
+ * Returns 0 or -ENOMEM. */
 int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* The other writer was asked for all that was expected since the last call, or for nothing of it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);

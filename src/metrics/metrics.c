@@ -333,7 +333,8 @@ static void add_passes(struct text *t, const struct metrics *m)
                 duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
                          m->sweep_duration);
         if (m->planned)
-                duration(t, "pkeyd_plan_duration_seconds", "How long comparing the fabric with the policy and making a plan last took.", m->plan_duration);
+                duration(t, "pkeyd_plan_duration_seconds",
+                         "How long comparing the fabric with the policy and making a plan last took.", m->plan_duration);
         if (m->applied)
                 duration(t, "pkeyd_apply_duration_seconds", "How long carrying out the last plan that was not empty took.",
                          m->apply_duration);
@@ -349,7 +350,8 @@ static void add_mads(struct text *t, const struct metrics *m)
         one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
         one(t, "pkeyd_writes_refused_by_gate_total", COUNTER,
             "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
-        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each; those of the discovery are not counted.", m->mads.sent);
+        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each; those of the discovery are not counted.",
+            m->mads.sent);
         one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again for want of an answer.", m->mads.retried);
         one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
         one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries that had no answer in time.", m->mads.timed_out);

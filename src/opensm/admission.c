@@ -162,7 +162,8 @@ static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct know
         return knowledge_find_port(k, s, beside);
 }
 
-static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way, const struct p_key *keys, uint32_t n)
+static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way, const struct p_key *keys,
+                    uint32_t n)
 {
         return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, way) : add_table(all, k, record, keys, n);
 }
@@ -404,14 +405,16 @@ static bool is_open_write(const struct opensm_bases *held, const struct knowledg
 
                 if (p_key_is_used(will) && opensm_bases_have(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
                         return true;
-                if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) && !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
+                if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) &&
+                    !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
                     p_keys_hold(t->entries, t->capacity, was))
                         return true;
         }
         return false;
 }
 
-static bool is_open_table(const struct opensm_bases *held, const struct knowledge *k, uint32_t record, const struct observed_table *t)
+static bool is_open_table(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
+                          const struct observed_table *t)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
 

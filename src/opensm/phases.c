@@ -227,7 +227,8 @@ static unsigned let_through(const struct filter *f, struct p_key key)
 {
         if (!f->is_on)
                 return FULL;
-        return entries_of_base(f->entries, f->capacity, key) | (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
+        return entries_of_base(f->entries, f->capacity, key) |
+               (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
 }
 
 /* Does this switch port filter, as far as is known? */
@@ -251,7 +252,8 @@ static bool is_sure(const struct observed *observed, uint32_t port, const struct
 }
 
 /* What the port can use of these entries. */
-static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f, struct opensm_way *way)
+static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f,
+                       struct opensm_way *way)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, capacity);
 
@@ -346,10 +348,11 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
-/* What a file does not say of a port that it names, OpenSM may have taken since the table was read, unless it did all that before; to
- * tell it that the port has this would give it back, which only the policy may. (What OpenSM does not know of it has to be told before
- * it takes it away.) */
-static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, struct opensm_way *way)
+/* What a file does not say of a port that it names, OpenSM may have taken since the table was read, unless it did all that
+ * before; to tell it that the port has this would give it back, which only the policy may. (What OpenSM does not know of it has
+ * to be told before it takes it away.) */
+static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted,
+                       struct opensm_way *way)
 {
         const struct partitions_file_port *told = find_in(in_place, way->guid);
         struct p_key *keys;
@@ -460,7 +463,8 @@ static bool is_silent(const struct knowledge *k, uint32_t record)
 }
 
 /* What it could use of what it held, where it is. */
-static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way *way)
+static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                            struct opensm_way *way)
 {
         const struct knowledge_record *r = knowledge_get(k, way->record);
         uint32_t place = knowledge_find(k, r->place);

@@ -73,7 +73,7 @@ static inline void opensm_bases_add(struct opensm_bases *set, uint16_t base)
 struct opensm_tables {
         struct partitions_file_port *ports;
         uint32_t n_ports;
-        bool is_done; /* OpenSM did what it says: whatever a table has besides was put there later, and OpenSM does not know of it */
+        bool is_done; /* OpenSM did what it says: whatever a table has besides was put there later, and is unknown to OpenSM */
 };
 
 /* One endport and its way. */
@@ -112,8 +112,9 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
 int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                         const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
 
-/* The ways of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they stay as they
- * are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing. Returns 0 or -ENOMEM. */
+/* The ways of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they stay as
+ * they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing. Returns 0 or
+ * -ENOMEM. */
 int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired, const struct subnet *subnet,
                           const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret,
                           uint32_t *ret_n);

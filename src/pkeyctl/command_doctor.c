@@ -79,7 +79,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
                 if (!items[n++])
                         return -ENOMEM;
         }
-        *ret = (struct doctor_lines){items, n};
+        *ret = (struct doctor_lines) { items, n };
         return 0;
 }
 

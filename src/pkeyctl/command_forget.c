@@ -185,9 +185,11 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                                       "'%s': no port that pkeyd knows is called so; nothing was forgotten", text);
         if (found->n_fresh > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
-                                      "%s answers: its table is known, there is nothing to forget; nothing was forgotten", found->label);
+                                      "%s answers: its table is known, there is nothing to forget; nothing was forgotten",
+                                      found->label);
         return findings_error(f, FINDING_FORGET_EXPIRED, NULL,
-                              "%s has been gone for longer than absent_hold: it holds nothing up; nothing was forgotten", found->label);
+                              "%s has been gone for longer than absent_hold: it holds nothing up; nothing was forgotten",
+                              found->label);
 }
 
 static int gather(struct forget *f)
@@ -258,7 +260,8 @@ static int commit(struct forget *f)
 
                 f->items[i].who = who;
                 f->items[i].at = wall;
-                r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(f->remembered->knowledge, record, who, wall / USEC_PER_SEC);
+                r = record == KNOWLEDGE_NONE ? -ESTALE
+                                             : knowledge_vouch(f->remembered->knowledge, record, who, wall / USEC_PER_SEC);
         }
         if (r == 0)
                 r = known_learn(&f->remembered->known, ctx->subnet, wall / USEC_PER_SEC);

@@ -83,7 +83,8 @@ const char *output_partition(const struct context *ctx, uint16_t base)
 struct held_words output_held_words(struct context *ctx)
 {
         return (struct held_words) {
-                .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy, .now = clock_wall() / USEC_PER_SEC,
+                .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy,
+                .now = clock_wall() / USEC_PER_SEC,
                 .time = clock_to_text,
         };
 }

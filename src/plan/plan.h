@@ -110,7 +110,8 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
                  const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
                  struct plan **ret);
 
-static inline bool plan_is_empty(const struct plan *p) {
+static inline bool plan_is_empty(const struct plan *p)
+{
         return p->n_block_writes == 0 && p->n_enforcement_writes == 0;
 }
 

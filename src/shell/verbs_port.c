@@ -7,7 +7,6 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-
 #define MAX_DEVICES       256
 #define MAX_PORTS         4096
 #define MAX_EVENTS        64   /* taken from one device before others have their turn */

@@ -26,7 +26,8 @@
                         (void) function(*p);                                                                           \
         }
 
-static inline void free_p(void *p) {
+static inline void free_p(void *p)
+{
         free(*(void **) p);
 }
 #define _cleanup_free_ _cleanup_(free_p)

@@ -81,7 +81,8 @@ void finding_set_hint(struct findings *f, struct finding *item, const char *form
         __attribute__((format(printf, 3, 4)));
 
 /* True if what the findings are about must be refused. */
-static inline bool findings_refuse(const struct findings *f) {
+static inline bool findings_refuse(const struct findings *f)
+{
         return f->n_errors > 0 || f->out_of_memory;
 }
 

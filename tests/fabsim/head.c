@@ -202,7 +202,8 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         bool vouched;
 
         if (m)
-                record = knowledge_find(m->knowledge, (struct knowledge_name) { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT });
+                record = knowledge_find(m->knowledge,
+                                        (struct knowledge_name) { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT });
         vouched = record != KNOWLEDGE_NONE && knowledge_get(m->knowledge, record)->presence != KNOWLEDGE_THERE &&
                   knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0;
         if (vouched) {

@@ -102,7 +102,8 @@ void opensm_file_written(struct sim *s, struct sim_file *f)
         parse(s, f, f->ports);
         for (unsigned i = 0; i < s->n_endports; i++)
                 for (unsigned b = 0; b < SIM_BASES; b++)
-                        f->ports[i].basis[b] = f->ports[i].level[b] == before[i].level[b] && before[i].basis[b] ? before[i].basis[b] : basis;
+                        f->ports[i].basis[b] =
+                                f->ports[i].level[b] == before[i].level[b] && before[i].basis[b] ? before[i].basis[b] : basis;
 }
 
 static void read_file(struct sim *s, struct head *h, const struct sim_file *f)

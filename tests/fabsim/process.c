@@ -129,7 +129,8 @@ static bool is_carried_out(const struct process *p)
 {
         enum control_state state = control_get_status(p->control)->state;
 
-        return state == CONTROL_STORING || state == CONTROL_APPLYING || state == CONTROL_WRITING_OPENSM || state == CONTROL_MIRRORING;
+        return state == CONTROL_STORING || state == CONTROL_APPLYING || state == CONTROL_WRITING_OPENSM ||
+               state == CONTROL_MIRRORING;
 }
 
 static void take_judgement(struct sim *s, struct process *p)

@@ -315,7 +315,8 @@ static bool is_broken(struct sim *s, const struct change *c, unsigned other, uns
 }
 
 /* OpenSM may carry out now what an earlier file, of another policy, told it first. */
-static bool was_told_before(struct sim *s, const struct change *c, const struct opensm_port *line, unsigned other, unsigned b, bool after)
+static bool was_told_before(struct sim *s, const struct change *c, const struct opensm_port *line, unsigned other, unsigned b,
+                            bool after)
 {
         struct change first = *c;
 
@@ -365,8 +366,8 @@ static void check_pairs(struct sim *s, const struct change *c)
         }
 }
 
-/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was planned
- * there is of no use. */
+/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was
+ * planned there is of no use. */
 static bool changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base)
 {
         unsigned b = sim_base_number(base);
@@ -490,7 +491,8 @@ static void check_index(struct sim *s, const struct written *w, unsigned index)
                 return;
         if (seen->used[index] && seen->used[index] != base)
                 r->passed_on = true;
-        if (home == SIM_NO_INDEX || home == index || is_index0(s, r, home) || seen->used[home] != base || changed_in_sweep(p, r, base) || (w->now->table[home].v & 0x7fff) != 0 ||
+        if (home == SIM_NO_INDEX || home == index || is_index0(s, r, home) || seen->used[home] != base ||
+            changed_in_sweep(p, r, base) || (w->now->table[home].v & 0x7fff) != 0 ||
             count_wanted(s, w, w->now->table[index], &ignored) != 1)
                 return;
         sim_fail(s, "stability broken: base 0x%04x was at index %u of node %u port %u, and comes back at index %u", base, home,
@@ -812,7 +814,8 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
                         return true;
                 if (!observer_leaf(s, i, &leaf) || !may_enforce(s, leaf))
                         leaf = at;
-                if ((is_silent(s, at) || keys_hide(s, i) || is_silent(s, leaf)) && (may_hold(s, p, i, at, base) || may_hold(s, p, i, leaf, base)))
+                if ((is_silent(s, at) || keys_hide(s, i) || is_silent(s, leaf)) &&
+                    (may_hold(s, p, i, at, base) || may_hold(s, p, i, leaf, base)))
                         return true;
         }
         return false;

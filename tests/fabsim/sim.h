@@ -317,8 +317,8 @@ struct reach {
 };
 
 struct sim_counters {
-        uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps, verified, passed_on_checked, converged, refused,
-                 kills, reloads, hand_overs, unconverged;
+        uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
+        uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
 };
 
 /* The M_Key of an endport, and what m_key_file says that it is. */

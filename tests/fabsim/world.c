@@ -777,7 +777,8 @@ void world_external(struct sim *s, const struct event *e)
                 s->heads[e->x].store.fails = false;
                 break;
         case EXTERNAL_VOUCH:
-                for (unsigned i = 0; i < s->n_endports && !head_vouch(s, &s->heads[e->y % s->n_heads], (e->x + i) % s->n_endports); i++)
+                for (unsigned i = 0; i < s->n_endports && !head_vouch(s, &s->heads[e->y % s->n_heads], (e->x + i) % s->n_endports);
+                     i++)
                         ;
                 break;
         case EXTERNAL_FORGET:

@@ -64,7 +64,7 @@ static void remember(int fd, int agent, const void *umad, int length, int timeou
 
                 if (r->waits)
                         continue;
-                *r = (struct request){ true, fd, agent, length, timeout_ms, retries, now_ms() + (uint64_t) timeout_ms };
+                *r = (struct request) { true, fd, agent, length, timeout_ms, retries, now_ms() + (uint64_t) timeout_ms };
                 memcpy(r->umad, umad, umad_size() + (size_t) length);
                 break;
         }

@@ -499,7 +499,10 @@ START_TEST(test_who_ends_without_answer)
                 enum mad_outcome outcome;
                 enum apply_reason reason;
         } ends[] = {
-                { MAD_TIMED_OUT, APPLY_TIMEOUT }, { MAD_REFUSED, APPLY_STATUS }, { MAD_BUSY, APPLY_BUSY }, { MAD_UNSENT, APPLY_UNSENT },
+                { MAD_TIMED_OUT, APPLY_TIMEOUT },
+                { MAD_REFUSED, APPLY_STATUS },
+                { MAD_BUSY, APPLY_BUSY },
+                { MAD_UNSENT, APPLY_UNSENT },
         };
 
         for (size_t i = 0; i < ELEMENTS(ends); i++) {
@@ -680,7 +683,8 @@ static void change_block(struct mad_result *ret)
 static bool nobody_says_who_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
-        if (r->sets_by_port[r->fault_port] == 0 || request->method != MAD_GET || fake_fabric_port_of(&r->f, request) != r->fault_port)
+        if (r->sets_by_port[r->fault_port] == 0 || request->method != MAD_GET ||
+            fake_fabric_port_of(&r->f, request) != r->fault_port)
                 return false;
         if (request->attribute == SMP_ATTR_P_KEY_TABLE) {
                 REQUIRE(fake_fabric_answer(&r->f, request, ret));
@@ -758,7 +762,8 @@ START_TEST(test_stranger_in_a_later_phase)
 }
 END_TEST
 
-/* Who is there is asked once for each SMA in each phase: revoke, open, grant. What is read back as it was written needs nobody's name. */
+/* Who is there is asked once for each SMA in each phase: revoke, open, grant. What is read back as it was written needs nobody's
+ * name. */
 START_TEST(test_asks_who_is_there_once)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -1194,8 +1199,8 @@ static bool wipe_and_be_silent(struct run *r, const struct mad_request *request,
         return true;
 }
 
-/* The entry that the Set was to drop is freed; the others were lost, and belong where they were: as what another Set was to add, which
- * may have been there. */
+/* The entry that the Set was to drop is freed; the others were lost, and belong where they were: as what another Set was to add,
+ * which may have been there. */
 START_TEST(test_lost_beside_a_set)
 {
         const struct freed_index *freed;

@@ -469,7 +469,7 @@ static struct attribution explain(enum violation_source source, uint64_t node, u
                                   const struct notice *notice)
 {
         struct situation s = {
-                        VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice){}, 0, NULL};
+                        VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice) {}, 0, NULL};
         struct violation_report report = report_of(&s);
         struct attribution_context c = everything();
         struct attribution a;
@@ -863,7 +863,7 @@ START_TEST(test_age_of_a_change)
                 struct attribution a;
 
                 c.now = NOW + rows[i].later;
-                r.record = (struct violation_record){.port = {{LEAF07}, 12},
+                r.record = (struct violation_record) {.port = {{LEAF07}, 12},
                                                      .source = VIOLATION_RCV_CONSTRAINT,
                                                      .total = 1,
                                                      .episode = 1,

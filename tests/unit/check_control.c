@@ -545,7 +545,7 @@ START_TEST(lock_brings_indexes)
         until(CONTROL_LOCKING);
         for (uint16_t i = 1; i < 9; i++)
                 ck_assert_int_eq(index_memory_note(event.lock.changed->indexes, f.nodes[hosts[0]].guid, 1, i,
-                                                   (struct p_key){0x8055}, (struct p_key){}),
+                                                   (struct p_key) {0x8055}, (struct p_key) {}),
                                  0);
         index_memory_stored(event.lock.changed->indexes);
         take(CONTROL_LOCK);
@@ -756,7 +756,7 @@ START_TEST(store_that_was_lost)
         n_indexes = noted.n_indexes;
         until(CONTROL_LOCKING);
         take(CONTROL_LOCK);
-        give(&(struct control_event){.kind = CONTROL_EVENT_LOCK, .lock = {.r = -EUCLEAN}});
+        give(&(struct control_event) {.kind = CONTROL_EVENT_LOCK, .lock = {.r = -EUCLEAN}});
         ck_assert_int_eq(state(), CONTROL_LOCKING);
         sweep();
         ck_assert_uint_eq(noted.n_stored, n + 1);
@@ -853,9 +853,9 @@ START_TEST(p_key_event_without_a_change)
                 wait_until_due();
                 while (waits()) {
                         take(CONTROL_READ_LOCAL_TABLES);
-                        give(&(struct control_event){
+                        give(&(struct control_event) {
                                         .kind = CONTROL_EVENT_LOCAL_TABLES,
-                                        .local = {&(const struct local_table){port_of(head)->guid, port_of(head)->table,
+                                        .local = {&(const struct local_table) {port_of(head)->guid, port_of(head)->table,
                                                                               port_of(head)->capacity},
                                                   1},
                         });

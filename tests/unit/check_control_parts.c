@@ -277,7 +277,7 @@ START_TEST(log_by_turns)
         unsigned next = 0;
 
         for (unsigned i = 0; i < 300; i++) {
-                log_add(l, LOG_EVENT_PORT_NEW, &(struct log_about){.generation = i}, "entry %u", i);
+                log_add(l, LOG_EVENT_PORT_NEW, &(struct log_about) {.generation = i}, "entry %u", i);
                 if (i % 3 != 2)
                         continue;
                 for (unsigned k = 0; k < (i % 2 ? 2 : 4) && next <= i; k++)
@@ -550,7 +550,7 @@ START_TEST(query_asks_once)
         ck_assert(!stage.next(stage.state, 0, &r));
         stage.progress(stage.state, &done, &total);
         ck_assert(done == 0 && total == 1);
-        stage.result(stage.state, 0, &(struct mad_result){.outcome = MAD_TIMED_OUT});
+        stage.result(stage.state, 0, &(struct mad_result) {.outcome = MAD_TIMED_OUT});
         ck_assert(stage.done(stage.state));
         stage.progress(stage.state, &done, &total);
         ck_assert(done == 1 && total == 1);
@@ -564,7 +564,7 @@ START_TEST(query_of_the_fabric)
         struct mad_stage stage = port_query_stage(&q, 0);
 
         port_of(head)->lid.v = 21;
-        f.sm = (struct fabsim_place){hosts[0], 1};
+        f.sm = (struct fabsim_place) {hosts[0], 1};
         run_stage(&stage);
         ck_assert_ptr_null(port_query_problem(&q));
         ck_assert_uint_eq(q.info.lid.v, 21);

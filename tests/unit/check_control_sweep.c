@@ -577,7 +577,7 @@ END_TEST
 /* The master SM's own port is missing in what was discovered: answers were lost, so it is no base for a decision. */
 START_TEST(discovery_without_the_sm)
 {
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         lost_node = hosts[2];
         lost_attribute = 0;
         lose = lose_node;
@@ -1067,7 +1067,7 @@ START_TEST(apply_after_a_yes)
         ck_assert_uint_eq(n_sets, 0);
         take(CONTROL_CONFIRM);
         now += 100 * S;
-        give(&(struct control_event){.kind = CONTROL_EVENT_CONFIRMED, .yes = true});
+        give(&(struct control_event) {.kind = CONTROL_EVENT_CONFIRMED, .yes = true});
         ck_assert_int_eq(state(), CONTROL_LOCKING);
         answer();
         ck_assert_int_eq(state(), CONTROL_DISCOVERING); /* filters, too, may be others by now */
@@ -1118,7 +1118,7 @@ START_TEST(apply_after_a_no)
         begin(CONTROL_APPLY, POLICY_1, false, true);
         until(CONTROL_CONFIRMING);
         take(CONTROL_CONFIRM);
-        give(&(struct control_event){.kind = CONTROL_EVENT_CONFIRMED});
+        give(&(struct control_event) {.kind = CONTROL_EVENT_CONFIRMED});
         ck_assert(noted.exited);
         ck_assert_int_eq(noted.exit_r, -ECANCELED);
         ck_assert_int_eq(control_get_results(c)->failed, CONTROL_CONFIRMING);
@@ -1134,7 +1134,7 @@ START_TEST(nothing_to_apply)
         begin(CONTROL_APPLY, POLICY_1, false, false);
         sweep();
         c = control_free(c);
-        noted = (struct noted){};
+        noted = (struct noted) {};
         n_sets = 0;
         g = make_generation(ENFORCE, POLICY_1);
         g->number = 6;
@@ -1224,7 +1224,7 @@ END_TEST
 /* The master SM is elsewhere: compared and reported, nothing written. */
 START_TEST(standby)
 {
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         start(FOLLOW_SM, POLICY_1);
         sweep();
         ck_assert_uint_eq(n_sets, 0);
@@ -1248,10 +1248,10 @@ START_TEST(takes_over)
 {
         usec_t since;
 
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         start("role: follow-sm\ntimeout: 500ms\n", POLICY_1);
         sweep();
-        f.sm = (struct fabsim_place){head, 1};
+        f.sm = (struct fabsim_place) {head, 1};
         until(CONTROL_TAKING_OVER);
         since = now;
         ck_assert_uint_eq(control_due(c), since + 2500 * USEC_PER_MSEC);
@@ -1283,7 +1283,7 @@ static void expect_writer_with_sm_at(unsigned node)
                                  .n_host_guids = ELEMENTS(guids)},
         };
 
-        f.sm = (struct fabsim_place){node, 1};
+        f.sm = (struct fabsim_place) {node, 1};
         start(FOLLOW_SM, POLICY_1);
         while (!status()->ready) {
                 if (!waits()) {
@@ -1316,7 +1316,7 @@ START_TEST(sm_moves_during_a_sweep)
 {
         start(FOLLOW_SM, POLICY_1);
         until(CONTROL_FINDING_SM);
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         answer();
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
@@ -1349,7 +1349,7 @@ static void move_sm(const struct mad_request *request)
 {
         now += 100 * USEC_PER_MSEC;
         if (request->method == MAD_SET)
-                f.sm = (struct fabsim_place){hosts[2], 1};
+                f.sm = (struct fabsim_place) {hosts[2], 1};
 }
 
 /* While it writes it asks where the SM is, and sends no Set after it heard that it is elsewhere. */
@@ -1387,7 +1387,7 @@ END_TEST
  */
 START_TEST(standby_learns)
 {
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         put_key(hosts[1], 1, 0x8055);
         start("role: follow-sm\nsweep_interval: 10s\n", POLICY_1);
         sweep();

@@ -55,7 +55,7 @@ static void nothing_more(void)
 
 static struct watch_event event_of(enum watch_kind kind)
 {
-        return (struct watch_event){
+        return (struct watch_event) {
                         .kind = kind,
                         .label = "node1 mlx5_0/1",
                         .node_guid = {0x100},
@@ -197,7 +197,7 @@ static struct discrepancy differing(uint32_t n_missing, uint32_t n_unexpected)
 {
         for (unsigned i = 0; i < ELEMENTS(many); i++)
                 many[i].v = (uint16_t) (0x8010 + i);
-        return (struct discrepancy){
+        return (struct discrepancy) {
                         .missing = many, .n_missing = n_missing, .unexpected = many + 20, .n_unexpected = n_unexpected};
 }
 
@@ -358,7 +358,7 @@ START_TEST(findings_of_files)
 
         begin(ENFORCE);
         findings_init(&found, arena);
-        (void) findings_add(&found, FINDING_ERROR, FINDING_VALUE_INVALID, &(struct location){"p.yaml", 3, 1}, "first");
+        (void) findings_add(&found, FINDING_ERROR, FINDING_VALUE_INVALID, &(struct location) {"p.yaml", 3, 1}, "first");
         (void) findings_add(&found, FINDING_NOTE, FINDING_VALUE_INVALID, NULL, "second");
         for (unsigned i = 0; i < 2; i++) { /* each time */
                 event_text_findings(l, &found);
@@ -408,7 +408,7 @@ static struct verification differing_ports(struct discrepancy *d, uint32_t n)
                 d[i] = differing(1, 0);
                 d[i].port = subnet_find_endport(snapshot->subnet, port_of(hosts[i])->guid);
         }
-        return (struct verification){.differ = d, .n_differ = n};
+        return (struct verification) {.differ = d, .n_differ = n};
 }
 
 START_TEST(standby_differs)

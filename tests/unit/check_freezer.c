@@ -67,7 +67,9 @@ static struct subnet *make_subnet(unsigned first, unsigned n)
                 ck_assert_int_eq(subnet_builder_add_node(b, &node, name, (size_t) length), 0);
                 for (uint8_t number = 1; number <= ports_each; number++) {
                         struct subnet_port port = {
-                                .number = number, .guid = { guid_of(i).v + number }, .lid = { (uint16_t) (ports_each * i + number) },
+                                .number = number,
+                                .guid = { guid_of(i).v + number },
+                                .lid = { (uint16_t) (ports_each * i + number) },
                         };
 
                         ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
@@ -255,7 +257,8 @@ START_TEST(given_before_is_kept)
 }
 END_TEST
 
-/* Ports that are not there: what is certain, where the policy says two things of them. In the larger subnet a port has another place. */
+/* Ports that are not there: what is certain, where the policy says two things of them. In the larger subnet a port has another
+ * place. */
 START_TEST(larger_subnet)
 {
         enum freeze contested[6] = { [0] = FREEZE_LINES, [1] = FREEZE_NAME, [4] = FREEZE_LINES, [5] = FREEZE_SWITCH_NAME };
@@ -401,7 +404,8 @@ static void judge_state(const struct scene *s, const uint8_t *now)
                 REQUIRE(talks || !talked || !levels_talk(s->policy[q], s->given));
         }
         REQUIRE(!levels_talk(now[X], now[Y]) || levels_talk(s->before[X], s->before[Y]) || levels_talk(s->policy[X], s->policy[Y]));
-        REQUIRE(levels_talk(now[X], now[Y]) || !levels_talk(s->before[X], s->before[Y]) || !levels_talk(s->policy[X], s->policy[Y]));
+        REQUIRE(levels_talk(now[X], now[Y]) || !levels_talk(s->before[X], s->before[Y]) ||
+                !levels_talk(s->policy[X], s->policy[Y]));
 }
 
 /* Every order of writes; the frozen port is not written. Gives whether there is one to the end. */

@@ -161,7 +161,8 @@ START_TEST(changes)
                 held = (struct held) { .base = 1, .waiting = { cases[i].waiting }, .n_waiting = 1 };
                 held.waiting[0].name.node.v = SWITCH;
                 held.waiting[1] = held.waiting[0];
-                check_headline(arena_printf(arena, "base 0x0001 is held: leaf/0 %s when an earlier change of the same table is confirmed",
+                check_headline(arena_printf(arena,
+                                            "base 0x0001 is held: leaf/0 %s when an earlier change of the same table is confirmed",
                                             cases[i].one));
                 held.n_waiting = 2;
                 check_headline(arena_printf(arena, "base 0x0001 is held: leaf/0, leaf/0 %s when an earlier change of the same table is "
@@ -192,7 +193,8 @@ START_TEST(reasons)
                   " has not answered for its P_Key table for 1 h 1 min (link up)" },
                 { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T996339",
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
-                { HELD_SILENT, " has not answered at all since T996339 (link up)", " has not answered at all for 1 h 1 min (link up)" },
+                { HELD_SILENT, " has not answered at all since T996339 (link up)",
+                  " has not answered at all for 1 h 1 min (link up)" },
                 { HELD_ABSENT, " is not in the fabric since T996339, and counts as holding what it held until T1000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
                 { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",

@@ -859,7 +859,8 @@ static bool arrival_is_admitted(uint32_t record, uint16_t base, enum level polic
                         if (p == record || other->name.kind == KNOWLEDGE_LEAF)
                                 continue;
                         b = naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES);
-                        if (levels_talk(arrives, b.may) && !levels_talk(policy, rule_policy_for(RULE_GAIN, naive_policy(other, base))))
+                        if (levels_talk(arrives, b.may) &&
+                            !levels_talk(policy, rule_policy_for(RULE_GAIN, naive_policy(other, base))))
                                 return false;
                 }
         return true;
@@ -884,7 +885,8 @@ static void compare_judgements(void)
         uint16_t base = (uint16_t) (1 + any(BASES + 1)), found;
 
         any_block(block);
-        ck_assert_int_eq(knowledge_judge_block(k, w.record, (uint16_t) w.block, block, base) == RULE_ADMITS, naive_admits(&w, base));
+        ck_assert_int_eq(knowledge_judge_block(k, w.record, (uint16_t) w.block, block, base) == RULE_ADMITS,
+                         naive_admits(&w, base));
         w.record = leaf_record(any(HOSTS));
         w.block = BLOCKS;
         if (w.record == KNOWLEDGE_NONE)
@@ -895,7 +897,8 @@ static void compare_judgements(void)
         }
         for (base = 1; base <= BASES + 1 && naive_admits(&w, base); base++)
                 ;
-        ck_assert_int_eq(knowledge_judge_filter(k, w.record, w.filters[SENDS], w.filters[RECEIVES], &found) == RULE_ADMITS, base > BASES + 1);
+        ck_assert_int_eq(knowledge_judge_filter(k, w.record, w.filters[SENDS], w.filters[RECEIVES], &found) == RULE_ADMITS,
+                         base > BASES + 1);
         if (base <= BASES + 1)
                 ck_assert(!naive_admits(&w, found));
 }

@@ -122,7 +122,8 @@ static void levels_of(const struct partitions_file_port *file, uint8_t ret[MAX_B
 
 static uint32_t port_of(unsigned table)
 {
-        return table < MAX_PORTS ? port_at(subnet, host_guid(table), 1) : port_at(subnet, SWITCH, (uint8_t) (table - MAX_PORTS + 1));
+        return table < MAX_PORTS ? port_at(subnet, host_guid(table), 1)
+                                 : port_at(subnet, SWITCH, (uint8_t) (table - MAX_PORTS + 1));
 }
 
 static bool is_table(unsigned table)
@@ -280,7 +281,8 @@ static void carry_out(enum opensm_phase phase)
         opensm_confirm(&phases, phase, seen, k);
         for (unsigned t = 0; t < MAX_TABLES; t++) /* only what was read is certain */
                 if (is_table(t))
-                        REQUIRE(knowledge_get(k, knowledge_find_port(k, subnet, port_of(t)))->fresh == (scene.sight[t] == READABLE));
+                        REQUIRE(knowledge_get(k, knowledge_find_port(k, subnet, port_of(t)))->fresh ==
+                                (scene.sight[t] == READABLE));
         ck_assert_int_eq(opensm_phases_see_unread(cases, &phases, phase, seen), 0);
 }
 
@@ -647,7 +649,8 @@ static void expect_begins(unsigned host, const struct opensm_tables *in_place, u
         ck_assert_uint_eq(key ? way->before[0].v : 0, key);
 }
 
-/* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has it. */
+/* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has
+ * it. */
 START_TEST(untold_is_not_given_back)
 {
         static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
@@ -738,8 +741,8 @@ START_TEST(unread_hosts_stay)
 }
 END_TEST
 
-/* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have done
- * it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
+/* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have
+ * done it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
 START_TEST(hosts_behind_filters)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -904,7 +907,8 @@ START_TEST(filter_goes_off)
                 uint32_t host, port;
 
                 begin(MAX_PORTS, 1, 1);
-                subnet->nodes[subnet_find_node(subnet, G(SWITCH))].partition_enforcement_cap = 2; /* base 1, and the default partition */
+                subnet->nodes[subnet_find_node(subnet, G(SWITCH))].partition_enforcement_cap =
+                        2; /* base 1, and the default partition */
                 host = port_at(subnet, host_guid(0), 1);
                 ck_assert_int_eq(knowledge_see_subnet(k, subnet, 0, 0, HOLD), 0);
                 ck_assert_int_eq(observed_new(arena, subnet, &o), 0);

@@ -40,7 +40,7 @@ static void read_files(void)
         for (unsigned i = 0; i < 2; i++) {
                 const struct fixture_file *file = file_at(i ? COPY : FILE_CONF);
 
-                event.files[i] = (struct control_file){file->path, file->bytes, file->n,
+                event.files[i] = (struct control_file) {file->path, file->bytes, file->n,
                                                        file->r       ? file->r
                                                        : file->bytes ? 0
                                                                      : -ENOENT};
@@ -1025,7 +1025,8 @@ START_TEST(store_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0011"));
         ck_assert_uint_ge(count_logged(LOG_EVENT_STATE_DIR), 1);
-        ck_assert(strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
+        ck_assert(
+                strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
         for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
                 ck_assert_uint_eq(knowledge_get(c->knowledge, i)->n_writes, 0);
         until(CONTROL_WRITING_OPENSM);
@@ -1162,7 +1163,7 @@ END_TEST
 /* A standby keeps the file ready for its own OpenSM, and signals nobody. */
 START_TEST(standby_mirrors)
 {
-        f.sm = (struct fabsim_place){hosts[2], 1};
+        f.sm = (struct fabsim_place) {hosts[2], 1};
         start(OPENSM "role: follow-sm\n", POLICY_1);
         until(CONTROL_MIRRORING);
         read_files();
@@ -1182,7 +1183,7 @@ START_TEST(another_partition_file)
         start(OPENSM_WITH_CONF, POLICY_1);
         until(CONTROL_READING_CONF);
         ck_assert_str_eq(take(CONTROL_READ_FILES)->files[0].path, FILE_OPENSM_CONF);
-        give(&(struct control_event){.kind = CONTROL_EVENT_FILES_READ,
+        give(&(struct control_event) {.kind = CONTROL_EVENT_FILES_READ,
                                      .files = {{FILE_OPENSM_CONF, "partition_config_file /etc/other.conf\n", 38, 0}}});
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
         expect_logged(LOG_EVENT_FINDING,

@@ -176,7 +176,8 @@ END_TEST
 
 START_TEST(test_discarded)
 {
-        expect_discarded("a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "'0x10000z' is not a port GUID: OpenSM drops the whole file");
+        expect_discarded("a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9,
+                         "'0x10000z' is not a port GUID: OpenSM drops the whole file");
         expect_discarded("a=0x10: node1=full;\n", 1, 9, "not a port GUID");
         expect_discarded("a=0x10: 0x5=full;\r\nb=0x11: 0x6;\r\n", 1, 18, "no ':'");
         expect_discarded("", 1, 1, "nothing is defined");

@@ -24,11 +24,11 @@ static void setup(void)
         a = arena_new();
         memory = index_memory_new();
         findings_init(&findings, a);
-        options = (struct plan_options){.enforcement = ENFORCEMENT_BOTH};
+        options = (struct plan_options) {.enforcement = ENFORCEMENT_BOTH};
         fake_fabric_init(&f, a, 2, true);
         host = f.host[0];
         leaf = f.leaf[0];
-        desired = (struct desired){
+        desired = (struct desired) {
                         .policy = &f.policy,
                         .subnet = f.subnet,
                         .index0_base = P_KEY_DEFAULT_BASE,
@@ -44,7 +44,7 @@ static void teardown(void)
 }
 
 /* Entries of a table from index 0 on; 0 ends them. */
-#define KEYS(...) ((const uint16_t[]){__VA_ARGS__ __VA_OPT__(, ) 0})
+#define KEYS(...) ((const uint16_t[]) {__VA_ARGS__ __VA_OPT__(, ) 0})
 
 static void hold(uint32_t port, const uint16_t *keys)
 {
@@ -62,7 +62,7 @@ static void want(uint32_t port, const uint16_t *keys)
                 list[n].v = keys[n];
         for (uint32_t i = n; i <= FAKE_CAPACITY; i++)
                 list[i].v = 0xffff; /* behind the end: not wanted */
-        desired.ports[port] = (struct desired_port){list, n};
+        desired.ports[port] = (struct desired_port) {list, n};
 }
 
 static void bits(bool in, bool out)
@@ -483,8 +483,8 @@ static void note(uint16_t index, uint16_t base, bool lost)
         int (*how)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
                         lost ? index_memory_note_lost : index_memory_note;
 
-        ck_assert_int_eq(how(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key){base},
-                             (struct p_key){}),
+        ck_assert_int_eq(how(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key) {base},
+                             (struct p_key) {}),
                          0);
 }
 
@@ -513,11 +513,11 @@ static void note_open(uint16_t index, uint16_t base)
 {
         const struct subnet_port *p = &f.subnet->ports[host];
 
-        ck_assert_int_eq(index_memory_note_open(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key){base}), 0);
+        ck_assert_int_eq(index_memory_note_open(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key) {base}), 0);
 }
 
-/* A write that may have been carried out may have used an index: the base goes there again, others do not; but what certainly was at
- * an index, or where the base certainly was, counts more. */
+/* A write that may have been carried out may have used an index: the base goes there again, others do not; but what certainly
+ * was at an index, or where the base certainly was, counts more. */
 START_TEST(index_of_an_open_write)
 {
         at_rest();
@@ -638,7 +638,7 @@ static struct subnet *some_hosts(unsigned first, unsigned n)
                 ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
                 ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
         }
-        ck_assert_int_eq(subnet_builder_finish(b, (struct guid){}, 0, (struct guid){}, 0, &subnet), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &subnet), 0);
         return subnet;
 }
 
@@ -687,11 +687,11 @@ static struct subnet *many_links(unsigned n)
 
                 ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
                 ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
-                port = (struct subnet_port){.number = (uint8_t) i, .role = PORT_SWITCH_EXTERNAL, .guid = parent.guid};
+                port = (struct subnet_port) {.number = (uint8_t) i, .role = PORT_SWITCH_EXTERNAL, .guid = parent.guid};
                 ck_assert_int_eq(subnet_builder_add_port(b, parent.guid, &port), 0);
                 ck_assert_int_eq(subnet_builder_add_link(b, parent.guid, (uint8_t) i, node.guid, 1), 0);
         }
-        ck_assert_int_eq(subnet_builder_finish(b, (struct guid){}, 0, (struct guid){}, 0, &subnet), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &subnet), 0);
         return subnet;
 }
 
@@ -798,7 +798,7 @@ START_TEST(learned_of_another_subnet)
 
                 before->tables[1 - i].entries[3].v = 0x8011; /* of host 1 */
                 ck_assert_int_eq(index_memory_learn_written(memory, before, after, NULL), 0);
-                freed = index_memory_get(memory, (struct guid){guid_of(1)}, 1, &n);
+                freed = index_memory_get(memory, (struct guid) {guid_of(1)}, 1, &n);
                 ck_assert_uint_eq(n, 1);
                 ck_assert_uint_eq(freed->index, 3);
                 (void) index_memory_all(memory, &n);

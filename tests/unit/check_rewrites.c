@@ -41,7 +41,8 @@ static void teardown(void)
 
 static void drift(uint32_t host, const struct p_key *lost, uint32_t n_lost, const struct p_key *gained, uint32_t n_gained)
 {
-        differs[host] = (struct discrepancy) { .missing = lost, .n_missing = n_lost, .unexpected = gained, .n_unexpected = n_gained };
+        differs[host] =
+                (struct discrepancy) { .missing = lost, .n_missing = n_lost, .unexpected = gained, .n_unexpected = n_gained };
         events[report.n_events++] = (struct watch_event) {
                 .kind = WATCH_DRIFTED, .node_guid = { 3 + host }, .number = 1, .differs = &differs[host],
         };

@@ -123,7 +123,8 @@ static void see_tables(const struct hardware *h, struct subnet *s, enum known kn
                 fill(t->read, o->tables[port].entries);
                 for (uint16_t b = 0; b < BASES; b++)
                         if (t->behind[b] != LEVEL_NONE)
-                                o->tables[port].entries[P_KEY_BLOCK_ENTRIES + b] = p_key_make((uint16_t) (b + 1), t->behind[b] == LEVEL_FULL);
+                                o->tables[port].entries[P_KEY_BLOCK_ENTRIES + b] =
+                                        p_key_make((uint16_t) (b + 1), t->behind[b] == LEVEL_FULL);
                 o->tables[port].source = TABLE_READ;
         }
         REQUIRE(knowledge_see_tables(k, o, 0) == 0);

@@ -74,7 +74,7 @@ static void expect(const char *settings, const char *policy)
         v = verbs_check_new();
         l = log_new();
         memcpy(table, port_of(head)->table, sizeof(table));
-        local = (struct local_table){port_of(head)->guid, table, 64};
+        local = (struct local_table) {port_of(head)->guid, table, 64};
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
         expect_head();
 }
@@ -284,7 +284,7 @@ START_TEST(changed)
         see();
         logs(LOG_EVENT_KERNEL_VERIFIED, "agree");
         now += 5 * S;
-        verbs_check_changed(v, now, (struct guid){0xdead});
+        verbs_check_changed(v, now, (struct guid) {0xdead});
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
         verbs_check_changed(v, now, port_of(head)->guid);
         ck_assert_uint_eq(verbs_check_due(v), now);
@@ -294,7 +294,7 @@ START_TEST(changed)
         now += S;
         see();
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
-        verbs_check_changed(v, now, (struct guid){}); /* any */
+        verbs_check_changed(v, now, (struct guid) {}); /* any */
         ck_assert_uint_eq(verbs_check_due(v), now);
         table[3].v = 0x8066;
         see();
@@ -357,7 +357,7 @@ START_TEST(forgotten)
         see();
         see();
         logs_nothing();
-        verbs_check_changed(v, now, (struct guid){});
+        verbs_check_changed(v, now, (struct guid) {});
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
         done();
 }

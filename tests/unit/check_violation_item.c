@@ -198,7 +198,9 @@ START_TEST(of_a_notice)
         const struct attribution_context context = { .now = 2000 };
         struct violation_report report = {
                 .kind = VIOLATION_FIRST,
-                .record = { .source = VIOLATION_NOTICE_257, .total = 1, .notice = { .trap = NOTICE_P_KEY, .key = 0x8005, .lid1.v = 3 } },
+                .record = { .source = VIOLATION_NOTICE_257,
+                            .total = 1,
+                            .notice = { .trap = NOTICE_P_KEY, .key = 0x8005, .lid1.v = 3 } },
                 .count = 1,
         };
         struct journal j = native_journal();
@@ -253,7 +255,9 @@ END_TEST
 
 START_TEST(finding_with_its_place)
 {
-        struct finding f = { .severity = FINDING_WARNING, .text = "a finding", .where = { .file = "a.yaml", .line = 3, .column = 7 } };
+        struct finding f = { .severity = FINDING_WARNING,
+                             .text = "a finding",
+                             .where = { .file = "a.yaml", .line = 3, .column = 7 } };
         const struct log_entry entry = { .event = LOG_EVENT_FINDING, .finding = &f, .text = f.text, .about.where = &f.where };
         struct journal j = native_journal();
 

@@ -49,7 +49,6 @@ static unsigned n_asked;
 static struct violation_sample samples[MAX_ASKED];
 static unsigned n_samples, n_cleared;
 
-
 static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
 {
         struct subnet_node node = { .guid = G(guid), .type = type, .partition_cap = 32 };

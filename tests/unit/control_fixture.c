@@ -72,7 +72,7 @@ static void make_fabric(void)
                 put_key(hosts[i], 0, 0x7fff);
                 port_of(hosts[i])->lid.v = (uint16_t) (3 + i);
         }
-        f.self = f.sm = (struct fabsim_place){head, 1};
+        f.self = f.sm = (struct fabsim_place) {head, 1};
         local_guid = port_of(head)->guid;
 }
 
@@ -156,7 +156,7 @@ static void note_entry(const struct log_entry *entry)
         if (entry->event == LOG_EVENT_DEBUG)
                 return;
         n_logged++;
-        *l = (struct logged){
+        *l = (struct logged) {
                         .event = entry->event,
                         .generation = entry->about.generation,
                         .port_guid = entry->about.port_guid,
@@ -329,7 +329,7 @@ int give(struct control_event *event)
 
 int give_kind(enum control_event_kind kind)
 {
-        return give(&(struct control_event){.kind = kind});
+        return give(&(struct control_event) {.kind = kind});
 }
 
 int give_port(int r)
@@ -348,17 +348,17 @@ int give_port(int r)
 
 int give_stage_end(int r)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_STAGE_ENDED, .r = r});
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_STAGE_ENDED, .r = r});
 }
 
 int give_lock(int r, int pid)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_LOCK, .lock = {.r = r, .pid = pid}});
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_LOCK, .lock = {.r = r, .pid = pid}});
 }
 
 int give_stored(int r)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_STORED, .r = r});
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_STORED, .r = r});
 }
 
 bool writes_are_stored(const struct store_transaction *t, unsigned node)
@@ -374,17 +374,17 @@ bool writes_are_stored(const struct store_transaction *t, unsigned node)
 
 int give_verbs(enum verbs_event_kind kind)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_VERBS, .verbs = {kind, "mlx5_0", local_guid, 1}});
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_VERBS, .verbs = {kind, "mlx5_0", local_guid, 1}});
 }
 
 int give_file_written(int r)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_FILE_WRITTEN, .r = r});
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_FILE_WRITTEN, .r = r});
 }
 
 int give_signalled(int r)
 {
-        return give(&(struct control_event){.kind = CONTROL_EVENT_OPENSM_SIGNALLED,
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_OPENSM_SIGNALLED,
                                             .opensm = {r, "there is no OpenSM"}});
 }
 
@@ -392,7 +392,7 @@ static void refuse_files(struct findings *ret)
 {
         findings_init(ret, arena);
         ck_assert_ptr_nonnull(findings_add(ret, FINDING_ERROR, FINDING_VALUE_INVALID,
-                                           &(struct location){"partitions.yaml", 3, 1}, "pkey: 'x' is no P_Key"));
+                                           &(struct location) {"partitions.yaml", 3, 1}, "pkey: 'x' is no P_Key"));
 }
 
 struct generation *make_generation(const char *settings, const char *policy)
@@ -540,7 +540,7 @@ void run_stage(const struct mad_stage *stage)
 
 static void read_local_tables(struct control_event *ret, struct local_table *table)
 {
-        *table = (struct local_table){local_guid, port_of(head)->table, port_of(head)->capacity};
+        *table = (struct local_table) {local_guid, port_of(head)->table, port_of(head)->capacity};
         ret->kind = CONTROL_EVENT_LOCAL_TABLES;
         ret->local.tables = table;
         ret->local.n = 1;
@@ -552,7 +552,7 @@ static void read_files(const struct control_action *action, struct control_event
         for (unsigned i = 0; i < CONTROL_MAX_FILES && action->files[i].path; i++) {
                 const struct fixture_file *file = file_at(action->files[i].path);
 
-                ret->files[i] = (struct control_file){action->files[i].path, file->bytes, file->n,
+                ret->files[i] = (struct control_file) {action->files[i].path, file->bytes, file->n,
                                                       file->r       ? file->r
                                                       : file->bytes ? 0
                                                                     : -ENOENT};
@@ -652,7 +652,7 @@ void setup(void)
 {
         arena = arena_new();
         findings_init(&findings, arena);
-        noted = (struct noted){};
+        noted = (struct noted) {};
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;
         store_r = 0;

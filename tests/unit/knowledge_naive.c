@@ -129,7 +129,8 @@ unsigned naive_steps(const struct write *w, uint16_t base, enum filter_model m, 
                 bool on = i % 2, then = w->block == BLOCKS ? w->filters[d] : on;
                 unsigned level = i / 2;
 
-                if (level < rest.has || level > rest.may || (!leaf && on) || (leaf && !leaf->filters_unsure && leaf->filters[d] != on))
+                if (level < rest.has || level > rest.may || (!leaf && on) ||
+                    (leaf && !leaf->filters_unsure && leaf->filters[d] != on))
                         continue;
                 ret[n++] = (struct naive_step) {
                         port_around(q, base, m, w, level, on, false), port_around(q, base, m, w, level, then, true),
