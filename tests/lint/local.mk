@@ -7,6 +7,7 @@ LINTS = \
 	tests/lint/finding_codes.py \
 	tests/lint/function_length.py \
 	tests/lint/header_order.py \
+	tests/lint/layout.py \
 	tests/lint/manual_pages.py \
 	tests/lint/message_ids.py \
 	tests/lint/metric_names.py \
