@@ -286,9 +286,14 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
         return take_usable(a, t->entries, t->capacity, &f, way);
 }
 
-static bool can_filter(const struct subnet *s, uint32_t port)
+/* May the other end of its link filter? What did not answer discovery may. */
+static bool may_be_filtered(const struct subnet *s, uint32_t port)
 {
-        return port != SUBNET_NONE && subnet_port_can_enforce(s, &s->ports[port]);
+        uint32_t beside = s->ports[port].neighbour;
+
+        if (beside == SUBNET_NONE)
+                return s->nodes[s->ports[port].node].type != NODE_SWITCH;
+        return subnet_port_can_enforce(s, &s->ports[beside]);
 }
 
 /* With the leaf port beside it. */
@@ -296,7 +301,9 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
 {
         uint32_t beside = observed->subnet->ports[port].neighbour;
 
-        return was_read(&observed->tables[port]) && (!can_filter(observed->subnet, beside) || was_read(&observed->tables[beside]));
+        if (!was_read(&observed->tables[port]))
+                return false;
+        return !may_be_filtered(observed->subnet, port) || (beside != SUBNET_NONE && was_read(&observed->tables[beside]));
 }
 
 /* What passes a switch port that filters, or may, and was never read, is not known: a file that gives it what the port holds could
@@ -306,9 +313,9 @@ static bool is_shut_off(const struct observed *observed, uint32_t port, const st
         uint32_t beside = observed->subnet->ports[port].neighbour;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
-        if (!can_filter(observed->subnet, beside) || is_known(t))
+        if (!may_be_filtered(observed->subnet, port) || (t && is_known(t)))
                 return false;
-        return t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
+        return !t || t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
 }
 
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
@@ -757,8 +764,9 @@ static bool is_unread(const struct observed *observed, uint32_t port)
 {
         uint32_t beside = observed->subnet->ports[port].neighbour;
 
-        return was_asked_in_vain(observed, port) ||
-               (can_filter(observed->subnet, beside) && was_asked_in_vain(observed, beside));
+        if (was_asked_in_vain(observed, port))
+                return true;
+        return may_be_filtered(observed->subnet, port) && (beside == SUBNET_NONE || was_asked_in_vain(observed, beside));
 }
 
 /* The first file (OPENSM_ADOPT) says what is there: nothing that it changes is waited for. */
@@ -865,7 +873,7 @@ static bool beside_is_right(const struct observed *o, uint32_t port, const struc
 {
         uint32_t beside = o->subnet->ports[port].neighbour;
 
-        return !can_filter(o->subnet, beside) || want->n_keys > o->tables[beside].capacity ||
+        return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[beside].capacity ||
                lets_through(&o->tables[beside], want, without);
 }
 

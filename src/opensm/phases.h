@@ -30,10 +30,10 @@
  * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
  * as one from the start. Indexes are OpenSM's, too.
  *
- * A port that is down is in each file as well, from what the file in place gave it to what the policy gives it: it may come up at
- * any moment. A port that is there and cannot be read is in each file as it was: what it was told last and may not have done, or
- * what it held when it was read last, or (never read, or behind a switch port that filters and was never read) what the file in
- * place gives it.
+ * A port that is down is in each file as well, from what the file in place gave it to what the policy gives it: it may come up
+ * at any moment. A port that is there and cannot be read is in each file as it was: what it was told last and may not have
+ * done, or what it held when it was read last, or (never read, or behind a switch port that may filter and was never read, if
+ * only because its switch did not answer discovery) what the file in place gives it.
  *
  * A base is held where the rule does not admit what a file would change of it (admission.h), or where nobody knows whether a file
  * was carried out. Then it stays in all later files as it was.

@@ -778,6 +778,30 @@ START_TEST(hosts_behind_filters)
 }
 END_TEST
 
+/* Nor is known what the switch port lets through if its switch did not answer discovery: the host stays as the file has it. */
+START_TEST(hosts_behind_unseen_switches)
+{
+        struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
+        const struct opensm_tables in_place = { &line, 1 };
+        uint32_t port;
+
+        begin_single(7, 0, 0, 1);
+        port = port_at(subnet, host_guid(0), 1);
+        ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
+        subnet->ports[port].neighbour = SUBNET_NONE;
+        expect_stays(way_of_host(0, &in_place), 0x0001);
+        expect_stays(way_of_host(0, NULL), 0);
+        set_way(0, limited, 1, full, 1);
+        set_way(1, none, 0, none, 0);
+        set_way(2, none, 0, none, 0);
+        compute(1);
+        ck_assert_int_eq(opensm_phases_reached(&phases, OPENSM_GRANT, 0, seen), OPENSM_UNREAD);
+        ck_assert(!is_held(1));
+        ck_assert_int_eq(opensm_phases_see_unread(arena, &phases, OPENSM_RAISE, seen), 0);
+        ck_assert(is_held(1)); /* in the files to come */
+}
+END_TEST
+
 /* The same of a host that is silent, and is where it was. */
 START_TEST(silent_behind_filters)
 {
@@ -958,6 +982,7 @@ int main(void)
         tcase_add_test(t, expected_once);
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
+        tcase_add_test(t, hosts_behind_unseen_switches);
         tcase_add_test(t, untold_is_not_given_back);
         tcase_add_test(t, unmanaged_stays_as_told);
         tcase_add_test(t, silent_behind_filters);
