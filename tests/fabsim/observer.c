@@ -252,7 +252,8 @@ void observer_wrote(struct sim *s, struct process *p, const struct table_record 
 
         if (was < SIM_BASES && was != is && t->home[was] == index)
                 t->home[was] = SIM_NO_INDEX;
-        t->entries[index] = r->is[index]; /* the answer to an earlier look at another block makes no home of what is gone */
+        if (was != is)
+                t->entries[index].v = 0; /* until it is read: the answer to an earlier look at another block makes no home of it */
         if (is < SIM_BASES)
                 t->used[index] = sim_bases[is];
 }
