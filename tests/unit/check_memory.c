@@ -443,7 +443,7 @@ START_TEST(damaged)
                 { "[]", "[{\"block\":0,\"entries\":\"x\"}]" }, { "\"place\":\"\"", "\"place\":\"leaf\"" },
                 { "\"seen\":1", "\"seen\":-1" }, { "\"since\":1", "\"since\":-1" }, { "there", "here" },
                 { "\"vouched_at\":0", "\"vouched_at\":-1" }, { "\"vouched_by\":\"\"", "\"vouched_by\":1" }, { "true", "1" },
-                { "\"read_at\":1", "\"read_at\":-1" },
+                { "\"read_at\":1", "\"read_at\":-1" }, { "\"seen_at\":1", "\"seen_at\":-1" },
         };
         static const char key[] = "table/endport/0x0000000000000100/1";
 
