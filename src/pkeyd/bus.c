@@ -8,17 +8,14 @@
 #include "control/backoff.h"
 #include "pkeyd/bus_message.h"
 #include "pkeyd/bus_status.h"
+#include "pkeyd/bus_violations.h"
 #include "shell/shell.h"
 
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
 #define BUS_INTERFACE "org.pkeyd1"
 
-#define ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
-#define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
 #define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
-
-#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
 #define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before a bus is looked for again */
 #define MAX_QUEUED 64                  /* messages that the bus has not taken yet; then no more are made */
@@ -51,6 +48,7 @@ struct bus {
         struct waiter *waiters[BUS_MAX_WAITERS]; /* owned */
         size_t n_waiters;
         uint64_t last_request;
+        struct bus_violations *calls;      /* owned */
 };
 
 static bool is_jammed(struct bus *b)
@@ -237,7 +235,7 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
-                return sd_bus_error_setf(error, ERROR_TOO_MANY, "%d callers wait for a reload already",
+                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers wait for a reload already",
                                          BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "who asks is not known");
@@ -253,88 +251,13 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
         return 1;
 }
 
-/* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". Its own name will do. */
-static bool label_is_of(const char *label, const char *node)
-{
-        size_t n = strlen(node);
-
-        return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
-}
-
-/* The records that are asked for. Of a node: among the latest of all. */
-static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
-                   struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
-{
-        struct violation_item *items;
-        uint32_t n, all, kept = 0;
-        int r;
-
-        r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
-        if (r < 0)
-                return r;
-        for (uint32_t i = 0; i < n && *node != '\0'; i++)
-                if (label_is_of(items[i].about.node, node) || label_is_of(items[i].about.switch_name, node))
-                        items[kept++] = items[i];
-        *ret = items;
-        *ret_n = *node == '\0' ? n : kept;
-        *ret_all = *node == '\0' ? all : kept;
-        return 0;
-}
-
-/* A name that is mistyped must not read as "no violations". Until there is a snapshot nobody knows. */
-static bool is_nobody(const struct snapshot *snapshot, struct arena *a, const char *node)
-{
-        const struct subnet *s = snapshot ? snapshot->subnet : NULL;
-
-        if (!s || *node == '\0')
-                return false;
-        for (uint32_t i = 0; i < s->n_ports; i++)
-                if (label_is_of(subnet_port_label(a, s, i), node))
-                        return false;
-        return true;
-}
-
-static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
-                             uint32_t all)
-{
-        int r;
-
-        r = sd_bus_message_append(m, "tu", since, all);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "a{sv}");
-        for (uint32_t i = 0; r >= 0 && i < n; i++)
-                r = bus_append_violation(m, &items[i]);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_message_ sd_bus_message *reply = NULL;
-        struct violation_item *items;
         struct bus *b = userdata;
-        const char *node;
-        uint32_t n, all;
-        uint64_t since;
-        int r;
 
         if (is_jammed(b))
                 return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many answers were not taken yet");
-        r = sd_bus_message_read(call, "ts", &since, &node);
-        if (r < 0)
-                return r;
-        r = a ? collect(b->violations, a, since, node, &items, &n, &all) : -ENOMEM;
-        if (r < 0)
-                return r;
-        if (n == 0 && is_nobody(control_get_status(b->control)->snapshot, a, node))
-                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
-                                         "no host, switch or port of the fabric is called '%s'", node);
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = append_violations(reply, b->violations->since, items, n, all);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        return r;
+        return bus_violations_take(b->calls, call, error);
 }
 
 /* Everything is unprivileged for sd-bus: its own check would ask the bus and wait for the answer. */
@@ -359,6 +282,7 @@ static void disconnect(struct bus *b)
 {
         while (b->n_waiters > 0)
                 waiter_remove(b, b->waiters[0]);
+        bus_violations_drop(b->calls);
         b->owns_name = false;
         if (!b->bus)
                 return;
@@ -463,6 +387,8 @@ int bus_new(sd_event *event, const struct control *control, const struct violati
                 r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
         if (r >= 0)
                 r = sd_event_add_post(event, &b->post, on_post, b);
+        if (r >= 0)
+                r = bus_violations_new(event, control_get_status(control), violations, &b->calls);
         if (r < 0) {
                 (void) bus_free(b);
                 return r;
@@ -477,6 +403,7 @@ struct bus *bus_free(struct bus *b)
         if (!b)
                 return NULL;
         disconnect(b);
+        (void) bus_violations_free(b->calls);
         sd_event_source_disable_unref(b->retry);
         sd_event_source_disable_unref(b->post);
         free(b->policy_file);

@@ -6,9 +6,14 @@
 #include <systemd/sd-bus.h>
 
 #include "pkeyd/violation_list.h"
+#include "util/cleanup.h"
 #include "util/findings.h"
 
 #define BUS_FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
+
+#define BUS_ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
+
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
 /* Return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);

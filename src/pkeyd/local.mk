@@ -7,6 +7,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/bus_message.h \
 	src/pkeyd/bus_status.c \
 	src/pkeyd/bus_status.h \
+	src/pkeyd/bus_violations.c \
+	src/pkeyd/bus_violations.h \
 	src/pkeyd/daemon.c \
 	src/pkeyd/daemon.h \
 	src/pkeyd/journal.c \

@@ -524,6 +524,11 @@ def test_violations():
             check_equal(bus.call("Violations", "ts", "0", node)[1], wanted, "Violations of " + node)
         r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Violations", "ts", "0", "node000")
         check(r.returncode != 0 and "is called 'node000'" in r.stderr, "Violations of a name that nobody has:", r)
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Violations", "ts", "0", "x" * 100000)
+        check(r.returncode != 0 and "a name of 100000 characters" in r.stderr and len(r.stderr) < 500,
+              "Violations of a long name:", r.stderr[:500])
+        r = pkeyctl(fabric, bus, "violations", "--node", "x" * 1000).expect(1)
+        check("a name of 1000 characters" in r.err and "node0007" in r.err, r)
         check_equal(bus.call("Violations", "ts", str(record["Last"] + 10**9), "")[1:], [0, []], "Violations after the last")
 
         r = pkeyctl(fabric, bus, "violations", "-v").expect(2)

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/bus_violations.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyd/bus_message.h"
+#include "shell/shell.h"
+
+#define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
+
+#define MAX_NAME 320       /* a label has 64 bytes of the fabric, each escaped as \xNN, and the number of a port */
+#define PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1) /* behind all other events */
+#define ACCURACY USEC_PER_MSEC
+#define REST     9         /* times what an answer took: so they take a tenth of the daemon's time */
+
+struct bus_violations {
+        const struct control_status *status;
+        const struct violation_list *list;
+        sd_event_source *turn;                      /* the next answer */
+        usec_t due;                                 /* not before this time */
+        sd_bus_message *calls[BUS_MAX_VIOLATIONS];  /* owned, the oldest first */
+        size_t n_calls;
+};
+
+/* --- one answer ------------------------------------------------------------------------------------------------- */
+
+/* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". Its own name will do. */
+static bool label_is_of(const char *label, const char *node)
+{
+        size_t n = strlen(node);
+
+        return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
+}
+
+/* The records that are asked for. Of a node: among the latest of all. */
+static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
+                   struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
+{
+        struct violation_item *items;
+        uint32_t n, all, kept = 0;
+        int r;
+
+        r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < n && *node != '\0'; i++)
+                if (label_is_of(items[i].about.node, node) || label_is_of(items[i].about.switch_name, node))
+                        items[kept++] = items[i];
+        *ret = items;
+        *ret_n = *node == '\0' ? n : kept;
+        *ret_all = *node == '\0' ? all : kept;
+        return 0;
+}
+
+/* A name that is mistyped must not read as "no violations". Until there is a snapshot nobody knows. */
+static bool is_nobody(const struct snapshot *snapshot, struct arena *a, const char *node)
+{
+        const struct subnet *s = snapshot ? snapshot->subnet : NULL;
+
+        if (!s || *node == '\0')
+                return false;
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (label_is_of(subnet_port_label(a, s, i), node))
+                        return false;
+        return true;
+}
+
+static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
+                             uint32_t all)
+{
+        int r;
+
+        r = sd_bus_message_append(m, "tu", since, all);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "a{sv}");
+        for (uint32_t i = 0; r >= 0 && i < n; i++)
+                r = bus_append_violation(m, &items[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* Answers, or sets the error. */
+static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        struct violation_item *items;
+        const char *node;
+        uint32_t n, all;
+        uint64_t since;
+        int r;
+
+        r = sd_bus_message_read(call, "ts", &since, &node);
+        if (r < 0)
+                return r;
+        r = a ? collect(v->list, a, since, node, &items, &n, &all) : -ENOMEM;
+        if (r < 0)
+                return r;
+        if (n == 0 && is_nobody(v->status->snapshot, a, node))
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
+                                         "no host, switch or port of the fabric is called '%s'", node);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = append_violations(reply, v->list->since, items, n, all);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------------------------- */
+
+static sd_bus_message *first_call(struct bus_violations *v)
+{
+        sd_bus_message *call = v->calls[0];
+
+        memmove(&v->calls[0], &v->calls[1], --v->n_calls * sizeof(v->calls[0]));
+        return call;
+}
+
+static int wait_for_turn(struct bus_violations *v)
+{
+        int r = sd_event_source_set_time(v->turn, v->due);
+
+        return r < 0 ? r : sd_event_source_set_enabled(v->turn, v->n_calls > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static int on_turn(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        _cleanup_message_ sd_bus_message *call = NULL;
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct bus_violations *v = userdata;
+        usec_t began = clock_now(), now;
+        int r;
+
+        (void) timer;
+        (void) scheduled;
+        call = first_call(v);
+        r = answer(v, call, &error);
+        if (r < 0)
+                (void) sd_bus_reply_method_errno(call, r, &error);
+        sd_bus_error_free(&error);
+        now = clock_now();
+        v->due = now + REST * (now - began);
+        return wait_for_turn(v);
+}
+
+static bool is_waiting(const struct bus_violations *v, const char *sender)
+{
+        for (size_t i = 0; sender && i < v->n_calls; i++)
+                if (strcmp(sd_bus_message_get_sender(v->calls[i]), sender) == 0)
+                        return true;
+        return false;
+}
+
+int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error)
+{
+        const char *sender = sd_bus_message_get_sender(call), *node;
+        uint64_t since;
+        int r;
+
+        r = sd_bus_message_read(call, "ts", &since, &node);
+        if (r >= 0)
+                r = sd_bus_message_rewind(call, true);
+        if (r < 0)
+                return r;
+        if (!sender)
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
+        if (strlen(node) > MAX_NAME)
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
+                                         "no host, switch or port of the fabric has a name of %zu characters", strlen(node));
+        if (is_waiting(v, sender))
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                        "this client already waits for violations; call again after that answer");
+        if (v->n_calls == BUS_MAX_VIOLATIONS)
+                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d clients already wait for violations; call again later",
+                                         BUS_MAX_VIOLATIONS);
+        v->calls[v->n_calls++] = sd_bus_message_ref(call);
+        r = wait_for_turn(v);
+        if (r < 0)
+                sd_bus_message_unref(v->calls[--v->n_calls]);
+        return r < 0 ? r : 1;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void bus_violations_drop(struct bus_violations *v)
+{
+        while (v && v->n_calls > 0)
+                sd_bus_message_unref(first_call(v));
+        if (v)
+                (void) wait_for_turn(v);
+}
+
+int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
+                       struct bus_violations **ret)
+{
+        struct bus_violations *v = calloc(1, sizeof(*v));
+        int r;
+
+        if (!v)
+                return -ENOMEM;
+        *v = (struct bus_violations) { .status = status, .list = list };
+        r = sd_event_add_time(event, &v->turn, CLOCK_MONOTONIC, 0, ACCURACY, on_turn, v);
+        if (r >= 0)
+                r = sd_event_source_set_priority(v->turn, PRIORITY);
+        if (r >= 0)
+                r = wait_for_turn(v);
+        if (r < 0) {
+                (void) bus_violations_free(v);
+                return r;
+        }
+        *ret = v;
+        return 0;
+}
+
+struct bus_violations *bus_violations_free(struct bus_violations *v)
+{
+        if (!v)
+                return NULL;
+        bus_violations_drop(v);
+        sd_event_source_disable_unref(v->turn);
+        free(v);
+        return NULL;
+}
