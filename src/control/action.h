@@ -42,6 +42,9 @@ enum reload_outcome {
         RELOAD_REFUSED,     /* what was in force stays in force */
 };
 
+/* With its NUL, a line of the status or of an answer: the longest names OpenSM's file, a path of 4095 bytes, four times. */
+#define CONTROL_TEXT_MAX (18u << 10)
+
 struct reload_end {
         enum reload_outcome outcome;
         uint64_t generation;             /* in force; 0: none */

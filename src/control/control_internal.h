@@ -54,7 +54,7 @@ struct reloads {
 /* What is being answered; the action points at it. */
 struct reload_answer {
         struct reload_end end;
-        char text[1024];
+        char text[CONTROL_TEXT_MAX];
         uint64_t requests[MAX_REQUESTS];
         struct findings findings; /* in an arena of their own */
 };
@@ -104,7 +104,7 @@ struct control {
         usec_t now, wall;
         enum control_state state;
         struct control_status status;    /* some of it is kept here only, the rest is filled in after each event */
-        char text[1024], status_text[1200];
+        char text[CONTROL_TEXT_MAX - 100], status_text[CONTROL_TEXT_MAX]; /* which has room for what files were refused */
         struct control_results results;
 
         struct log *log;

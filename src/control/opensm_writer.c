@@ -55,7 +55,7 @@ struct opensm_writer {
         char *last_path;         /* where; malloc'ed */
         bool last_is_done;       /* and the tables were as it says, or OpenSM had the time for that */
         uint64_t reported;       /* digest of the problem that was logged last */
-        char problem[1024];
+        char problem[CONTROL_TEXT_MAX];
 
         struct opensm_job job;
         struct arena *arena;

@@ -41,7 +41,7 @@ struct bus_status {
         uint64_t generation, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen,
                 held_bases;
-        char text_buffer[1200], frozen_buffer[4096], held_buffer[4096]; /* what `text`, `frozen` and `held` point to */
+        char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* what `text`, `frozen` and `held` point to */
 };
 
 /* What became another: bit i is property i. All text but that of the buffers is static or the caller's policy_file. */

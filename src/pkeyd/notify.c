@@ -10,6 +10,8 @@
 #define EVERY (2 * USEC_PER_SEC) /* how often more time is asked for */
 #define MORE  (30 * USEC_PER_SEC)
 
+#define MAX_STATUS 3800 /* bytes: systemd ignores a message of more than 4096, and READY=1 with it */
+
 struct notify {
         const struct control *control;
         sd_event_source *timer;
@@ -23,7 +25,8 @@ static void send_status(struct notify *n, const char *state, const char *text)
                 return;
         free(n->text);
         n->text = strdup(text);
-        (void) sd_notifyf(0, "%s%sSTATUS=%s", state, *state ? "\n" : "", text);
+        (void) sd_notifyf(0, "%s%sSTATUS=%.*s%s", state, *state ? "\n" : "", MAX_STATUS, text,
+                          strlen(text) > MAX_STATUS ? "... (pkeyctl status shows all of it)" : "");
 }
 
 static void set_timer(struct notify *n, bool on)
@@ -36,7 +39,7 @@ static void set_timer(struct notify *n, bool on)
 static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct notify *n = userdata;
-        char what[256];
+        char what[CONTROL_TEXT_MAX];
 
         (void) timer;
         (void) scheduled;

@@ -16,7 +16,7 @@
  * ExecReload as a rule, and some start OpenSM from a script, which is the main process then.
  */
 
-#define OPENSM_WHY 256
+#define OPENSM_WHY (4096 + 256) /* it may name a file */
 
 /* Sends `signal`, or only checks whether OpenSM runs (0). Returns 0, or a negative errno (-ESRCH: it does not run) with the
  * reason in ret_why. */

@@ -362,6 +362,28 @@ def test_pkeyctl_reload():
         stop(daemon)
 
 
+def test_long_texts():
+    """What the admin has to run stands in each text as a whole; systemd takes no more than 4096 bytes."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        for depth in (1, 6):
+            directory = fabric.path("/".join(["d" * 200] * depth))
+            os.makedirs(directory)
+            conf = directory + "/partitions.conf"
+            with open(conf, "w", encoding="ascii") as f:
+                f.write("Default=0x7fff: ALL=full;\n")
+            fabric.settings(SETTINGS + "opensm: {mirror: %s}\n" % conf)
+            text = bus.call("Reload")[2]
+            check("cp --backup=numbered %s %s.before-pkeyd; " % (conf, conf) in text and text.endswith("ports verified"), text)
+            check_equal(bus.property("StatusText"), text, "StatusText")
+            check(text in pkeyctl(fabric, bus, "status").expect(3).out, "pkeyctl status")
+            status = wait_for(lambda: "is behind" in daemon.status() and conf in daemon.status() and daemon.status(), "STATUS=")
+            check_equal(status, text if depth == 1 else text[:3800] + "... (pkeyctl status shows all of it)", "STATUS=")
+            check(max(len("\n".join(m)) for m in daemon.notified()) <= 4096, "systemd would ignore this")
+        stop(daemon)
+
+
 def test_pkeyctl_apply_beside_the_daemon():
     """Of its own policy it is a reload; another one it would take back at its next sweep, so nothing is written."""
     with fabric_of() as fabric:

@@ -107,6 +107,19 @@ START_TEST(test_pidfile)
 }
 END_TEST
 
+START_TEST(test_long_path)
+{
+        char path[3000] = "/nonexistent/", expected[3100];
+        struct settings s = { .opensm_reload = RELOAD_PIDFILE, .opensm_pidfile = path };
+
+        for (size_t i = strlen(path); i < sizeof(path) - 1; i++)
+                path[i] = i % 2 ? '/' : 'p';
+        (void) snprintf(expected, sizeof(expected), "%s: No such file or directory", path);
+        ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ENOENT);
+        ck_assert(strcmp(why, expected) == 0);
+}
+END_TEST
+
 START_TEST(test_no_systemd)
 {
         struct settings s = { .opensm_reload = RELOAD_SYSTEMD, .opensm_unit = "opensm.service" };
@@ -130,6 +143,7 @@ int main(void)
         tcase_add_test(c, test_opensm_is_told);
         tcase_add_test(c, test_others_are_not);
         tcase_add_test(c, test_pidfile);
+        tcase_add_test(c, test_long_path);
         tcase_add_test(c, test_no_systemd);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);

@@ -1140,6 +1140,35 @@ START_TEST(mirror_of_a_foreign_file)
 }
 END_TEST
 
+/* What the admin has to run stands in the status and in the answer to a reload, however long the path is. */
+START_TEST(mirror_with_the_longest_path)
+{
+        static const char foreign[] = "Default=0x7fff: ALL=full;\n";
+        struct control_event files = {
+                .kind = CONTROL_EVENT_FILES_READ, .files = { { .bytes = foreign, .n = sizeof(foreign) - 1 }, { .r = -ENOENT } },
+        };
+        char path[4096] = "/", *settings;
+        const char *command;
+
+        memset(path + 1, 'p', sizeof(path) - 2);
+        settings = arena_printf(arena, "mode: enforce\nopensm: {mirror: %s}\n", path);
+        command = arena_printf(arena, "pkeyctl import %s, then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd; ",
+                               path, path, path);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        give_candidate(settings, POLICY_1, 7);
+        until(CONTROL_MIRRORING);
+        files.files[0].path = files.files[1].path = take(CONTROL_READ_FILES)->files[0].path;
+        ck_assert(strcmp(files.files[0].path, path) == 0);
+        give(&files);
+        until(CONTROL_IDLE);
+        ck_assert(has(status()->text, command));
+        ck_assert(has(status()->text, "ports verified"));
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert(strcmp(noted.answer, status()->text) == 0);
+}
+END_TEST
+
 START_TEST(mirror_that_cannot_be_written)
 {
         start(MIRROR, POLICY_1);
@@ -1285,6 +1314,7 @@ int main(void)
                         mirror,
                         mirror_of_what_is_held,
                         mirror_of_a_foreign_file,
+                        mirror_with_the_longest_path,
                         mirror_that_cannot_be_written,
                         no_mirror_in_audit_mode,
                         standby_mirrors,

@@ -91,7 +91,7 @@ struct noted {
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
         uint64_t answered_generation;
-        char answer[1024];
+        char answer[CONTROL_TEXT_MAX];
         uint64_t requests[8];
         size_t n_requests, n_findings;
 };
