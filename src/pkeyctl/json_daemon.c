@@ -95,16 +95,17 @@ void as_json_violations(struct doc *d, const struct result *result)
         doc_add(d, d->root, "{s:o}", "violations", list);
 }
 
-/* One object to a line; findings have no place in it. */
+/* One object to a line, with the keys that every object has: an event that came is what was asked for. */
 void as_json_watched(struct context *ctx, const struct watched *r)
 {
         static const char *const names[] = {
                 [WATCHED_STATUS] = "status",       [WATCHED_CHANGE] = "change", [WATCHED_RELOAD] = "reload",
                 [WATCHED_VIOLATION] = "violation", [WATCHED_GONE] = "gone",
         };
-        _cleanup_doc_ struct doc d = { .ctx = ctx };
+        _cleanup_doc_ struct doc d = {};
 
-        d.root = doc_pack(&d, "{s:i, s:s, s:o}", "schema", 1, "event", names[r->kind], "time", as_json_time(r->when));
+        doc_begin(&d, ctx, true);
+        doc_add(&d, d.root, "{s:s, s:o}", "event", names[r->kind], "time", as_json_time(r->when));
         if (r->kind == WATCHED_STATUS || r->kind == WATCHED_CHANGE)
                 doc_add(&d, d.root, "{s:o}", "status", status_object(&d, &r->status, r->changed));
         else if (r->kind == WATCHED_RELOAD)

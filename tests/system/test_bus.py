@@ -475,7 +475,10 @@ def test_pkeyctl_watch():
             watch.send_signal(signal.SIGINT)
             check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch after ^C")
         events = [json.loads(line) for line in lines().splitlines()]
-        check_equal(set(e["schema"] for e in events), {1}, "schema")
+        for event in events:
+            check_equal([event.get(key) for key in ("schema", "ok", "command", "findings")], [1, True, "watch", []],
+                        f"the keys of every object in {event}")
+        check_equal({event["event"] for event in events}, {"status", "change", "reload", "gone"}, "kinds of events")
         check_equal(events[0]["event"], "status", "the first event")
         check_equal(events[0]["status"]["generation"], 1, "generation in the first event")
         check_equal([e["reload"]["generation"] for e in events if e["event"] == "reload"], [2], "reloads")
@@ -486,8 +489,9 @@ def test_pkeyctl_watch():
         wait_for(lambda: read_file(fabric.path("watch2.json")), "the first line")
         bus.stop()
         check_equal(watch.wait(timeout=PATIENCE), 1, "exit status of watch without a bus")
-        check_equal(json.loads(read_file(fabric.path("watch2.json")).splitlines()[-1])["findings"][0]["code"], "daemon.failed",
-                    "the last line")
+        first, *_, last = [json.loads(line) for line in read_file(fabric.path("watch2.json")).splitlines()]
+        check_equal([first["ok"], last["schema"], last["ok"], last["command"], last["findings"][0]["code"]],
+                    [True, 1, False, "watch", "daemon.failed"], "the first line and the last")
         stop(daemon)
 
 
