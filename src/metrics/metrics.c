@@ -262,7 +262,13 @@ static void add_poll(struct text *t, const struct violation_poll_counters *poll)
                 return;
         one(t, "pkeyd_polled_ports", GAUGE, "Ports whose counters of violations are looked at.", poll->n_ports);
         one(t, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
-        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port was asked once.", poll->n_rounds);
+        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was asked once.",
+            poll->n_rounds);
+        if (poll->cycle_duration > 0)
+                duration(t, "pkeyd_poll_duration_seconds", "How long it last took to ask every polled port once.",
+                         poll->cycle_duration);
+        one(t, "pkeyd_poll_late", GAUGE, "1 if ports that do not answer are not asked once in each violations.interval.",
+            poll->is_late);
 }
 
 static void add_notices(struct text *t, const struct notices_status *notices)

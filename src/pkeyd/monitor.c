@@ -38,6 +38,7 @@ struct monitor {
         uint64_t sm_changes;
         enum notices_state reported_state;    /* of the subscription */
         int reported_sa_error;
+        bool reported_late;                   /* silent ports are not asked in time */
         struct notices_sa sa;                 /* as the port last answered; its sm_key is ours */
         struct violation_poll_counters poll_counters;
         struct notices_status notices_status;
@@ -127,6 +128,15 @@ static void log_subscription(struct monitor *m)
         m->reported_state = s.state;
 }
 
+static void log_poll(struct monitor *m)
+{
+        if (violation_poll_is_late(m->poll) == m->reported_late)
+                return;
+        violation_poll_get_counters(m->poll, &m->poll_counters);
+        violation_text_poll(m->journal, &m->poll_counters);
+        m->reported_late = m->poll_counters.is_late;
+}
+
 void monitor_turn(struct monitor *m)
 {
         usec_t now = clock_now();
@@ -134,6 +144,7 @@ void monitor_turn(struct monitor *m)
         violations_take_samples(m->violations, now, m->poll);
         take_notices(m, now);
         log_subscription(m);
+        log_poll(m);
         log_reports(m);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shell/shell.h"
+#include "violations/words.h"
 
 static bool is_of_many(const struct violation_report *report)
 {
@@ -112,6 +113,24 @@ void violation_text_notices(const struct journal *j, const struct notices_status
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA does not answer the subscription to P_Key violations (traps 257 to 259); pkeyd tries "
                               "again; counters are polled all the same");
+}
+
+void violation_text_poll(const struct journal *j, const struct violation_poll_counters *poll)
+{
+        struct words_piece silent = words_number(poll->n_silent), ports = words_count(poll->n_ports, "port", "ports");
+        struct words_piece cycle = words_duration(poll->cycle_duration), interval = words_duration(poll->interval);
+
+        if (poll->is_late)
+                journal_event(j, LOG_EVENT_POLL_LATE, NULL,
+                              "%s of %s did not answer when pkeyd asked for their counters of violations; to ask each of them once "
+                              "takes %s, longer than violations.interval (%s); the other ports are not delayed; restart or unplug "
+                              "what is hung, or make violations.interval longer",
+                              silent.text, ports.text, poll->cycle_duration > 0 ? cycle.text : "several rounds", interval.text);
+        else
+                journal_event(j, LOG_EVENT_POLL_IN_TIME, NULL,
+                              "pkeyd asks every port for its counters of violations once in violations.interval (%s) again; %s of "
+                              "%s did not answer",
+                              interval.text, silent.text, ports.text);
 }
 
 void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *reported)

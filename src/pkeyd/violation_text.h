@@ -7,6 +7,7 @@
 #include "pkeyd/journal.h"
 #include "pkeyd/violation_list.h"
 #include "violations/attribution.h"
+#include "violations/poll.h"
 
 /* A report as a journal entry. True: *ret_item is the same for the bus, its strings in the arena. False: memory
  * is out (a may be NULL), and the entry has the number only. */
@@ -20,6 +21,9 @@ void violation_text_notices(const struct journal *j, const struct notices_status
 /* The port could not be registered for performance management (pma) or for the SA's Reports (sa), a negative errno each;
  * once for each error. *reported is what was logged last. */
 void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *reported);
+
+/* Silent ports are not asked in time, or are again (poll->is_late); called when that is news. */
+void violation_text_poll(const struct journal *j, const struct violation_poll_counters *poll);
 
 /* A record of the violation table as it is shown. Strings are in the arena. Returns 0 or -ENOMEM. */
 int violation_item_of_record(struct arena *a, const struct violation_record *record,

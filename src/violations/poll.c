@@ -64,6 +64,11 @@ struct violation_poll {
         unsigned n_flights, n_silent_flights;
         uint64_t silent_cycle;  /* in one, each silent port has one turn; it is as long as it takes */
         bool is_behind;         /* in this round one had to wait for its turn */
+        usec_t cycle_began;     /* 0: not known, or there was no session or another interval in between */
+        usec_t cycle_duration;  /* of the last one; 0: not known */
+        unsigned cycle_rounds;  /* finished ones of this cycle */
+        unsigned n_late_rounds; /* of cycles longer than a round; n_kept_rounds sets it back */
+        unsigned n_kept_rounds; /* that were a cycle each, in a row */
         uint64_t next_serial;
         struct queue events, clears, ready, checks;
 };
@@ -118,6 +123,32 @@ static void forget_what_is_late(struct violation_poll *p, usec_t now)
                 go_on_at(p, now, p->position);
 }
 
+/* No silent port had to wait in the last round: since the last cycle each polled port was asked. */
+static void end_cycle(struct violation_poll *p, usec_t when)
+{
+        bool is_kept = p->cycle_rounds <= 1;
+
+        p->silent_cycle++;
+        p->cycle_duration = p->cycle_began > 0 ? when - p->cycle_began : 0;
+        p->cycle_began = when;
+        p->n_kept_rounds = is_kept ? MIN(p->n_kept_rounds + 1, VIOLATIONS_QUIET_INTERVALS) : 0;
+        if (!is_kept)
+                p->n_late_rounds = MIN(p->n_late_rounds + p->cycle_rounds, VIOLATIONS_QUIET_INTERVALS);
+        else if (p->n_kept_rounds == VIOLATIONS_QUIET_INTERVALS)
+                p->n_late_rounds = 0;
+        p->cycle_rounds = 0;
+}
+
+static void forget_cycle(struct violation_poll *p)
+{
+        p->cycle_began = p->cycle_duration = 0;
+}
+
+bool violation_poll_is_late(const struct violation_poll *p)
+{
+        return p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS;
+}
+
 /* The item whose turn it is; NULL: none now. */
 static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
 {
@@ -125,7 +156,9 @@ static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
                 return NULL;
         if (p->position == p->t.n_items) {
                 p->n_rounds++;
-                p->silent_cycle += !p->is_behind;
+                p->cycle_rounds++;
+                if (!p->is_behind)
+                        end_cycle(p, turn_at(p));
                 p->is_behind = false;
                 go_on_at(p, turn_at(p), 0);
         }
@@ -621,6 +654,7 @@ static void poll_reset(void *state, usec_t now)
         (void) now;
         memset(p->flights, 0, sizeof(p->flights));
         p->n_flights = p->n_silent_flights = 0;
+        forget_cycle(p);
         p->clears.end = p->clears.first;
         p->ready.end = p->ready.first;
         p->checks.end = p->checks.first;
@@ -730,9 +764,11 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
 
 void violation_poll_set_config(struct violation_poll *p, usec_t now, const struct violation_poll_config *config)
 {
-        usec_t then = p->t.n_items > 0 ? turn_at(p) : now;
+        usec_t then = p->t.n_items > 0 ? turn_at(p) : now, before = p->config.interval;
 
         set_config(p, config);
+        if (p->config.interval != before)
+                forget_cycle(p);
         if (p->t.n_items > 0)
                 then = MIN(then, now + p->config.interval / p->t.n_items);
         go_on_at(p, then, p->position);
@@ -765,6 +801,8 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         r = poll_targets_make(subnet, &p->t, &t);
         if (r < 0)
                 return r;
+        if (p->t.n_items == 0)
+                p->cycle_began = now;
         if (p->position > 0)
                 position = position_behind(&t, p->t.items[p->position - 1].hash);
         poll_targets_done(&p->t);
@@ -811,7 +849,10 @@ void violations_take_samples(struct violations *book, usec_t now, struct violati
 
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret)
 {
-        *ret = (struct violation_poll_counters) { .n_ports = p->t.n_targets, .n_rounds = p->n_rounds };
+        *ret = (struct violation_poll_counters) {
+                .n_ports = p->t.n_targets, .n_rounds = p->n_rounds, .interval = p->config.interval,
+                .cycle_duration = p->cycle_duration, .is_late = violation_poll_is_late(p),
+        };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
                 ret->n_silent += p->t.targets[i].is_silent[BLOCK_PORT_INFO] ||
                                  p->t.targets[i].is_silent[BLOCK_COUNTERS];

@@ -80,5 +80,11 @@ struct violation_poll_counters {
         uint32_t n_ports;      /* polled */
         uint32_t n_silent;     /* of them: did not answer the last time */
         uint64_t n_rounds;     /* finished */
+        usec_t interval;       /* as configured */
+        usec_t cycle_duration; /* of the last cycle: the time in which each polled port was asked; 0: not known */
+        bool is_late;          /* as violation_poll_is_late() */
 };
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret);
+/* Silent ports wait for each other, so that they are not asked once in an interval. True after VIOLATIONS_QUIET_INTERVALS rounds in
+ * which one had to wait, false again after as many in a row in which none had to: hosts that reboot are no news. */
+bool violation_poll_is_late(const struct violation_poll *p);

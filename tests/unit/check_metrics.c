@@ -115,7 +115,8 @@ static const struct violation_record records[] = {
 };
 
 static const struct notices_status notices = { .state = NOTICES_SUBSCRIBED, .n_reports = 12, .n_malformed = 1 };
-static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent = 2, .n_rounds = 77 };
+static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent = 2, .n_rounds = 77,
+                                                      .cycle_duration = 340 * USEC_PER_SEC, .is_late = true };
 
 static struct metrics full(void)
 {

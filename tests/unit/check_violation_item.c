@@ -233,6 +233,29 @@ START_TEST(without_memory)
 }
 END_TEST
 
+START_TEST(ports_that_are_not_asked_in_time)
+{
+        struct violation_poll_counters poll = { .n_ports = 2368, .n_silent = 600, .interval = 5 * USEC_PER_SEC,
+                                                .cycle_duration = 340 * USEC_PER_SEC, .is_late = true };
+        struct journal j = native_journal();
+
+        violation_text_poll(&j, &poll);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=600 of 2,368 ports did not answer when pkeyd asked for their counters of violations; to "
+                                      "ask each of them once takes 6 minutes, longer than violations.interval (5 seconds); "), sent);
+        check_field("MESSAGE_ID", "2d6fc449e6074094809cc0fce169f887");
+        check_field("PRIORITY", "4");
+        poll.cycle_duration = 0;
+        violation_text_poll(&j, &poll);
+        ck_assert_ptr_nonnull(strstr(sent, " once takes several rounds, longer than "));
+        poll = (struct violation_poll_counters) { .n_ports = 1, .n_silent = 0, .interval = 60 * USEC_PER_SEC };
+        violation_text_poll(&j, &poll);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=pkeyd asks every port for its counters of violations once in violations.interval "
+                                      "(60 seconds) again; 0 of 1 port did not answer\n"), sent);
+        check_field("MESSAGE_ID", "e1b2afe4e61a421d9be496ebdb0a9c9a");
+        check_field("PRIORITY", "5");
+}
+END_TEST
+
 /* Each severity has a priority of its own, whatever the event has. */
 START_TEST(findings)
 {
@@ -285,6 +308,7 @@ int main(void)
         tcase_add_test(t, reports);
         tcase_add_test(t, of_a_notice);
         tcase_add_test(t, without_memory);
+        tcase_add_test(t, ports_that_are_not_asked_in_time);
         tcase_add_test(t, findings);
         tcase_add_test(t, finding_with_its_place);
         suite_add_tcase(s, t);

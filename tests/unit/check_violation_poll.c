@@ -387,25 +387,22 @@ START_TEST(a_check_that_got_lost)
 }
 END_TEST
 
-/* Those that do not answer wait for each other, and everybody else is asked as if they were not there. */
-START_TEST(silent_ports_take_no_places)
+/* As the dispatcher does it: eight at a time, and what is not answered takes its place until it timed out. Returns how many did. */
+static unsigned run_dispatched(usec_t from, usec_t until, usec_t timeout, unsigned max_waiting)
 {
         struct { uint64_t cookie; usec_t until; } waiting[8];
-        const usec_t timeout = 3 * INTERVAL / 2;
         unsigned n_waiting = 0, n_lost = 0;
         struct mad_request q;
         struct mad_result result;
 
-        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
-        for (usec_t now = START; now < START + 40 * INTERVAL; now += USEC_PER_SEC / 4) {
+        for (usec_t now = from; now < until || n_waiting > 0; now += USEC_PER_SEC / 4) {
                 for (unsigned i = 0; i < n_waiting; i++)
                         if (waiting[i].until <= now) {
                                 result = (struct mad_result) { .cookie = waiting[i].cookie, .outcome = MAD_TIMED_OUT };
                                 waiting[i--] = waiting[--n_waiting];
                                 side.result(side.state, now, &result);
                         }
-                /* as the dispatcher does it: eight at a time */
-                while (n_waiting < 8 && side.next(side.state, now, &q)) {
+                while (now < until && n_waiting < 8 && side.next(side.state, now, &q)) {
                         note_asked(now, &q);
                         answer(&q, &result);
                         if (result.outcome == MAD_TIMED_OUT) {
@@ -417,9 +414,17 @@ START_TEST(silent_ports_take_no_places)
                         }
                 }
                 fetch();
-                if (now > START + 5 * INTERVAL)
-                        ck_assert_uint_le(n_waiting, 2);
+                if (now > from + 5 * INTERVAL)
+                        ck_assert_uint_le(n_waiting, max_waiting);
         }
+        return n_lost;
+}
+
+/* Those that do not answer wait for each other, and everybody else is asked as if they were not there. */
+START_TEST(silent_ports_take_no_places)
+{
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
+        ck_assert_uint_gt(run_dispatched(START, START + 40 * INTERVAL, 3 * INTERVAL / 2, 2), 20);
         for (unsigned i = 10; i < 39; i++) {
                 usec_t from = START + i * INTERVAL;
 
@@ -430,7 +435,62 @@ START_TEST(silent_ports_take_no_places)
                 ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), 1, SMP_ATTR_PORT_INFO), 3);
                 ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), -1, CLASS_PORT_INFO), 3);
         }
-        ck_assert_uint_gt(n_lost, 20);
+}
+END_TEST
+
+static struct violation_poll_counters counters(void)
+{
+        struct violation_poll_counters c;
+
+        violation_poll_get_counters(poll, &c);
+        ck_assert_int_eq(c.is_late, violation_poll_is_late(poll));
+        return c;
+}
+
+/* A few rounds more or less change nothing: hosts reboot, and one of them may be asked in time. */
+START_TEST(silent_ports_that_are_not_asked_in_time)
+{
+        const usec_t timeout = 3 * INTERVAL / 2, back = START + 40 * INTERVAL;
+        usec_t t;
+
+        ck_assert_uint_eq(counters().cycle_duration, 0);
+        run_dispatched(START, START + 3 * INTERVAL, timeout, 0);
+        ck_assert_uint_eq(counters().cycle_duration, INTERVAL);
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
+        run_dispatched(START + 3 * INTERVAL, START + 6 * INTERVAL, timeout, 8);
+        ck_assert(!counters().is_late);
+        /* six of them, two in one and a half intervals: the last one begins three intervals after the first, at the earliest */
+        run_dispatched(START + 10 * INTERVAL, back, timeout, 2);
+        ck_assert(counters().is_late);
+        ck_assert_uint_ge(counters().cycle_duration, 4 * INTERVAL);
+        ck_assert_uint_le(counters().cycle_duration, 8 * INTERVAL);
+        ck_assert_uint_eq(counters().cycle_duration % INTERVAL, 0);
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = false;
+        for (t = back + 2 * INTERVAL; counters().is_late && t < back + 40 * INTERVAL; t += INTERVAL)
+                run_dispatched(t, t + INTERVAL, timeout, 2);
+        ck_assert_uint_ge(t, back + (2 + VIOLATIONS_QUIET_INTERVALS) * INTERVAL);
+        ck_assert_uint_le(t, back + 16 * INTERVAL);
+        ck_assert_uint_eq(counters().cycle_duration, INTERVAL);
+        /* one that does not answer is asked once in an interval, and nobody waits for it */
+        nodes[1].is_dead = true;
+        run_dispatched(t, t + 20 * INTERVAL, INTERVAL / 20, 2);
+        ck_assert(!counters().is_late);
+}
+END_TEST
+
+/* What it took while nothing could be sent, or with another interval, is no measure. */
+START_TEST(the_duration_is_of_whole_cycles)
+{
+        run(START, START + INTERVAL / 2);
+        side.reset(side.state, START + INTERVAL / 2);
+        run(START + 9 * INTERVAL, START + 10 * INTERVAL);
+        ck_assert_uint_eq(counters().cycle_duration, 0);
+        run(START + 10 * INTERVAL, START + 12 * INTERVAL);
+        ck_assert_uint_eq(counters().cycle_duration, INTERVAL);
+        ck_assert(!counters().is_late);
+        violation_poll_set_config(poll, START + 12 * INTERVAL, &(struct violation_poll_config) { .interval = INTERVAL / 2 });
+        ck_assert_uint_eq(counters().cycle_duration, 0);
+        ck_assert_uint_eq(counters().interval, INTERVAL / 2);
 }
 END_TEST
 
@@ -805,6 +865,8 @@ int main(void)
         tcase_add_test(t, checks_who_is_plugged_in);
         tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, silent_ports_take_no_places);
+        tcase_add_test(t, silent_ports_that_are_not_asked_in_time);
+        tcase_add_test(t, the_duration_is_of_whole_cycles);
         tcase_add_test(t, one_in_each_nth_of_an_interval);
         tcase_add_test(t, wide_counters_where_they_are);
         tcase_add_test(t, what_is_refused_is_not_asked_again);
