@@ -46,9 +46,10 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
                         return r;
                 c->results.verification = v;
         }
-        r = watch_look(c->watch, s->arena, c->snapshot->observed, v, same_policy, ret);
+        r = watch_look(c->watch, s->arena, c->snapshot->observed, v, same_policy, &c->known, ret);
         if (r < 0)
                 return r;
+        known_reported(&c->known);
         count_ports(c, ret, judge);
         if (judge)
                 c->watched_generation = s->generation->number;

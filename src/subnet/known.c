@@ -22,6 +22,13 @@ static uint32_t place_of(const struct known *k, struct guid guid)
         return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
+const struct known_port *known_find(const struct known *k, struct guid port_guid)
+{
+        uint32_t at = place_of(k, port_guid);
+
+        return at < k->n && k->ports[at].port_guid.v == port_guid.v ? &k->ports[at] : NULL;
+}
+
 int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = place_of(k, port->port_guid);
@@ -55,12 +62,9 @@ static void describe(const struct subnet *s, const struct subnet_port *p, uint64
 /* Is this news beside what is known? */
 static bool is_news(const struct known *k, const struct known_port *port)
 {
-        uint32_t at = place_of(k, port->port_guid);
-        const struct known_port *old = &k->ports[at];
+        const struct known_port *old = known_find(k, port->port_guid);
 
-        if (at == k->n || old->port_guid.v != port->port_guid.v)
-                return true;
-        return old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
+        return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
                old->switch_guid.v != port->switch_guid.v || old->switch_port != port->switch_port ||
                strcmp(old->description, port->description) != 0 || port->seen > old->seen + DAY;
 }
@@ -92,6 +96,7 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
         bool news = forget(k, now);
 
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                const struct known_port *old;
                 struct known_port port;
                 int r;
 
@@ -101,12 +106,20 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                 describe(subnet, &subnet->ports[i], now, &port);
                 if (!is_news(k, &port))
                         continue; /* `seen` stays as the store has it, until it is a day old */
+                old = known_find(k, port.port_guid);
+                port.is_new = !old || old->is_new;
                 r = known_add(k, &port);
                 if (r == -ENOMEM)
                         return r;
                 news = news || r == 0;
         }
         return news;
+}
+
+void known_reported(struct known *k)
+{
+        for (uint32_t i = 0; i < k->n; i++)
+                k->ports[i].is_new = false;
 }
 
 void known_stored(struct known *k)

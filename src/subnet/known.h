@@ -22,6 +22,7 @@ struct known_port {
         uint8_t switch_port;
         uint64_t seen;              /* seconds since 1970 */
         bool is_stored;             /* it is in the store as it is here */
+        bool is_new;                /* it was never seen before the discoveries since known_reported() */
 };
 
 struct known {
@@ -36,6 +37,9 @@ void known_done(struct known *k);
 /* One port, of the store: ports come in any order, of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
 int known_add(struct known *k, const struct known_port *port);
 
+/* The port with this GUID; NULL: it was never seen. Borrowed until the next change. */
+const struct known_port *known_find(const struct known *k, struct guid port_guid);
+
 /* All endports of a snapshot, but for incomplete ones, were seen at `now`; who was not for too long is forgotten. Returns 1 if
  * that is worth writing down (somebody is new, moved or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
 int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
@@ -44,6 +48,8 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
  * asking who is a member of what. Returns 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
 
+/* Which ports are new was reported. */
+void known_reported(struct known *k);
 /* All ports were stored, and what is gone was deleted. */
 void known_stored(struct known *k);
 /* The store was lost: every port is to be stored anew. */

@@ -37,6 +37,7 @@ struct watch {
 struct look {
         struct arena *a;     /* of the report */
         const struct observed *observed;
+        const struct known *known;
         const struct discrepancy **differs; /* per port; NULL: tables are not judged */
         const enum freeze *frozen; /* per port; NULL: none is */
         bool same_policy, first;
@@ -143,6 +144,14 @@ static void judge_reach(struct look *k, struct record *r, const struct observed_
         r->unreachable = unreachable;
 }
 
+/* A host that was rebooted is not new, even if pkeyd was restarted meanwhile. */
+static enum watch_kind kind_of_newcomer(const struct look *k, const struct record *r)
+{
+        const struct known_port *known = k->known ? known_find(k->known, r->port_guid) : NULL;
+
+        return known && !known->is_new ? WATCH_RETURNED : WATCH_NEW;
+}
+
 /* Fills r, which has what was remembered of this port (or nothing: is_new). */
 static void look_at_port(struct look *k, uint32_t port, bool is_new, struct record *r)
 {
@@ -150,7 +159,7 @@ static void look_at_port(struct look *k, uint32_t port, bool is_new, struct reco
 
         k->report.n_ports++;
         if (is_new && r->is_endport && !k->first)
-                emit(k, WATCH_NEW, r);
+                emit(k, kind_of_newcomer(k, r), r);
         judge_reach(k, r, t);
         if (!k->differs || t->source != TABLE_READ)
                 return;
@@ -250,9 +259,9 @@ static int sort_by_kind(struct look *k)
 }
 
 int watch_look(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
-               bool same_policy, struct watch_report *ret)
+               bool same_policy, const struct known *known, struct watch_report *ret)
 {
-        struct look k = { .a = a, .observed = observed, .same_policy = same_policy, .first = !w->looked };
+        struct look k = { .a = a, .observed = observed, .known = known, .same_policy = same_policy, .first = !w->looked };
         struct watch now = { .arena = arena_new(), .looked = true };
         int r;
 

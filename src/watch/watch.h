@@ -21,12 +21,14 @@
  * This folder refuses to know who logs, what is mended and when the next look will be.
  */
 
+#include "subnet/known.h"
 #include "subnet/observed.h"
 #include "util/cleanup.h"
 #include "verify/verify.h"
 
 enum watch_kind {
-        WATCH_NEW,         /* an endport that was not there at the last look */
+        WATCH_NEW,         /* an endport that was never seen before */
+        WATCH_RETURNED,    /* an endport that was not there at the last look, and is known from before */
         WATCH_GONE,        /* an endport that was */
         WATCH_UNREACHABLE, /* its table could not be read, and could before (or it was never seen) */
         WATCH_BACK,        /* it could not be read, and was now */
@@ -65,10 +67,11 @@ struct watch *watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free)
 
 /* Looks. v may be NULL: tables are not judged then, only who is there and who answers. same_policy: the verification is
- * by the same policy as that of the last look that had one. The first look finds nobody new. Returns 0 or -ENOMEM (the
+ * by the same policy as that of the last look that had one. known: the endports seen so far, those of this snapshot among
+ * them; NULL: none, so that each is new. The first look finds nobody new. Returns 0 or -ENOMEM (the
  * watch is then as it was before); the report lives in the arena and borrows v. */
 int watch_look(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
-               bool same_policy, struct watch_report *ret);
+               bool same_policy, const struct known *known, struct watch_report *ret);
 
 /* The events of one kind, *ret_n of them. */
 const struct watch_event *watch_report_events(const struct watch_report *report, enum watch_kind kind, uint32_t *ret_n);

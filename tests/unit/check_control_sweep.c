@@ -1419,6 +1419,26 @@ START_TEST(absent_hold_is_shortened)
 }
 END_TEST
 
+/* A reboot makes no new host of it. */
+START_TEST(host_returns)
+{
+        fabsim_disconnect(&f, hosts[2], 1);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        fabsim_connect(&f, hosts[2], 1, leaf, 4);
+        next_sweep();
+        expect_logged(LOG_EVENT_PORT_NEW, "node3 mlx5_0/1 (0x");
+        fabsim_disconnect(&f, hosts[2], 1);
+        next_sweep();
+        expect_logged(LOG_EVENT_PORT_GONE, "node3 mlx5_0/1 (0x");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_RETURNED), 0);
+        fabsim_connect(&f, hosts[2], 1, leaf, 4);
+        next_sweep();
+        expect_logged(LOG_EVENT_PORT_RETURNED, "node3 mlx5_0/1 (0x");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_NEW), 1);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -1465,6 +1485,7 @@ int main(void)
                         audited_policy_is_no_drift,
                         numbers,
                         absent_hold_is_shortened,
+                        host_returns,
                         look,
                         look_at_some_tables,
                         plan,

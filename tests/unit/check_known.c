@@ -174,6 +174,26 @@ START_TEST(test_what_is_to_be_stored)
 }
 END_TEST
 
+/* Of a port that was known and is described anew nothing is new; what was not reported stays new. */
+START_TEST(test_what_is_new)
+{
+        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY), 1);
+        ck_assert(known_find(&k, (struct guid) { 0x21 })->is_new);
+        ck_assert_ptr_null(known_find(&k, (struct guid) { 0x31 }));
+        ck_assert_ptr_null(known_find(&k, (struct guid) { 0x20 }));
+        known_reported(&k);
+        ck_assert_int_eq(known_learn(&k, picture(both), 1002 * DAY), 1);
+        ck_assert(!known_find(&k, (struct guid) { 0x21 })->is_new);
+        ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
+        ck_assert_int_eq(known_learn(&k, picture(both), 1004 * DAY), 1);
+        ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
+        known_reported(&k);
+        ck_assert_int_eq(known_learn(&k, picture(one), 1004 * DAY), 0);
+        ck_assert_int_eq(known_learn(&k, picture(both), 1006 * DAY), 1);
+        ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_new);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -188,6 +208,7 @@ int main(void)
         tcase_add_test(c, test_an_incomplete_node_is_what_it_was);
         tcase_add_test(c, test_forgetting);
         tcase_add_test(c, test_what_is_to_be_stored);
+        tcase_add_test(c, test_what_is_new);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -13,6 +13,7 @@ struct fixture {
         struct arena *arena;
         struct watch *watch;
         struct observed *observed;
+        const struct known *known;
         struct verification verification;
         struct discrepancy differ[HOSTS];
         struct p_key missing[HOSTS];
@@ -86,7 +87,7 @@ static struct watch_report look(struct fixture *f, bool judge, bool same_policy)
 {
         struct watch_report report;
 
-        ck_assert_int_eq(watch_look(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, same_policy,
+        ck_assert_int_eq(watch_look(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, same_policy, f->known,
                                     &report),
                          0);
         return report;
@@ -140,6 +141,32 @@ START_TEST(new_and_gone)
         assert_one(&report, WATCH_GONE, 0);
         report = look(&f, true, true);
         ck_assert_uint_eq(report.n_events, 0);
+        fixture_done(&f);
+}
+END_TEST
+
+/* What is known of a host outlives the watch, and that it was reported. */
+START_TEST(a_known_host_returns)
+{
+        struct known_port ports[] = {{.node_guid = {0x200}, .port_guid = {0x201}, .number = 1},
+                                     {.node_guid = {0x300}, .port_guid = {0x301}, .number = 1, .is_new = true}};
+        struct known known = {.ports = ports, .n = 2};
+        struct fixture f;
+        struct watch_report report;
+
+        fixture_init(&f);
+        f.known = &known;
+        take_picture(&f, 0x1);
+        (void) look(&f, true, false);
+        take_picture(&f, 0x3);
+        report = look(&f, true, true);
+        assert_one(&report, WATCH_RETURNED, 1);
+        take_picture(&f, 0x7);
+        report = look(&f, true, true);
+        assert_one(&report, WATCH_NEW, 2);
+        take_picture(&f, 0xf); /* one that is not known at all */
+        report = look(&f, true, true);
+        assert_one(&report, WATCH_NEW, 3);
         fixture_done(&f);
 }
 END_TEST
@@ -310,6 +337,7 @@ int main(void)
 
         tcase_add_test(tc, first_look_is_no_news);
         tcase_add_test(tc, new_and_gone);
+        tcase_add_test(tc, a_known_host_returns);
         tcase_add_test(tc, drift_is_said_once_and_again_when_it_changes);
         tcase_add_test(tc, frozen_is_not_judged);
         tcase_add_test(tc, a_new_policy_is_no_drift);
