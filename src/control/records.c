@@ -161,7 +161,7 @@ static bool read_known(const json_t *o, struct known_port *ret)
         ret->type = (enum node_type) type;
         ret->number = (uint8_t) number;
         ret->switch_port = (uint8_t) switch_port;
-        ret->seen = (uint64_t) seen;
+        ret->seen = ret->noted = (uint64_t) seen;
         return true;
 }
 

@@ -51,6 +51,7 @@ static void describe(const struct subnet *s, const struct subnet_port *p, uint64
 
         *ret = (struct known_port) {
                 .node_guid = node->guid, .port_guid = p->guid, .type = node->type, .number = p->number, .seen = now,
+                .noted = now,
         };
         (void) snprintf(ret->description, sizeof(ret->description), "%s", node->description);
         if (p->neighbour != SUBNET_NONE) {
@@ -66,7 +67,7 @@ static bool is_news(const struct known *k, const struct known_port *port)
 
         return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
                old->switch_guid.v != port->switch_guid.v || old->switch_port != port->switch_port ||
-               strcmp(old->description, port->description) != 0 || port->seen > old->seen + DAY;
+               strcmp(old->description, port->description) != 0 || port->seen > old->noted + DAY;
 }
 
 /* A clock that was set back must not make everybody young for ever. */
@@ -91,6 +92,23 @@ static bool forget(struct known *k, uint64_t now)
         return true;
 }
 
+/* Whoever was seen a moment ago and is gone: the time at which that was is worth more than a day. */
+static bool note_gone(struct known *k, const struct subnet *subnet, uint64_t now)
+{
+        bool news = false;
+
+        for (uint32_t i = 0; i < k->n; i++) {
+                struct known_port *port = &k->ports[i];
+
+                if (port->seen == now || port->seen == port->noted || subnet_find_endport(subnet, port->port_guid) != SUBNET_NONE)
+                        continue;
+                port->noted = port->seen;
+                port->is_stored = false;
+                news = true;
+        }
+        return news;
+}
+
 int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
 {
         bool news = forget(k, now);
@@ -104,8 +122,10 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                     subnet_port_is_incomplete(subnet, &subnet->ports[i]))
                         continue;
                 describe(subnet, &subnet->ports[i], now, &port);
-                if (!is_news(k, &port))
-                        continue; /* `seen` stays as the store has it, until it is a day old */
+                if (!is_news(k, &port)) {
+                        k->ports[place_of(k, port.port_guid)].seen = now; /* not worth storing before it is a day old */
+                        continue;
+                }
                 old = known_find(k, port.port_guid);
                 port.is_new = !old || old->is_new;
                 r = known_add(k, &port);
@@ -113,7 +133,7 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                         return r;
                 news = news || r == 0;
         }
-        return news;
+        return note_gone(k, subnet, now) || news;
 }
 
 void known_reported(struct known *k)

@@ -20,9 +20,10 @@ struct known_port {
         char description[4 * NODE_DESCRIPTION_SIZE + 1]; /* escaped, as in struct subnet_node */
         struct guid switch_guid;    /* what it was plugged into; 0: no switch */
         uint8_t switch_port;
-        uint64_t seen;              /* seconds since 1970 */
+        uint64_t seen;              /* seconds since 1970; after a restart it may be a day early */
         bool is_stored;             /* it is in the store as it is here */
         bool is_new;                /* it was never seen before the discoveries since known_reported() */
+        uint64_t noted;             /* `seen` as the store has it, or is to have it */
 };
 
 struct known {
@@ -41,7 +42,7 @@ int known_add(struct known *k, const struct known_port *port);
 const struct known_port *known_find(const struct known *k, struct guid port_guid);
 
 /* All endports of a snapshot, but for incomplete ones, were seen at `now`; who was not for too long is forgotten. Returns 1 if
- * that is worth writing down (somebody is new, moved or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
+ * that is worth writing down (somebody is new, moved, gone or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
 int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
 
 /* The snapshot with those that are not in it, where they were last seen, and with what is known of incomplete nodes. Only good for

@@ -162,7 +162,7 @@ START_TEST(test_what_is_to_be_stored)
         ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 60), 1);
         ck_assert_uint_eq(n_unstored(), 1);
         ck_assert_int_eq(known_learn(&k, picture(one), 1002 * DAY), 1);
-        ck_assert_uint_eq(n_unstored(), 2);
+        ck_assert_uint_eq(n_unstored(), 3);
         known_stored(&k);
         ck_assert_int_eq(known_learn(&k, picture(one), (1000 + KNOWN_DAYS) * DAY + 61), 1);
         ck_assert_uint_eq(k.n_gone, 1);
@@ -194,6 +194,25 @@ START_TEST(test_what_is_new)
 }
 END_TEST
 
+/* To the sweep, while pkeyd runs; and then the store is to have it. */
+START_TEST(test_last_seen)
+{
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        known_stored(&k);
+        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 600), 0);
+        ck_assert_uint_eq(n_unstored(), 0);
+        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY + 660), 1);
+        ck_assert_uint_eq(known_find(&k, (struct guid) { 0x21 })->seen, 1000 * DAY + 660);
+        ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->seen, 1000 * DAY + 600);
+        ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_stored);
+        ck_assert_uint_eq(n_unstored(), 1);
+        known_stored(&k);
+        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY + 720), 0);
+        ck_assert_int_eq(known_learn(&k, picture(one), 1001 * DAY + 1), 1); /* those that are there, for once in a day */
+        ck_assert_uint_eq(n_unstored(), 2);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -209,6 +228,7 @@ int main(void)
         tcase_add_test(c, test_forgetting);
         tcase_add_test(c, test_what_is_to_be_stored);
         tcase_add_test(c, test_what_is_new);
+        tcase_add_test(c, test_last_seen);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

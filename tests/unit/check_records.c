@@ -343,7 +343,7 @@ END_TEST
 
 #define KNOWN "known/0x0000000000000002"
 
-static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6, false };
+static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6, .noted = 6 };
 
 static void know(uint64_t guid)
 {
