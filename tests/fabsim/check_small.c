@@ -60,7 +60,7 @@ enum loss {
 #define UNCONFIRMED (1u << LOST_BEFORE | 1u << LOST_AFTER)
 
 /* What is known of a table. */
-enum known {
+enum known_how {
         KNOWN_READ,
         KNOWN_BEFORE, /* what it holds was read some time ago */
         KNOWN_NEVER,
@@ -68,7 +68,7 @@ enum known {
 };
 
 struct uncertainty {
-        enum known known;
+        enum known_how known;
         enum membership read;          /* of KNOWN_SENT: in the first base */
         enum loss loss;
         unsigned which;                /* the Set that is lost; UINT32_MAX: none */

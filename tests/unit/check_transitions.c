@@ -28,7 +28,7 @@
                         ck_abort_msg("%s", #condition);                                                                \
         } while (0)
 
-enum known {
+enum known_how {
         READ,        /* now */
         READ_SENT,   /* now, and then something was sent to it, without an answer */
         BEFORE,      /* before the last discovery; it may be empty since */
@@ -38,7 +38,7 @@ enum known {
 };
 
 struct table {
-        enum known known;
+        enum known_how known;
         uint8_t read[BASES], sent[BASES]; /* levels */
         uint8_t holds[BASES];             /* in the hardware */
         uint8_t behind[BASES];            /* its second block was read to hold this */
@@ -108,7 +108,7 @@ static void send_unanswered(uint32_t record, const struct table *t)
 }
 
 /* All tables that are known so; that of the switch itself is empty. */
-static void see_tables(const struct hardware *h, struct subnet *s, enum known known)
+static void see_tables(const struct hardware *h, struct subnet *s, enum known_how known)
 {
         struct observed *o;
 
@@ -419,7 +419,7 @@ START_TEST(behind_a_filter)
 END_TEST
 
 /* All bases of a table are known in the same way. */
-static struct table any_table(enum known known)
+static struct table any_table(enum known_how known)
 {
         struct table t = { .known = known }, one;
 
@@ -447,8 +447,8 @@ static struct port any_port(void)
 
         for (unsigned b = 0; b < BASES; b++)
                 p.policy[b] = (uint8_t) any(N_LEVELS);
-        p.tables[0] = any_table((enum known) (is_there ? any(N_KNOWN) : BEFORE + any(3)));
-        p.tables[1] = any_table((enum known) (is_there ? any(N_KNOWN) : NEVER));
+        p.tables[0] = any_table((enum known_how) (is_there ? any(N_KNOWN) : BEFORE + any(3)));
+        p.tables[1] = any_table((enum known_how) (is_there ? any(N_KNOWN) : NEVER));
         p.filters[SENDS] = is_there && any(2);
         p.filters[RECEIVES] = is_there && any(2);
         p.filters_unsure = is_there && any(4) == 0;
