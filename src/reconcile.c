@@ -212,7 +212,7 @@ static void report_frozen(const struct reconciled *out, struct findings *finding
 static int resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct plan_options *options,
                    struct findings *findings, struct memberships **ret)
 {
-        return (options->in_force ? policy_resolve_in_force : policy_resolve)(a, policy, subnet, findings, ret);
+        return policy_resolve_known(a, policy, subnet, options->known, options->in_force, findings, ret);
 }
 
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,

@@ -160,6 +160,7 @@ static int judge_beside_in_force(struct control *c, struct findings *findings)
         if (control_serves(c)) /* else what is remembered of it is the policy alone */
                 plan_options_from_settings(g->settings, &options);
         options.in_force = true;
+        options.known = &c->known;
         r = reconcile(s->arena, g->policy, c->snapshot->observed, c->indexes, &options, &others, &decision);
         if (r < 0)
                 return r;
@@ -192,6 +193,7 @@ static int judge(struct control *c, struct findings *findings)
         int r;
 
         plan_options_from_settings(s->generation->settings, &s->options);
+        s->options.known = &c->known;
         c->status.numbers.n_plans++;
         r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
         return r < 0 ? r : set_policy(c);

@@ -203,6 +203,6 @@ int pipeline_resolve(struct context *ctx)
 
         if (!ctx->policy)
                 return 0;
-        r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
+        r = policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, ctx->known, false, &ctx->findings, &ctx->memberships);
         return r < 0 ? r : desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
 }

@@ -98,6 +98,7 @@ struct plan_options {
         bool in_force;     /* of a policy that is in force: ports whose tables would overflow are frozen, and refuse nothing */
         bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
                               so that it finds nothing to move when it reads a file that says the same */
+        const struct known *known; /* borrowed; endports that were seen once, for what is reported; NULL: none */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);

@@ -23,6 +23,8 @@
 #include "util/arena.h"
 #include "util/findings.h"
 
+struct known; /* subnet/known.h */
+
 #define POLICY_MAX_FILE_SIZE (16u << 20)
 
 /* From the least to the most specific; of the lines that match a port the highest value decides. */
@@ -133,6 +135,11 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
  * nothing. Ports of which two have one name are frozen either way. */
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret);
+
+/* Either of the two, where it is known who was seen in the fabric once: a selector that means somebody who is not there now is
+ * reported as that, and not as a name that is wrong. known may be NULL. */
+int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+                         bool in_force, struct findings *findings, struct memberships **ret);
 
 /* The endports that one selector text (as below `members`: a host, a GUID, @switch/port, a group, ...) means in this
  * fabric, for `pkeyctl explain A B` and `show port X`: appends nothing to the policy. policy may be NULL (no groups

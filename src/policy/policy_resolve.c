@@ -282,8 +282,8 @@ static int resolver_init(struct resolver *r, struct arena *a, struct arena *scra
         return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
 }
 
-static int resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, bool in_force,
-                   struct findings *findings, struct memberships **ret)
+int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+                         bool in_force, struct findings *findings, struct memberships **ret)
 {
         _cleanup_(resolver_done) struct resolver r = { .policy = policy, .subnet = subnet };
         _cleanup_arena_ struct arena *scratch = arena_new();
@@ -295,6 +295,7 @@ static int resolve(struct arena *a, const struct policy *policy, const struct su
         report_init(&r.report, findings);
         e = resolver_init(&r, a, scratch);
         r.matcher.in_force = in_force;
+        r.matcher.known = known;
         if (e == 0)
                 e = resolve_groups(&r);
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
@@ -315,13 +316,13 @@ static int resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                    struct memberships **ret)
 {
-        return resolve(a, policy, subnet, false, findings, ret);
+        return policy_resolve_known(a, policy, subnet, NULL, false, findings, ret);
 }
 
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret)
 {
-        return resolve(a, policy, subnet, true, findings, ret);
+        return policy_resolve_known(a, policy, subnet, NULL, true, findings, ret);
 }
 
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,

@@ -2,6 +2,7 @@
 #include "policy/selector_hint.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "util/nearest.h"
@@ -170,10 +171,87 @@ static void add_hint(struct matcher *m, const struct selector *s)
                 hint_nearest(m, s);
 }
 
-void selector_report_no_match(struct matcher *m, const struct selector *s)
+/* --- who was there once --------------------------------------------------------------------------------------------- */
+
+static struct matcher *get_larger(struct matcher *m)
+{
+        struct subnet *subnet;
+
+        if (m->larger || !m->known)
+                return m->larger;
+        m->larger = arena_new_object(m->arena, struct matcher);
+        if (!m->larger || known_extend(m->arena, m->known, m->subnet, &subnet) < 0 ||
+            matcher_init(m->larger, m->arena, m->policy, subnet, m->report) < 0)
+                m->larger = NULL;
+        else
+                m->larger->in_force = true; /* two that had one name are no error here */
+        return m->larger;
+}
+
+/* A switch that is there is not absent, whoever was plugged into it. */
+static bool is_absent(const struct matcher *m, const struct selector *s, const struct known_port *port)
+{
+        return subnet_find_endport(m->subnet, port->port_guid) == SUBNET_NONE &&
+               (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
+}
+
+/* Of those that the selector would mean if all were there, the one that was seen last; NULL: it means nobody, or memory is out, and
+ * it is reported as one that matches nothing. */
+static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct matcher *larger = get_larger(m);
+        const struct known_port *last = NULL, *port;
+        struct port_list list = {};
+        struct report report;
+
+        if (!larger)
+                return NULL;
+        findings_init(&ignored, m->arena);
+        report_init(&report, &ignored);
+        larger->report = &report;
+        if (matcher_match(larger, s, &list) < 0)
+                return NULL;
+        for (uint32_t i = 0; i < list.n; i++) {
+                port = known_find(m->known, larger->subnet->ports[list.ports[i]].guid);
+                if (port && is_absent(m, s, port) && (!last || port->seen > last->seen))
+                        last = port;
+        }
+        return last;
+}
+
+/* In UTC: the core knows no time zone. The calendar begins in March, so that a leap day ends its year. */
+static const char *time_text(struct report *r, uint64_t seconds)
+{
+        uint64_t days = seconds / 86400 + 719468, era = days / 146097, day = days % 146097;
+        uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+        uint64_t of_year = day - (365 * year + year / 4 - year / 100), month = (5 * of_year + 2) / 153;
+        bool next_year = month >= 10;
+
+        return report_text(r, "%04" PRIu64 "-%02" PRIu64 "-%02" PRIu64 " %02" PRIu64 ":%02" PRIu64 " UTC",
+                           era * 400 + year + next_year, next_year ? month - 9 : month + 3, of_year - (153 * month + 2) / 5 + 1,
+                           seconds / 3600 % 24, seconds / 60 % 60);
+}
+
+static void report_absent(struct matcher *m, const struct selector *s, const struct known_port *port)
 {
         bool strict = m->policy && m->policy->strict;
 
+        report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
+                   "%s is not in the fabric now (last seen %s)%s", report_quote(m->report, s->text), time_text(m->report, port->seen),
+                   strict ? "; `strict: true` makes this an error" : "");
+        report_hint(m->report, "the line counts again as soon as it is back");
+}
+
+void selector_report_no_match(struct matcher *m, const struct selector *s)
+{
+        bool strict = m->policy && m->policy->strict;
+        const struct known_port *absent = find_absent(m, s);
+
+        if (absent) {
+                report_absent(m, s, absent);
+                return;
+        }
         report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
                    "%s matches nothing in the fabric%s", report_quote(m->report, s->text),
                    strict ? " (`strict: true` makes this an error)" : "");

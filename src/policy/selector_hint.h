@@ -5,5 +5,5 @@
 
 #include "policy/selector_match.h"
 
-/* A warning, or an error under `strict`. */
+/* A warning, or an error under `strict`. If it means somebody who was there once (m->known), it says since when not. */
 void selector_report_no_match(struct matcher *m, const struct selector *s);

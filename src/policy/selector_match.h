@@ -7,6 +7,7 @@
  */
 
 #include "policy/selector.h"
+#include "subnet/known.h"
 
 /* Endports, ascending, each once. */
 struct port_list {
@@ -20,6 +21,8 @@ struct matcher {
         struct report *report;        /* borrows */
         const struct policy *policy;  /* borrows; may be NULL */
         const struct subnet *subnet;  /* borrows */
+        const struct known *known;    /* borrows; who was seen once; NULL: nobody; set after matcher_init */
+        struct matcher *larger;       /* of the subnet with all of these; NULL: not needed until now */
         uint32_t *first_port;         /* of each node, and one behind the last */
         bool in_force;                /* a switch name that several have means all of them; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */

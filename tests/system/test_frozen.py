@@ -173,7 +173,7 @@ def test_strict_with_an_unplugged_host():
         wait_for_keys(fabric, "node0004", TENANT | 0x8000)
         fabric.console('Unlink "node0004"')
         daemon.wait_text("is gone")
-        daemon.wait_text("'node0004' matches nothing in the fabric")
+        daemon.wait_text("'node0004' is not in the fabric now (last seen ")
 
         wipe(fabric, "node0002")
         wait_for_keys(fabric, "node0002", TENANT | 0x8000)

@@ -1423,14 +1423,16 @@ END_TEST
 START_TEST(host_returns)
 {
         fabsim_disconnect(&f, hosts[2], 1);
-        start(ENFORCE, POLICY_1);
+        start(ENFORCE, POLICY_3);
         sweep();
+        expect_logged(LOG_EVENT_FINDING, "'node3' matches nothing in the fabric");
         fabsim_connect(&f, hosts[2], 1, leaf, 4);
         next_sweep();
         expect_logged(LOG_EVENT_PORT_NEW, "node3 mlx5_0/1 (0x");
         fabsim_disconnect(&f, hosts[2], 1);
         next_sweep();
         expect_logged(LOG_EVENT_PORT_GONE, "node3 mlx5_0/1 (0x");
+        expect_logged(LOG_EVENT_FINDING, "'node3' is not in the fabric now (last seen ");
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_RETURNED), 0);
         fabsim_connect(&f, hosts[2], 1, leaf, 4);
         next_sweep();

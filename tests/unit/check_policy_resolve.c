@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/selector.h"
+#include "subnet/known.h"
 #include "policy_fixture.h"
 #include "random_names.h"
 
@@ -584,6 +585,60 @@ START_TEST(no_match_is_an_error_when_strict)
 }
 END_TEST
 
+/* Of selectors that mean somebody who was there once. */
+static const struct {
+        const char *selector, *seen; /* NULL: it matches nothing */
+} absent[] = {
+        { "node0099", "2024-02-29 23:59 UTC" },
+        { "0x9901", "2024-02-29 23:59 UTC" },
+        { "node0099/mlx5_0/1", "2024-02-29 23:59 UTC" },
+        { "node[0098-0099]", "2024-03-01 00:00 UTC" }, /* the later of two */
+        { "\"@leaf99/1\"", "2000-12-31 00:00 UTC" },
+        { "node0099/mlx5_7", NULL },
+        { "node0097", NULL },
+        { "\"@leaf03/9\"", NULL }, /* the switch is there */
+};
+
+START_TEST(seen_once)
+{
+        struct known_port ports[] = {
+                { { 0x9700 }, { 0x9701 }, NODE_CA, 1, "other mlx5_0", { 0x9800 }, 1, .seen = 978220800 },
+                { { 0x9800 }, { 0x9802 }, NODE_SWITCH, 0, "leaf99", .seen = 978220800 - 60 },
+                { { 0x9810 }, { 0x9811 }, NODE_CA, 1, "node0098 mlx5_0", .seen = 1709251200 },
+                { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", { 0x5000 }, 9, .seen = 1709251199 },
+        };
+        const struct known known = { .ports = ports, .n = ELEMENTS(ports) };
+        struct policy *policy = parse(with_members(arena_printf(arena, "      %s: full\n", absent[_i].selector)));
+        const struct finding *f;
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &known, _i % 2, &findings, &memberships), 0);
+        f = only(FINDING_SELECTOR_NO_MATCH);
+        ck_assert_int_eq(f->severity, FINDING_WARNING);
+        if (absent[_i].seen) {
+                expect_text(f->text, arena_printf(arena, "is not in the fabric now (last seen %s)", absent[_i].seen));
+                expect_text(f->hint, "as soon as it is back");
+        } else {
+                expect_text(f->text, "matches nothing in the fabric");
+        }
+}
+END_TEST
+
+START_TEST(seen_once_is_an_error_when_strict)
+{
+        struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
+        const struct known known = { .ports = &port, .n = 1 };
+        struct policy *policy = parse("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
+                                      "      node0099: full\n");
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &known, false, &findings, &memberships), -EBADMSG);
+        ck_assert_int_eq(only(FINDING_SELECTOR_NO_MATCH)->severity, FINDING_ERROR);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
+                    "'node0099' is not in the fabric now (last seen 1970-01-01 00:00 UTC); `strict: true` makes this an error");
+}
+END_TEST
+
 START_TEST(no_match_within_a_group_is_said_once)
 {
         ck_assert_int_eq(resolve("version: 1\ngroups:\n  g:\n    - oss01\n    - node0099\npartitions:\n"
@@ -953,6 +1008,8 @@ END_TEST
 static void add_oddities(TCase *c)
 {
         tcase_add_loop_test(c, no_match, 0, ELEMENTS(no_matches));
+        tcase_add_loop_test(c, seen_once, 0, (int) ELEMENTS(absent));
+        tcase_add_test(c, seen_once_is_an_error_when_strict);
         tcase_add_test(c, no_match_is_an_error_when_strict);
         tcase_add_test(c, no_match_within_a_group_is_said_once);
         tcase_add_test(c, keywords_may_match_nothing);
