@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "util/vector.h"
 
 #define READ_AT_LEAST 4096
+#define MAX_LINKS     40 /* as the kernel */
 
 int file_take_standard(void)
 {
@@ -144,6 +146,33 @@ static int sync_directory_of(const char *path)
         return fsync(fd) < 0 ? -errno : 0;
 }
 
+/* Where a symbolic link leads in the end, whether a file is there or not; of what is no link its own path. Returns owned. */
+static int follow_links(const char *path, char **ret)
+{
+        _cleanup_free_ char *at = strdup(path);
+        char target[PATH_MAX];
+
+        for (unsigned i = 0; at && i < MAX_LINKS; i++) {
+                ssize_t n = readlink(at, target, sizeof(target));
+                const char *name = strrchr(at, '/');
+                char *next;
+
+                if (n < 0 && (errno == EINVAL || errno == ENOENT)) {
+                        *ret = STEAL(at);
+                        return 0;
+                }
+                if (n < 0)
+                        return -errno;
+                if (n == sizeof(target))
+                        return -ENAMETOOLONG;
+                if (asprintf(&next, "%.*s%.*s", target[0] != '/' && name ? (int) (name - at) + 1 : 0, at, (int) n, target) < 0)
+                        return -ENOMEM;
+                free(at);
+                at = next;
+        }
+        return at ? -ELOOP : -ENOMEM;
+}
+
 /* A whole file in the place of another: for everybody to read, or with the mode 0600 it was made with; `lasting`: on the disk,
  * name and all, before it returns. */
 static int replace(const char *path, const void *bytes, size_t n, bool readable, bool lasting)
@@ -179,5 +208,8 @@ int file_write_public(const char *path, const void *bytes, size_t n)
 
 int file_write_shared(const char *path, const void *bytes, size_t n)
 {
-        return replace(path, bytes, n, true, true);
+        _cleanup_free_ char *target = NULL;
+        int r = follow_links(path, &target);
+
+        return r < 0 ? r : replace(target, bytes, n, true, true);
 }

@@ -59,6 +59,26 @@ START_TEST(write_and_read)
 }
 END_TEST
 
+static void expect_content(const char *path, const char *content)
+{
+        const char *bytes = NULL;
+        struct stat st;
+        size_t n = 0;
+
+        ck_assert_int_eq(lstat(path, &st), 0);
+        ck_assert(S_ISREG(st.st_mode));
+        ck_assert_int_eq(file_read(arena, path, 100, &bytes, &n), 0);
+        ck_assert_str_eq(bytes, content);
+}
+
+static void expect_link(const char *path, const char *target)
+{
+        char is[128] = "";
+
+        ck_assert_int_gt(readlink(path, is, sizeof(is) - 1), 0);
+        ck_assert_str_eq(is, target);
+}
+
 START_TEST(write_for_others)
 {
         const char *back = NULL;
@@ -78,6 +98,52 @@ START_TEST(write_for_others)
         ck_assert_int_eq(mkdir("b", 0700), 0);
         ck_assert_int_eq(file_write_public("b", "x", 1), -EISDIR);
         ck_assert_int_eq(rmdir("b"), 0);
+}
+END_TEST
+
+/* Whoever made a link has the file elsewhere: it stays a link, and nothing is left beside it. */
+START_TEST(write_through_links)
+{
+        char target[sizeof(directory) + 8];
+        struct stat st;
+
+        ck_assert_int_eq(mkdir("folder", 0700), 0);
+        ck_assert_int_eq(symlink("folder/real", "link1"), 0);
+        ck_assert_int_eq(symlink("real", "folder/beside"), 0); /* relative to the folder of the link */
+        ck_assert_int_eq(file_write_shared("link1", "first", 5), 0); /* to what is not there yet */
+        expect_content("folder/real", "first");
+        ck_assert_int_eq(stat("folder/real", &st), 0);
+        ck_assert_uint_eq(st.st_mode & 0777, 0644);
+        ck_assert_int_eq(file_write_shared("folder/beside", "second", 6), 0);
+        expect_content("folder/real", "second");
+        (void) snprintf(target, sizeof(target), "%s/link1", directory);
+        ck_assert_int_eq(symlink(target, "link2"), 0); /* one to another, by its whole path */
+        ck_assert_int_eq(file_write_shared("link2", "third", 5), 0);
+        expect_content("folder/real", "third");
+        expect_link("link1", "folder/real");
+        expect_link("link2", target);
+        expect_link("folder/beside", "real");
+        ck_assert_int_eq(unlink("folder/real"), 0);
+        ck_assert_int_eq(unlink("folder/beside"), 0);
+        ck_assert_int_eq(rmdir("folder"), 0); /* nothing else was left behind */
+        ck_assert_int_eq(file_write_shared("link2", "x", 1), -ENOENT);
+        ck_assert_int_eq(unlink("link1"), 0);
+        ck_assert_int_eq(symlink("link2", "link1"), 0); /* a circle */
+        ck_assert_int_eq(file_write_shared("link2", "x", 1), -ELOOP);
+        ck_assert_int_eq(unlink("link1"), 0);
+        ck_assert_int_eq(unlink("link2"), 0);
+}
+END_TEST
+
+/* In a folder that others may write to, a link is not to be followed. */
+START_TEST(others_links_are_replaced)
+{
+        ck_assert_int_eq(file_write_atomic("a", "mine", 4), 0);
+        ck_assert_int_eq(symlink("a", "b"), 0);
+        ck_assert_int_eq(file_write_public("b", "public", 6), 0);
+        expect_content("a", "mine");
+        expect_content("b", "public");
+        ck_assert_int_eq(unlink("b"), 0);
 }
 END_TEST
 
@@ -179,6 +245,8 @@ int main(void)
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, write_and_read);
         tcase_add_test(t, write_for_others);
+        tcase_add_test(t, write_through_links);
+        tcase_add_test(t, others_links_are_replaced);
         tcase_add_test(t, write_fails);
         tcase_add_test(t, what_is_no_file);
         tcase_add_test(t, standard_input);
