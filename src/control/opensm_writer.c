@@ -262,11 +262,23 @@ static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
         return is_last_path(w) && f.n < w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
 }
 
+/* The new path has its file. */
+static void report_path(const struct opensm_writer *w)
+{
+        const struct log_about about = { .generation = w->job.generation->number };
+
+        if (w->last_path && !is_last_path(w))
+                log_add(w->log, LOG_EVENT_OPENSM_FILE_MOVED, &about,
+                        "pkeyd writes OpenSM's partition file to %s from now on, and leaves %s as it is; check that OpenSM reads "
+                        "the new one (partition_config_file in opensm.conf)", w->path, w->last_path);
+}
+
 /* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
 static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
 {
         char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
 
+        report_path(w);
         free(w->last);
         free(w->last_path);
         w->last = copy;

@@ -590,11 +590,12 @@ START_TEST(foreign_partition_keeps_its_flags)
 }
 END_TEST
 
-/* A file that pkeyd never wrote there is not gone. */
+/* A file that pkeyd never wrote there is not gone; the path is another one, reported when a file is there. */
 START_TEST(another_path)
 {
         struct control_event none = {.kind = CONTROL_EVENT_FILES_READ,
                                      .files = {{.path = "/new.conf", .r = -ENOENT}, {.r = -ENOENT}}};
+        const struct control_action *write;
 
         begin_again(POLICY_1);
         read_files();
@@ -603,8 +604,17 @@ START_TEST(another_path)
         until(CONTROL_WRITING_OPENSM);
         ck_assert_str_eq(take(CONTROL_READ_FILES)->files[0].path, "/new.conf");
         give(&none);
-        ck_assert_str_eq(take(CONTROL_WRITE_FILE)->files[0].path, "/new.conf");
+        write = take(CONTROL_WRITE_FILE);
+        ck_assert_str_eq(write->files[0].path, "/new.conf");
+        put_file("/new.conf", arena_strndup(arena, write->files[0].bytes, write->files[0].n));
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_MOVED), 0);
+        give_file_written(0);
+        expect_logged(LOG_EVENT_OPENSM_FILE_MOVED, "partition file to /new.conf from now on, and leaves " FILE_CONF " as it is");
+        sweep();
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_MOVED), 1);
 }
 END_TEST
 
