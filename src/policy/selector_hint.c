@@ -188,10 +188,12 @@ static struct matcher *get_larger(struct matcher *m)
         return m->larger;
 }
 
-/* A switch that is there is not absent, whoever was plugged into it. */
+/* A switch that is there is not absent, whoever was plugged into it. A host that comes up may have no name yet. */
 static bool is_absent(const struct matcher *m, const struct selector *s, const struct known_port *port)
 {
-        return subnet_find_endport(m->subnet, port->port_guid) == SUBNET_NONE &&
+        uint32_t i = subnet_find_endport(m->subnet, port->port_guid);
+
+        return (i == SUBNET_NONE || subnet_port_is_incomplete(m->subnet, &m->subnet->ports[i])) &&
                (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
 }
 
@@ -235,12 +237,14 @@ static const char *time_text(struct report *r, uint64_t seconds)
 
 static void report_absent(struct matcher *m, const struct selector *s, const struct known_port *port)
 {
-        bool strict = m->policy && m->policy->strict;
+        bool strict = m->policy && m->policy->strict, gone = subnet_find_endport(m->subnet, port->port_guid) == SUBNET_NONE;
 
-        report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place,
-                   "%s is not in the fabric now (last seen %s)%s", report_quote(m->report, s->text), time_text(m->report, port->seen),
-                   strict ? "; `strict: true` makes this an error" : "");
-        report_hint(m->report, "the line counts again as soon as it is back");
+        report_add(m->report, strict ? FINDING_ERROR : FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, &s->place, "%s %s%s)%s",
+                   report_quote(m->report, s->text),
+                   gone ? "is not in the fabric now (last seen " :
+                          "is in the fabric, but did not answer all queries of discovery (it last did ",
+                   time_text(m->report, port->seen), strict ? "; `strict: true` makes this an error" : "");
+        report_hint(m->report, "the line counts again as soon as it %s", gone ? "is back" : "does");
 }
 
 void selector_report_no_match(struct matcher *m, const struct selector *s)

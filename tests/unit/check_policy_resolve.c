@@ -624,6 +624,28 @@ START_TEST(seen_once)
 }
 END_TEST
 
+/* A host that comes up answers some queries before others: it is there, but not by its name. */
+START_TEST(seen_once_and_incomplete)
+{
+        struct known_port known_port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 1709251200 };
+        const struct known known = { .ports = &known_port, .n = 1 };
+        struct subnet_node node = { .guid = { 0x9900 }, .type = NODE_CA, .num_ports = 1, .incomplete = true };
+        struct subnet_port port = { .number = 1, .guid = { 0x9901 } };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "", 0), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
+        ck_assert_int_eq(policy_resolve_known(arena, parse(with_members("      node0099: full\n")), s, &known, true, &findings,
+                                              &memberships), 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
+                    "'node0099' is in the fabric, but did not answer all queries of discovery (it last did 2024-03-01 00:00 UTC)");
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "as soon as it does");
+}
+END_TEST
+
 START_TEST(seen_once_is_an_error_when_strict)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
@@ -1009,6 +1031,7 @@ static void add_oddities(TCase *c)
 {
         tcase_add_loop_test(c, no_match, 0, ELEMENTS(no_matches));
         tcase_add_loop_test(c, seen_once, 0, (int) ELEMENTS(absent));
+        tcase_add_test(c, seen_once_and_incomplete);
         tcase_add_test(c, seen_once_is_an_error_when_strict);
         tcase_add_test(c, no_match_is_an_error_when_strict);
         tcase_add_test(c, no_match_within_a_group_is_said_once);
