@@ -18,7 +18,8 @@
  * Nothing here blocks: the bus is connected to, the name is asked for and a sender's user is looked up asynchronously.
  * Nothing here grows without bound: callers of Reload that wait are BUS_MAX_WAITERS at most, an answer has
  * BUS_MAX_FINDINGS findings, Violations has bounds of its own (bus_violations.h), and when the bus does not take what is sent
- * to it nothing more is put in its way. Without a bus the daemon runs all the same; that is logged once, and it is tried again now and then.
+ * to it nothing more is put in its way. Without a bus the daemon runs all the same; that is logged once, and it is tried again
+ * now and then.
  */
 
 #include <systemd/sd-event.h>
