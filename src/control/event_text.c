@@ -173,7 +173,8 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
                         const struct watch_rewrite *w)
 {
         const struct subnet_node *node = &subnet->nodes[w->node];
-        struct log_about about = { .generation = g->number, .switch_name = node->name[0] ? node->name : node->description };
+        char name[SUBNET_NAME_SIZE];
+        struct log_about about = { .generation = g->number, .switch_name = subnet_node_name(node, name) };
         struct line what = {};
 
         add_p_keys(&what, "lost", w->lost, MIN(w->n_lost, (uint32_t) REWRITE_MAX_KEYS));

@@ -46,7 +46,7 @@ static const char *forget_of(struct arena *a, struct knowledge_name name, const 
                 return node->name;
         if (name.kind == KNOWLEDGE_ENDPORT)
                 return arena_printf(a, "0x%016" PRIx64, port.v ? port.v : node->guid.v);
-        return node->name[0] ? arena_printf(a, "@%s/%u", node->name, name.number)
+        return node->name[0] ? arena_printf(a, "@%s/%u", subnet_node_label(a, node) ?: "?", name.number)
                              : arena_printf(a, "@0x%016" PRIx64 "/%u", node->guid.v, name.number);
 }
 

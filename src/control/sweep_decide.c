@@ -401,8 +401,9 @@ static void name_sm(struct control *c)
 {
         const struct subnet *s = c->snapshot->subnet;
         const struct subnet_node *node = s->sm == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[s->sm]);
+        char name[SUBNET_NAME_SIZE];
 
-        (void) snprintf(c->sm_name, sizeof(c->sm_name), "%s", !node ? "" : *node->name ? node->name : node->description);
+        (void) snprintf(c->sm_name, sizeof(c->sm_name), "%s", node ? subnet_node_name(node, name) : "");
 }
 
 static void report_sm(struct control *c)

@@ -53,13 +53,16 @@ static void diagnose_nameless(struct diagnosis_list *l)
                       text_plural(nameless.n));
 }
 
-/* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. */
+/* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. Likewise a director's
+ * switches and their boards. */
 static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
 {
         bool switches = a->type == NODE_SWITCH;
 
-        return switches == (b->type == NODE_SWITCH) && strcmp(a->name, b->name) == 0 &&
-               (switches || strcmp(a->device, b->device) == 0) && (switches || !is_no_name(a));
+        if (switches != (b->type == NODE_SWITCH) || strcmp(a->name, b->name) != 0)
+                return false;
+        return switches ? strcmp(subnet_node_board(a), subnet_node_board(b)) == 0
+                        : strcmp(a->device, b->device) == 0 && !is_no_name(a);
 }
 
 /* The first node before this one in by_name that it is a twin of. */

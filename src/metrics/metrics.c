@@ -149,11 +149,6 @@ static void add_switch_port(struct text *t, const char *node, uint8_t number)
         text_add(t, ",switch_port=\"%u\"", (unsigned) number);
 }
 
-static const char *node_name_of(const struct subnet_node *node)
-{
-        return node->name[0] ? node->name : node->description;
-}
-
 /* The host as it was when the counter was read. */
 static void add_host(struct text *t, struct violation_port port, const struct violation_host *host)
 {
@@ -169,13 +164,14 @@ static void add_known_port(struct text *t, const struct subnet *s, const struct 
         const struct subnet_port *beside = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
         bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
         const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
+        char name[SUBNET_NAME_SIZE];
 
         add_label(t, "seen_by", at_switch ? "switch" : "endport");
         if (endport && host_is_known)
-                add_endport(t, node_name_of(subnet_port_node(s, endport)), subnet_port_node(s, endport)->device, endport->number,
-                            endport->guid);
+                add_endport(t, subnet_node_name(subnet_port_node(s, endport), name), subnet_port_node(s, endport)->device,
+                            endport->number, endport->guid);
         if (external && external->role == PORT_SWITCH_EXTERNAL)
-                add_switch_port(t, node_name_of(subnet_port_node(s, external)), external->number);
+                add_switch_port(t, subnet_node_name(subnet_port_node(s, external), name), external->number);
 }
 
 /* host: NULL: the one of the snapshot. */

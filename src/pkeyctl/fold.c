@@ -165,7 +165,7 @@ static const char *long_name(struct arena *a, const struct subnet *s, uint32_t p
         const struct subnet_node *node = subnet_port_node(s, p);
 
         if (!*node->device)
-                return arena_printf(a, "%s/%u", node->name, p->number);
+                return subnet_port_label(a, s, port);
         return arena_printf(a, "%s/%s/%u", node->name, node->device, p->number);
 }
 

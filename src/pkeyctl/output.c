@@ -68,9 +68,10 @@ int output_write_file(struct context *ctx, const char *bytes, size_t n)
 
 const char *output_node(const struct context *ctx, uint32_t port)
 {
-        const struct subnet_node *node = subnet_port_node(ctx->subnet, &ctx->subnet->ports[port]);
+        char buf[SUBNET_NAME_SIZE];
+        const char *name = subnet_node_name(subnet_port_node(ctx->subnet, &ctx->subnet->ports[port]), buf);
 
-        return *node->name ? node->name : node->description;
+        return name != buf ? name : arena_strdup(ctx->arena, name) ?: "?";
 }
 
 const char *output_partition(const struct context *ctx, uint16_t base)

@@ -79,8 +79,41 @@ uint32_t subnet_first_name(const struct subnet *s, const char *name)
         return subnet_next_name(s, 0, name);
 }
 
+bool subnet_is_board(const char *text)
+{
+        for (;; text++) {
+                size_t letters = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), digits = strspn(text + letters, "0123456789");
+
+                if (letters == 0 || digits == 0)
+                        return false;
+                text += letters + digits;
+                if (*text != '/')
+                        return *text == '\0';
+        }
+}
+
+const char *subnet_node_board(const struct subnet_node *n)
+{
+        const char *model = strncmp(n->description, "MF", 2) == 0 && n->name[0] ? strchr(n->description, ':') : NULL;
+        const char *slash = model ? strchr(model, '/') : NULL;
+
+        return slash && subnet_is_board(slash + 1) ? slash + 1 : SUBNET_FIRST_BOARD;
+}
+
+const char *subnet_node_name(const struct subnet_node *n, char buf[SUBNET_NAME_SIZE])
+{
+        const char *board = subnet_node_board(n);
+
+        if (strcmp(board, SUBNET_FIRST_BOARD) == 0)
+                return n->name[0] ? n->name : n->description;
+        (void) snprintf(buf, SUBNET_NAME_SIZE, "%s:%s", n->name, board);
+        return buf;
+}
+
 const char *subnet_node_label(struct arena *a, const struct subnet_node *n)
 {
+        if (strcmp(subnet_node_board(n), SUBNET_FIRST_BOARD) != 0)
+                return arena_printf(a, "%s:%s", n->name, subnet_node_board(n));
         if (n->name[0] && n->device[0])
                 return arena_printf(a, "%s %s", n->name, n->device);
         if (n->name[0] || n->description[0])

@@ -23,6 +23,7 @@
 #include "util/findings.h"
 
 #define SUBNET_NONE UINT32_MAX
+#define SUBNET_FIRST_BOARD "U1" /* of a switch with one chip */
 
 struct subnet_node {
         struct guid guid;
@@ -138,8 +139,19 @@ uint32_t subnet_first_name(const struct subnet *s, const char *name);
 /* The same from index `from` (<= n_by_name) on; costs the logarithm of the distance. */
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name);
 
-/* "node0001 mlx5_0", "leaf07"; for nodes without a name their description, or else their GUID. Allocated from a, or the
- * subnet's; NULL: out of memory. */
+/* A board of a director: "L20/U2", "U2". Parts of capitals and digits behind them, with slashes between. */
+bool subnet_is_board(const char *text);
+/* Which of a director's switches, which share one name, this is: "L20/U2" of "MF0;NAME:MODEL/L20/U2"; "U1" if it does not say.
+ * Borrowed from the node's description. */
+const char *subnet_node_board(const struct subnet_node *n);
+
+#define SUBNET_NAME_SIZE (4 * NODE_DESCRIPTION_SIZE + 1)
+
+/* How a node is called in what a person reads, without its device: "node0001", "leaf07", "director:L20/U2" (made in buf), or its
+ * description. Borrowed from the node or buf. */
+const char *subnet_node_name(const struct subnet_node *n, char buf[SUBNET_NAME_SIZE]);
+/* "node0001 mlx5_0", "leaf07", "director:L20/U2" (a board of U1 is left out); for nodes without a name their description, or else
+ * their GUID. Allocated from a, or the subnet's; NULL: out of memory. */
 const char *subnet_node_label(struct arena *a, const struct subnet_node *n);
 /* "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of memory. */
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);

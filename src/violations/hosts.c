@@ -27,6 +27,7 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
         const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
         struct violation_host host;
         struct party p;
+        char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
 
         if (is_known_better(v, port_at(s, port), s, endport))
                 return 0;
@@ -34,11 +35,11 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
                 return -ENOMEM;
         host = (struct violation_host) {
                 .node_guid = node->guid, .guid = p.guid, .lid = p.lid, .number = p.number,
-                .label = p.label, .name = p.name, .node = node->name[0] ? node->name : node->description, .device = node->device,
+                .label = p.label, .name = p.name, .node = subnet_node_name(node, name), .device = node->device,
         };
         if (beside != SUBNET_NONE && s->ports[beside].role == PORT_SWITCH_EXTERNAL) {
                 leaf = subnet_port_node(s, &s->ports[beside]);
-                host.switch_name = leaf->name[0] ? leaf->name : leaf->description;
+                host.switch_name = subnet_node_name(leaf, switch_name);
                 host.switch_port = s->ports[beside].number;
                 host.at_switch = subnet_port_label(a, s, beside);
                 if (!host.at_switch)

@@ -466,7 +466,7 @@ WRONGS += [
     Wrong("text-standby-again", EVENT_TEXT, "        *said = digest;\n", ""),
     Wrong("text-failures-again", EVENT_TEXT, "        *failures = now.digest;\n", ""),
     Wrong("text-failures-forgotten-too-late", EVENT_TEXT, "                *failures = 0;\n", ""),
-    Wrong("text-switch-is-no-switch", EVENT_TEXT, "node->name[0] ? node->name : node->description", "node->description"),
+    Wrong("text-switch-is-no-switch", EVENT_TEXT, ".switch_name = subnet_node_name(node, name) }", ".switch_name = node->description }"),
     Wrong("verbs-no-grace", VERBS, "        if (now < v->expected_at + GRACE) {", "        if (false) {"),
     Wrong("verbs-reported-at-once", VERBS, "        if (!p->sma || p->asked == digest(d))", "        if (true)"),
     Wrong("verbs-asked-once-for-all", VERBS, "        if (!p->sma || p->asked == digest(d))", "        if (!p->sma || p->asked != 0)"),

@@ -361,6 +361,46 @@ static const struct {
         { "a\nb\r\n", 5, "a\\x0ab", "a", "b" },
 };
 
+START_TEST(boards)
+{
+        static const struct {
+                const char *raw, *board, *label;
+        } cases[] = {
+                { "MF0;director:CS8500/L20/U2", "L20/U2", "director:L20/U2" },
+                { "MF12;director:CS7500/S03/U1", "S03/U1", "director:S03/U1" },
+                { "MF0;twochip:MQM9700/U2", "U2", "twochip:U2" },
+                { "MF0;leaf:MQM8700/U1", "U1", "leaf" },
+                { "MF0;leaf:MQM8700", "U1", "leaf" },
+                { "MF0;leaf:MQM8700/", "U1", "leaf" },
+                { "MF0;leaf:MQM8700/l20/U2", "U1", "leaf" },
+                { "MF0;leaf:MQM8700/L20/U2 x", "U1", "leaf" },
+                { "MF0;:CS8500/L20/U2", "U1", "MF0;:CS8500/L20/U2" },
+                { "leaf:x/L20/U2", "U1", "leaf:x/L20/U2" },
+                { "", "U1", "0x0000000000000007" },
+        };
+        char buf[SUBNET_NAME_SIZE];
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct subnet_node n = { .guid = G(7), .type = NODE_SWITCH };
+                const char *device;
+
+                ck_assert_int_eq(0, node_description_split(arena, cases[i].raw, strlen(cases[i].raw), &n.description, &n.name,
+                                                           &device));
+                n.device = "";
+                ck_assert_str_eq(subnet_node_board(&n), cases[i].board);
+                ck_assert_str_eq(subnet_node_label(arena, &n), cases[i].label);
+                if (*cases[i].raw)
+                        ck_assert_str_eq(subnet_node_name(&n, buf), cases[i].label);
+        }
+        ck_assert(subnet_is_board("L20/U2"));
+        ck_assert(!subnet_is_board(""));
+        ck_assert(!subnet_is_board("L20/"));
+        ck_assert(!subnet_is_board("/L20"));
+        ck_assert(!subnet_is_board("L/U2"));
+        ck_assert(!subnet_is_board("20"));
+}
+END_TEST
+
 START_TEST(description_split)
 {
         const char *description, *name, *device;
@@ -426,6 +466,7 @@ int main(void)
         tcase_add_test(t, many_nodes);
         tcase_add_test(t, reserved);
         tcase_add_test(t, next_name);
+        tcase_add_test(t, boards);
         tcase_add_loop_test(t, description_split, 0, (int) ELEMENTS(descriptions));
         tcase_add_test(t, description_is_bounded);
         tcase_add_test(t, switches_have_no_device);
