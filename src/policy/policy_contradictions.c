@@ -57,14 +57,17 @@ static int add_entry(struct search *s, const char *key, const char *host, const 
 /* Key number i of the ports of @SWITCH/PORTS, the devices of HOST/DEVICE, or nothing. */
 static const char *suffix(struct search *s, const struct selector *selector, uint64_t i)
 {
+        const char *colon = selector->board ? ":" : "", *board = selector->board ? selector->board : "";
         char device[HOSTLIST_MAX_NAME];
         unsigned port = 0;
 
         if (selector->has_ports) {
                 for (;; port++)
                         if (selector_has_port(selector, port) && i-- == 0)
-                                return arena_printf(s->arena, "/%u", port);
+                                return arena_printf(s->arena, "%s%s/%u", colon, board, port);
         }
+        if (selector->board)
+                return arena_printf(s->arena, "%s%s", colon, board);
         if (!selector->device)
                 return "";
         hostlist_name(selector->device, i, device);

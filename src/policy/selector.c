@@ -222,10 +222,34 @@ static int parse_ports(const struct element *e, const char *text, size_t offset)
         }
 }
 
+static int parse_board(const struct element *e, const char *text, size_t n)
+{
+        char *board = arena_strndup(e->reader->arena, text, n);
+
+        if (!board)
+                return -ENOMEM;
+        e->selector->board = board;
+        if (subnet_is_board(board))
+                return 0;
+        refuse(e, FINDING_POLICY_SELECTOR, (size_t) (text - e->text),
+               "is not a board of a switch (accepted: @NAME:L20/U2 or @NAME:L20/U2/PORTS, for a switch that calls itself "
+               "MF0;NAME:MODEL/L20/U2)");
+        return -EBADMSG;
+}
+
+/* Slashes stand within a board, too; ports begin with a digit. */
+static char *find_ports(char *name, const char *colon)
+{
+        char *slash = colon ? strrchr(colon, '/') : strchr(name, '/');
+
+        return slash && (!colon || isdigit((unsigned char) slash[1])) ? slash : NULL;
+}
+
 static int parse_switch(const struct element *e)
 {
-        char *name = e->text + 1, *slash = strchr(name, '/');
-        size_t n = slash ? (size_t) (slash - name) : strlen(name);
+        char *name = e->text + 1, *colon = name[strcspn(name, ":/")] == ':' ? strchr(name, ':') : NULL;
+        char *slash = find_ports(name, colon), *end = slash ? slash : name + strlen(name);
+        size_t n = (size_t) ((colon ? colon : end) - name);
         char *copy = arena_strndup(e->reader->arena, name, n);
         int r;
 
@@ -234,9 +258,11 @@ static int parse_switch(const struct element *e)
         e->selector->kind = SELECTOR_SWITCH;
         e->selector->specificity = SPECIFICITY_HOST;
         if (copy[0] == '0' && tolower(copy[1]) == 'x')
-                r = parse_guid(e, copy, 1, &e->selector->guid);
+                r = parse_guid(e, colon ? name : copy, 1, &e->selector->guid);
         else
                 r = parse_host(e, name, n, 1, &e->selector->host);
+        if (r == 0 && colon)
+                r = parse_board(e, colon + 1, (size_t) (end - colon) - 1);
         if (r == 0 && slash)
                 r = parse_ports(e, slash + 1, (size_t) (slash + 1 - e->text));
         return r;
@@ -533,7 +559,7 @@ void selector_print(struct text *t, const struct selector *s)
                 return;
         case SELECTOR_SWITCH:
                 if (s->host)
-                        text_add(t, "@%s", s->host->text);
+                        text_add(t, "@%s%s%s", s->host->text, s->board ? ":" : "", s->board ? s->board : "");
                 else
                         text_add(t, "@0x%016" PRIx64, s->guid.v);
                 if (s->has_ports)

@@ -8,6 +8,7 @@
  *     0x0002c903000e0b72            a port GUID or node GUID
  *     SELF                          the port pkeyd works through
  *     @leaf07/1-18,20               what is plugged into these ports of a switch (a name, hostlist or GUID)
+ *     @director:L20/U2/1-18         the same of one of a director's switches, which share a name
  *     node7/mlx5_0/1  node7/mlx5_0  host, device, port
  *     node[001-128]   @leaf07       host names; what is plugged into a switch
  *     storage                       a group
@@ -32,7 +33,7 @@ enum selector_kind {
         SELECTOR_SELF,
         SELECTOR_GROUP,
         SELECTOR_HOST,   /* host, host/device, host/device/port */
-        SELECTOR_SWITCH, /* @SWITCH, @SWITCH/PORTS */
+        SELECTOR_SWITCH, /* @SWITCH, @SWITCH/PORTS, @SWITCH:BOARD, @SWITCH:BOARD/PORTS */
         SELECTOR_GUID,
 };
 
@@ -47,6 +48,7 @@ struct selector {
         struct hostlist *host;   /* host or switch name */
         struct hostlist *device; /* NULL: any */
         uint8_t port;            /* 0: any */
+        const char *board;       /* of SELECTOR_SWITCH, as subnet_node_board() has it; NULL: the only one */
         bool has_ports;          /* @SWITCH/PORTS */
         uint64_t ports[4];       /* bit for each */
         const char *ports_text;

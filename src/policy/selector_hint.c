@@ -106,6 +106,27 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         return list;
 }
 
+/* The first switch of this name has another board: true if it was said. */
+static bool hint_other_board(struct matcher *m, const struct selector *s, uint32_t i)
+{
+        const struct subnet *subnet = m->subnet;
+        uint32_t other = SUBNET_NONE;
+
+        for (; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (node->type == NODE_SWITCH && strcmp(subnet_node_board(node), s->board) == 0)
+                        return false;
+                if (node->type == NODE_SWITCH && other == SUBNET_NONE)
+                        other = subnet->by_name[i];
+        }
+        if (other == SUBNET_NONE)
+                return false;
+        report_hint(m->report, "no switch of this name has the board %s; there is @%s:%s", s->board, subnet->nodes[other].name,
+                    subnet_node_board(&subnet->nodes[other]));
+        return true;
+}
+
 /* There is something of this name, but not of this kind. Returns true if it was said. */
 static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
 {
@@ -122,6 +143,8 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
         i = hostlist_next_name(s->host, subnet, 0);
         if (i == subnet->n_by_name)
                 return false;
+        if (hint_other_board(m, s, i))
+                return true;
         node = &subnet->nodes[subnet->by_name[i]];
         if (node->type != NODE_SWITCH)
                 report_hint(m->report, "'%s' is a %s, not a switch: write it without '@'", node->name,

@@ -204,9 +204,14 @@ static void check_port_numbers(struct matcher *m, const struct selector *s, cons
                         continue;
                 report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_PORT, &s->place,
                            "%s: the switch '%s' has no port %u (accepted: 1 to %u)", report_quote(m->report, s->text),
-                           node->name[0] ? node->name : node->description, port, node->num_ports);
+                           subnet_node_label(m->arena, node) ?: "?", port, node->num_ports);
                 return;
         }
+}
+
+static bool is_switch_of(const struct selector *s, const struct subnet_node *node)
+{
+        return node->type == NODE_SWITCH && (!s->board || strcmp(s->board, subnet_node_board(node)) == 0);
 }
 
 /* Each of them may be meant. */
@@ -215,8 +220,38 @@ static void add_all_neighbours(struct collection *c, const struct selector *s, u
         const struct subnet *subnet = c->matcher->subnet;
 
         for (; i < end; i++)
-                if (subnet->nodes[subnet->by_name[i]].type == NODE_SWITCH)
+                if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]]))
                         add_neighbours(c, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
+}
+
+/* The switches by_name[first..end) of one name, of which more than one may be meant: by their boards, or by GUID where two that
+ * stand beside each other have one board. */
+static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
+{
+        const struct subnet *subnet = m->subnet;
+        const char *name = subnet->nodes[subnet->by_name[first]].name, *boards = NULL, *guids = NULL, *board = NULL, *example = "";
+        bool has_boards = !s->board;
+        unsigned listed = 0;
+
+        for (uint32_t i = first; i < end && listed < 2 * MAX_LISTED; i++) {
+                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+
+                if (!is_switch_of(s, node))
+                        continue;
+                if (listed++ == 0)
+                        example = subnet_node_board(node);
+                has_boards = has_boards && (!board || strcmp(board, subnet_node_board(node)) != 0);
+                board = subnet_node_board(node);
+                boards = arena_printf(m->arena, "%s%s%s:%s", boards ?: "", boards ? ", " : "", name, board);
+                guids = arena_printf(m->arena, "%s%s0x%016" PRIx64, guids ?: "", guids ? ", " : "", node->guid.v);
+        }
+        report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
+                   "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
+                   (has_boards ? boards : guids) ?: "?", n > listed ? ", ..." : "");
+        if (has_boards)
+                report_hint(m->report, "write one of them with its board, as in @%s:%s%s", name, example, s->has_ports ? "/1-18" : "");
+        else
+                report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
 }
 
 /* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told
@@ -225,29 +260,21 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
 {
         struct matcher *m = c->matcher;
         const struct subnet *subnet = m->subnet;
-        const char *name = subnet->nodes[subnet->by_name[i]].name, *guids = NULL;
+        const char *name = subnet->nodes[subnet->by_name[i]].name;
         uint32_t n = 0, only = 0, first = i;
 
-        for (; i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0; i++) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
-
-                if (node->type != NODE_SWITCH)
-                        continue;
-                only = subnet->by_name[i];
-                if (++n > 2 * MAX_LISTED)
-                        continue;
-                guids = arena_printf(m->arena, "%s%s0x%016" PRIx64, guids ? guids : "", guids ? ", " : "", node->guid.v);
-        }
+        for (; i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0; i++)
+                if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]])) {
+                        only = subnet->by_name[i];
+                        n++;
+                }
         if (n == 1) {
                 check_port_numbers(m, s, &subnet->nodes[only]);
                 add_neighbours(c, s, only, FREEZE_NONE);
         } else if (n > 1) {
                 if (m->in_force)
                         add_all_neighbours(c, s, first, i);
-                report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
-                           "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
-                           guids ? guids : "?", n > 2 * MAX_LISTED ? ", ..." : "");
-                report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
+                report_switches(m, s, first, i, n);
         }
         return i;
 }

@@ -722,6 +722,106 @@ START_TEST(switches_of_one_name)
 }
 END_TEST
 
+/* Of the fixture, leaf01, leaf02 and leaf03 become boards of a director. */
+static struct subnet *director_subnet(const char *board1, const char *board2, const char *board3)
+{
+        const char *boards[] = { board1, board2, board3 };
+        const uint64_t guids[] = { 0x1000, 0x2000, 0x5000 };
+        struct subnet *s = fixture_subnet();
+
+        for (size_t i = 0; i < ELEMENTS(guids); i++) {
+                struct subnet_node *n = &s->nodes[subnet_find_node(s, (struct guid) { guids[i] })];
+
+                n->name = "leaf02"; /* they stand beside each other in by_name */
+                n->description = arena_printf(arena, "MF0;leaf02:CS8500/%s", boards[i]);
+        }
+        return s;
+}
+
+static int resolve_director(const char *members, const char *board1, const char *board2, const char *board3)
+{
+        subnet = director_subnet(board1, board2, board3);
+        return policy_resolve(arena, parse(with_members(members)), subnet, &findings, &memberships);
+}
+
+START_TEST(boards_of_a_director)
+{
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L02/U1\": limited\n      \"@leaf02:L20/U2/7\": full\n"
+                                          "      \"@leaf02:U1/1, 4\": full\n", "U1", "L02/U1", "L20/U2"), 0);
+        ck_assert_int_eq(of(0x101), MEMBERSHIP_FULL);
+        ck_assert_int_eq(of(0x301), MEMBERSHIP_FULL);
+        ck_assert_int_eq(of(0x401), MEMBERSHIP_NONE);
+        ck_assert_int_eq(of(0x601), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0xb01), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(of(0xc01), MEMBERSHIP_FULL);
+        ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+START_TEST(boards_in_the_hint)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve_director("      \"@leaf02/1\": full\n", "L01/U1", "L01/U2", "L02/U1"), -EBADMSG);
+        f = only(FINDING_SELECTOR_SWITCH_AMBIGUOUS);
+        expect_text(f->text, "3 switches call themselves 'leaf02': ");
+        expect_text(f->text, "leaf02:L01/U1, leaf02:L01/U2");
+        expect_text(f->hint, "as in @leaf02:L01/U1/1-18");
+}
+END_TEST
+
+/* Then a board says no more than the name. */
+START_TEST(two_switches_of_one_board)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L01/U1/1\": full\n", "L01/U1", "L01/U1", "L02/U1"), -EBADMSG);
+        f = only(FINDING_SELECTOR_SWITCH_AMBIGUOUS);
+        expect_text(f->text, "2 switches call themselves 'leaf02': 0x0000000000001000, 0x0000000000002000");
+        expect_text(f->hint, "@0x");
+}
+END_TEST
+
+START_TEST(no_such_board)
+{
+        const struct finding *f;
+
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L03/U1/1\": full\n", "L01/U1", "L01/U2", "L02/U1"), 0);
+        f = only(FINDING_SELECTOR_NO_MATCH);
+        expect_text(f->text, "@leaf02:L03/U1/1");
+        expect_text(f->hint, "no switch of this name has the board L03/U1; there is @leaf02:L");
+}
+END_TEST
+
+START_TEST(no_such_port_of_a_board)
+{
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L01/U2/40\": full\n", "L01/U1", "L01/U2", "L02/U1"), -EBADMSG);
+        expect_text(only(FINDING_SELECTOR_SWITCH_PORT)->text, "the switch 'leaf02:L01/U2' has no port 40 (accepted: 1 to 36)");
+}
+END_TEST
+
+START_TEST(what_is_no_board)
+{
+        static const char *const texts[] = { "@leaf02:", "@leaf02:/1", "@leaf02:L1/", "@leaf02:l1/U1/3", "@leaf02:L01/U2,5", "@leaf02:7/3",
+                                             "@leaf02:L01:U2", "@0x2000:L01/1", "@:L01/1" };
+
+        for (size_t i = 0; i < ELEMENTS(texts); i++) {
+                refuse(with_members(arena_printf(arena, "      \"%s\": full\n", texts[i])));
+        }
+}
+END_TEST
+
+START_TEST(boards_contradict_each_other)
+{
+        refuse(with_members("      \"@d:L01/U1/3\": full\n      \"@d:L01/U1/2-4\": limited\n"));
+        only(FINDING_POLICY_AMBIGUOUS);
+        findings_done(&findings);
+        findings_init(&findings, arena);
+        ck_assert_ptr_nonnull(parse(with_members("      \"@d:L01/U1/3\": full\n      \"@d:L01/U2/3\": limited\n"
+                                                 "      \"@d:L02/U1\": full\n      \"@d:L02/U2\": limited\n")));
+}
+END_TEST
+
 START_TEST(switch_has_no_such_port)
 {
         ck_assert_int_eq(resolve(with_members("      \"@leaf01/1-40\": full\n")), -EBADMSG);
@@ -1040,6 +1140,13 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, partial_of_a_billion);
         tcase_add_test(c, complete_ranges_are_not_partial);
         tcase_add_test(c, switches_of_one_name);
+        tcase_add_test(c, boards_of_a_director);
+        tcase_add_test(c, boards_in_the_hint);
+        tcase_add_test(c, two_switches_of_one_board);
+        tcase_add_test(c, no_such_board);
+        tcase_add_test(c, no_such_port_of_a_board);
+        tcase_add_test(c, what_is_no_board);
+        tcase_add_test(c, boards_contradict_each_other);
         tcase_add_test(c, switch_has_no_such_port);
         tcase_add_test(c, duplicate_names);
         tcase_add_test(c, lines_disagree_in_force);
