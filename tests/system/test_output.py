@@ -8,6 +8,7 @@ import re
 
 import madtrace
 from harness import Fabric, check, check_equal, main, program, two_level
+from netfile import cluster
 from oracle import Policy
 
 GUID, P_KEY = re.compile(r"0x[0-9a-f]{16}"), re.compile(r"0x[0-9a-f]{4}")
@@ -25,6 +26,15 @@ def policy_of():
 def has(item, *keys):
     for key in keys:
         check(key in item, repr(key), "is not in", item)
+
+
+def test_boards_of_a_director():
+    """Each of a director's switches has a name of its own in what is put out."""
+    with Fabric(cluster(), home="H-0002c90300800000") as fabric:
+        rows = [line.split()[:2] for line in fabric.pkeyctl("show").expect(0).out.splitlines()]
+        for board in ("L01/U1", "L02/U1", "S01/U1", "S02/U1"):
+            check(["director1:" + board, "0"] in rows, "no director1:" + board, rows)
+        check(["leaf01", "0"] in rows, "a switch of one chip has a board", rows)
 
 
 def test_plan_and_apply_json():
