@@ -108,28 +108,28 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
 
 /* ---- a unit of systemd ----------------------------------------------------------------------------------------- */
 
-static int ask_systemd(const char *unit, char **ret_group)
+static int open_systemd(sd_bus **ret)
 {
-        sd_bus *bus = NULL;
-        sd_bus_error error = SD_BUS_ERROR_NULL;
-        sd_bus_message *reply = NULL;
-        const char *object = NULL;
+        int r = sd_bus_open_system(ret);
+
+        return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, BUS_TIMEOUT);
+}
+
+/* One property of a loaded unit: a text, or with `ret_list` a list of texts. */
+static int read_property(sd_bus *bus, const char *unit, const char *interface, const char *property, char **ret_text,
+                         char ***ret_list)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *object;
         int r;
 
-        r = sd_bus_open_system(&bus);
-        if (r >= 0)
-                r = sd_bus_set_method_call_timeout(bus, BUS_TIMEOUT);
-        if (r >= 0)
-                r = sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager", "GetUnit", &error, &reply,
-                                       "s", unit);
+        r = sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager", "GetUnit", NULL, &reply, "s", unit);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &object);
-        if (r >= 0)
-                r = sd_bus_get_property_string(bus, MANAGER, object, MANAGER ".Service", "ControlGroup", &error, ret_group);
-        sd_bus_message_unref(reply);
-        sd_bus_error_free(&error);
-        sd_bus_flush_close_unref(bus);
-        return r < 0 ? r : 0;
+        if (r < 0)
+                return r;
+        return ret_list ? sd_bus_get_property_strv(bus, MANAGER, object, interface, property, NULL, ret_list)
+                        : sd_bus_get_property_string(bus, MANAGER, object, interface, property, NULL, ret_text);
 }
 
 static int read_group(struct arena *a, const char *group, const char **ret_bytes)
@@ -150,26 +150,72 @@ static int read_group(struct arena *a, const char *group, const char **ret_bytes
         return r;
 }
 
-static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
+/* Returns how many processes of the service are OpenSM. */
+static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_free_ char *group = NULL;
         const char *line;
-        unsigned n = 0;
-        int r, pid;
+        int r, pid, n = 0;
 
-        r = a ? ask_systemd(unit, &group) : -ENOMEM;
+        r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
         if (r < 0)
                 return say(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
-        if (!group[0])
-                return say(ret_why, -ESRCH, "%s is not running", unit);
-        r = read_group(a, group, &line);
+        r = group[0] ? read_group(a, group, &line) : -ENOENT;
+        if (r == -ENOENT) /* nothing runs in it */
+                return 0;
         if (r < 0)
                 return say(ret_why, r, "the processes of %s: %s", unit, strerror(-r));
         for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
                 if (parse_pid(line, &pid) && signal_one(pid, signal, ret_why) == 0)
                         n++;
-        return n > 0 ? 0 : say(ret_why, -ESRCH, "no process of %s is OpenSM", unit);
+        return n;
+}
+
+static bool is_service(const char *unit)
+{
+        static const char suffix[] = ".service";
+        size_t n = strlen(unit);
+
+        return n >= strlen(suffix) && strcmp(unit + n - strlen(suffix), suffix) == 0;
+}
+
+/* Those that systemd stops together with the unit. */
+static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
+{
+        char **parts = NULL;
+        int r, n = 0, error = 0;
+
+        r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
+        if (r < 0)
+                return say(ret_why, r, "systemd does not list the parts of %s: %s", unit, strerror(-r));
+        for (char **part = parts; part && *part; part++) {
+                r = is_service(*part) ? signal_service(bus, *part, signal, ret_why) : 0;
+                if (r < 0)
+                        error = r;
+                else
+                        n += r;
+                free(*part);
+        }
+        free(parts);
+        return n > 0 ? n : error;
+}
+
+static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = open_systemd(&bus);
+
+        if (r < 0)
+                return say(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+        r = signal_service(bus, unit, signal, ret_why);
+        if (r == 0)
+                r = signal_parts(bus, unit, signal, ret_why);
+        if (r == 0)
+                return say(ret_why, -ESRCH,
+                           "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or name the unit that it "
+                           "runs in, which 'systemctl status PID' shows", unit);
+        return r < 0 ? r : 0;
 }
 
 int opensm_process_signal(const struct settings *s, int signal, char ret_why[OPENSM_WHY])

@@ -13,7 +13,8 @@
  * is held by a descriptor between the check of its name and the signal, so it cannot be replaced by another one in between.
  *
  * systemd:UNIT asks systemd for the unit's control group, and each process in there that is OpenSM is signalled; its units have no
- * ExecReload as a rule, and some start OpenSM from a script, which is the main process then.
+ * ExecReload as a rule, and some start OpenSM from a script, which is the main process then. Where none is, the services that are
+ * PartOf= the unit are asked for: Debian's opensm.service only starts opensm@GUID.service for each port.
  */
 
 #define OPENSM_WHY (4096 + 256) /* it may name a file */

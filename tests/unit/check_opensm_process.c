@@ -4,7 +4,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include "shell/file.h"
@@ -27,7 +31,7 @@ static pid_t start(const char *name)
         char command[1024], comm[64] = "";
         pid_t pid;
 
-        (void) snprintf(command, sizeof(command), "cp \"$(command -v sleep)\" %s", path_of(name));
+        (void) snprintf(command, sizeof(command), "cp --remove-destination \"$(command -v sleep)\" %s", path_of(name));
         ck_assert_int_eq(system(command), 0);
         pid = fork();
         if (pid == 0) {
@@ -120,6 +124,174 @@ START_TEST(test_long_path)
 }
 END_TEST
 
+/* ---- units, as systemd shows them to its clients ---- */
+
+#define CGROUPS "/sys/fs/cgroup/check-opensm"
+
+static const struct unit {
+        const char *name, *group;
+        const char *parts[5]; /* up to NULL */
+} units[] = {
+        /* Debian's: the one that is enabled has ended, and the port's own has the process */
+        { "opensm.service", "", { "opensm.target", "opensm@1.service", "opensm@2.service", "opensm@3.service", "other.service" } },
+        { "opensm@1.service", "/check-opensm/1", {} },
+        { "opensm@2.service", "", {} },
+        { "opensm@3.service", "/check-opensm/3", {} },
+        { "other.service", "/check-opensm/other", {} },
+        { "opensmd.service", "/check-opensm/1", { "opensm@3.service" } },
+        { "down.service", "/check-opensm/gone", { "opensm@2.service", "other.service" } },
+        { "alone.service", "", {} },
+};
+
+/* The processes of a control group, a line for each. */
+static struct {
+        const char *group;
+        char procs[32];
+} groups[] = { { CGROUPS "/1", "" }, { CGROUPS "/3", "" }, { CGROUPS "/other", "" } };
+
+int __wrap_file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
+int __real_file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
+
+int __wrap_file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n)
+{
+        for (size_t i = 0; i < ELEMENTS(groups); i++)
+                if (strncmp(path, groups[i].group, strlen(groups[i].group)) == 0) {
+                        *ret_bytes = groups[i].procs;
+                        *ret_n = strlen(groups[i].procs);
+                        return 0;
+                }
+        return __real_file_read(a, path, max, ret_bytes, ret_n);
+}
+
+static pid_t start_in(size_t group, const char *name)
+{
+        pid_t pid = start(name);
+
+        (void) snprintf(groups[group].procs, sizeof(groups[group].procs), "%d\n", (int) pid);
+        return pid;
+}
+
+static int get_unit(sd_bus_message *call)
+{
+        const char *name;
+        char object[8];
+
+        if (sd_bus_message_read(call, "s", &name) < 0)
+                return -EINVAL;
+        for (size_t i = 0; i < ELEMENTS(units); i++)
+                if (strcmp(units[i].name, name) == 0) {
+                        (void) snprintf(object, sizeof(object), "/u/%zu", i);
+                        return sd_bus_reply_method_return(call, "o", object);
+                }
+        return sd_bus_reply_method_errorf(call, "org.freedesktop.systemd1.NoSuchUnit", "not loaded");
+}
+
+static int get_property(sd_bus_message *call)
+{
+        const struct unit *u = &units[atoi(sd_bus_message_get_path(call) + 3)];
+        const char *interface, *property, *const *p = u->parts;
+
+        if (sd_bus_message_read(call, "ss", &interface, &property) < 0)
+                return -EINVAL;
+        if (strcmp(interface, "org.freedesktop.systemd1.Service") == 0 && strcmp(property, "ControlGroup") == 0)
+                return sd_bus_reply_method_return(call, "v", "s", u->group);
+        if (strcmp(interface, "org.freedesktop.systemd1.Unit") == 0 && strcmp(property, "ConsistsOf") == 0)
+                return sd_bus_reply_method_return(call, "v", "as", !p[0] ? 0 : !p[1] ? 1 : !p[2] ? 2 : 5, p[0], p[1], p[2], p[3],
+                                                  p[4]);
+        return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_UNKNOWN_PROPERTY, "unknown");
+}
+
+static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        (void) userdata;
+        (void) error;
+        if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus", "Hello"))
+                return sd_bus_reply_method_return(call, "s", ":1.1");
+        if (sd_bus_message_is_method_call(call, "org.freedesktop.systemd1.Manager", "GetUnit"))
+                return get_unit(call);
+        if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Get"))
+                return get_property(call);
+        return 0;
+}
+
+static void serve(int fd)
+{
+        sd_bus *bus = NULL;
+        int r;
+
+        if (sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fd, fd) < 0 ||
+            sd_bus_set_server(bus, 1, SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10)) < 0 ||
+            sd_bus_add_filter(bus, NULL, on_call, NULL) < 0 || sd_bus_start(bus) < 0)
+                _exit(1);
+        while ((r = sd_bus_process(bus, NULL)) >= 0)
+                if (r == 0)
+                        (void) sd_bus_wait(bus, UINT64_MAX);
+        sd_bus_unref(bus);
+}
+
+/* A bus with nobody but systemd on it. */
+static pid_t start_systemd(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char variable[256];
+        pid_t pid;
+        int fd;
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/bus", directory);
+        (void) unlink(address.sun_path);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_eq(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
+        ck_assert_int_eq(listen(fd, 4), 0);
+        (void) snprintf(variable, sizeof(variable), "unix:path=%s", address.sun_path);
+        ck_assert_int_eq(setenv("DBUS_SYSTEM_BUS_ADDRESS", variable, 1), 0);
+        pid = fork();
+        if (pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;)
+                        serve(accept(fd, NULL, NULL));
+        }
+        (void) close(fd);
+        return pid;
+}
+
+static int signal_unit(const char *unit, int number)
+{
+        struct settings s = { .opensm_reload = RELOAD_SYSTEMD };
+
+        s.opensm_unit = unit;
+        return opensm_process_signal(&s, number, why);
+}
+
+/* A process that is not OpenSM runs in a unit beside it. */
+START_TEST(test_units)
+{
+        pid_t bus = start_systemd(), first = start_in(0, "opensm"), third = start_in(1, "opensm"), other = start_in(2, "other");
+
+        ck_assert_msg(signal_unit("opensm@1.service", 0) == 0, "%s", why);
+        ck_assert_int_eq(signal_unit("opensm.service", SIGHUP), 0);
+        ck_assert_int_eq(how_it_ended(first), SIGHUP);
+        ck_assert_int_eq(how_it_ended(third), SIGHUP);
+        ck_assert_int_eq(signal_unit("opensm.service", SIGHUP), -ESRCH);
+
+        /* parts are not asked where the unit has the process itself */
+        first = start_in(0, "opensm");
+        third = start_in(1, "opensm");
+        ck_assert_int_eq(signal_unit("opensmd.service", SIGHUP), 0);
+        ck_assert_int_eq(how_it_ended(first), SIGHUP);
+        ck_assert_int_eq(waitpid(third, NULL, WNOHANG), 0);
+
+        ck_assert_int_eq(signal_unit("down.service", SIGHUP), -ESRCH);
+        ck_assert_ptr_nonnull(strstr(why, "OpenSM does not run in down.service, nor in a service that is PartOf it; "));
+        ck_assert_int_eq(signal_unit("alone.service", SIGHUP), -ESRCH);
+        ck_assert_int_lt(signal_unit("unknown.service", SIGHUP), 0);
+        ck_assert_ptr_nonnull(strstr(why, "systemd does not tell of unknown.service"));
+        ck_assert_int_eq(waitpid(other, NULL, WNOHANG), 0);
+        (void) kill(bus, SIGKILL);
+        (void) kill(third, SIGKILL);
+        (void) kill(other, SIGKILL);
+}
+END_TEST
+
 START_TEST(test_no_systemd)
 {
         struct settings s = { .opensm_reload = RELOAD_SYSTEMD, .opensm_unit = "opensm.service" };
@@ -144,6 +316,7 @@ int main(void)
         tcase_add_test(c, test_others_are_not);
         tcase_add_test(c, test_pidfile);
         tcase_add_test(c, test_long_path);
+        tcase_add_test(c, test_units);
         tcase_add_test(c, test_no_systemd);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);

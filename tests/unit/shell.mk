@@ -18,7 +18,8 @@ EXTRA_DIST += tests/unit/check_port_session.sh
 check_PROGRAMS += check_opensm_process
 TESTS += check_opensm_process
 check_opensm_process_SOURCES = tests/unit/check_opensm_process.c
-check_opensm_process_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_opensm_process_LDADD = libpkeyd-shell.la $(TEST_LIBS) $(SYSTEMD_LIBS)
+check_opensm_process_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=file_read
 
 check_PROGRAMS += check_command_line
 TESTS += check_command_line
