@@ -2,8 +2,8 @@
 #include "policy/selector_hint.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "util/nearest.h"
 
@@ -245,17 +245,16 @@ static const struct known_port *find_absent(struct matcher *m, const struct sele
         return last;
 }
 
-/* In UTC: the core knows no time zone. The calendar begins in March, so that a leap day ends its year. */
+/* In UTC: the core knows no time zone. */
 static const char *time_text(struct report *r, uint64_t seconds)
 {
-        uint64_t days = seconds / 86400 + 719468, era = days / 146097, day = days % 146097;
-        uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-        uint64_t of_year = day - (365 * year + year / 4 - year / 100), month = (5 * of_year + 2) / 153;
-        bool next_year = month >= 10;
+        time_t t = (time_t) seconds;
+        char text[32] = "?";
+        struct tm tm;
 
-        return report_text(r, "%04" PRIu64 "-%02" PRIu64 "-%02" PRIu64 " %02" PRIu64 ":%02" PRIu64 " UTC",
-                           era * 400 + year + next_year, next_year ? month - 9 : month + 3, of_year - (153 * month + 2) / 5 + 1,
-                           seconds / 3600 % 24, seconds / 60 % 60);
+        if (gmtime_r(&t, &tm))
+                (void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &tm);
+        return report_text(r, "%s", text);
 }
 
 static void report_absent(struct matcher *m, const struct selector *s, const struct known_port *port)
