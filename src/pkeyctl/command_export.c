@@ -117,7 +117,19 @@ static struct p_key usable(const struct observed_table *filter, struct p_key key
 
         if (!filter || holds(filter, full))
                 return key;
-        return filter->source == TABLE_READ && holds(filter, limited) ? limited : (struct p_key) { 0 };
+        return holds(filter, limited) ? limited : (struct p_key) { 0 };
+}
+
+/* The switch port filters, or may, and nobody knows what it lets through. */
+static bool is_behind_unread(const struct context *ctx, uint32_t port)
+{
+        const struct subnet *s = ctx->subnet;
+        uint32_t beside = s->ports[port].neighbour;
+        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
+
+        if (!t)
+                return subnet_port_node(s, &s->ports[port])->type != NODE_SWITCH;
+        return (t->enforce_inbound || t->enforce_outbound) && t->source != TABLE_READ;
 }
 
 static const struct observed_table *filter_of(const struct context *ctx, uint32_t port)
@@ -138,6 +150,12 @@ static int add_foreign(struct context *ctx, bool allow_both, struct partitions_f
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
                                     "%s: its P_Key table cannot be read: entries there that are not the policy's are not in the "
                                     "file, and OpenSM would remove them", p->label);
+                return 0;
+        }
+        if (is_behind_unread(ctx, port)) {
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
+                                    "%s: the switch port that it is plugged into cannot be read: what passes there is not known, so "
+                                    "entries that are not the policy's are not in the file, and OpenSM would remove them", p->label);
                 return 0;
         }
         keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + t->capacity);

@@ -12,6 +12,7 @@ GOLDEN = os.path.join(SOURCE, "tests", "golden", "partitions")
 SEED = int(os.environ.get("SEED", "1"))
 RANDOM_FILES = int(os.environ.get("FILES", "16"))
 HOSTS = 8
+NODE_INFO = 0x11
 # OpenSM reads memory that it never wrote
 UNPREDICTABLE = {"semicolon-in-front"}
 
@@ -224,6 +225,12 @@ def test_export_keeps_what_is_not_the_policys():
         exported = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
         check("theirs=0x0e01,ipoib,mtu=5" in exported.out, exported)
         check_equal(exported.err, "", "what is odd")
+        # a switch that does not answer discovery may filter
+        fabric.lose("leaf01", 100, NODE_INFO)
+        unread = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
+        check("node0001 mlx5_0/1: the switch port that it is plugged into cannot be read" in unread.err, unread)
+        check("=0x0e01" not in unread.out, unread)
+        fabric.lose("leaf01", 0, NODE_INFO)
         fabric.write("opensm.conf", "partition_config_file /no-such.conf\n")
         bare = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
         check("/no-such.conf cannot be read" in bare.err and "p0e01=0x0e01:" in bare.out, bare)
