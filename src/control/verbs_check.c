@@ -226,11 +226,12 @@ static void describe(struct text *t, const struct discrepancy *d)
 static void report(struct verbs_check *v, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
         struct log_about about = p->about;
+        uint64_t difference = digest(d);
         _cleanup_text_ struct text text = {};
 
-        if (p->reported == digest(d))
+        if (p->reported == difference)
                 return;
-        p->reported = digest(d);
+        p->reported = difference;
         v->any_reported = true;
         about.generation = v->generation->number;
         describe(&text, d);
@@ -288,17 +289,19 @@ static void see_changed(struct verbs_check *v, usec_t now, struct expected_port 
 
 static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
+        uint64_t difference = digest(d);
+
         if (now < v->expected_at + GRACE) {
                 v->due = MIN(v->due, v->expected_at + GRACE);
                 return;
         }
         if (d->n_kernel == 0 && p->sma)
                 return; /* what both of them have differently from the policy, the sweep reported */
-        if (!p->sma || p->asked == digest(d))
+        if (!p->sma || p->asked == difference)
                 report(v, p, d, log);
         else
                 ask_sma(v, p, now);
-        p->asked = digest(d);
+        p->asked = difference;
 }
 
 void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table *tables, size_t n, struct log *log)
