@@ -145,9 +145,12 @@ static void take_block(struct sim *s, struct process *p, const struct event *e)
         }
 }
 
-static struct fabsim_place sma_of(const struct sim *s, const struct event *e)
+/* The endport whose SMA answered. */
+static unsigned endport_of(const struct sim *s, const struct event *e)
 {
-        return (struct fabsim_place) { e->place.node, s->f.nodes[e->place.node].type == NODE_SWITCH ? 0 : e->place.port };
+        bool is_switch = s->f.nodes[e->place.node].type == NODE_SWITCH;
+
+        return world_endport_at(s, (struct fabsim_place) { e->place.node, is_switch ? 0 : e->place.port });
 }
 
 /* Since p learned the LIDs of this sweep, or asked who is there, this one moved: what it takes for the table of one port is that of
@@ -158,7 +161,7 @@ static bool lid_moved(const struct sim *s, const struct process *p, const struct
 
         if (p->full)
                 since = MAX(since, p->census.began);
-        return since > 0 && s->lid_moved_at[world_endport_at(s, sma_of(s, e))] >= since;
+        return since > 0 && s->lid_moved_at[endport_of(s, e)] >= since;
 }
 
 /* The tables behind this LID, as p knows it, are not what it read: any base may have been anywhere, for all that it can know. */
@@ -199,10 +202,8 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
 
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
-        unsigned sma = world_endport_at(s, sma_of(s, e));
-
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
-        p->met_stranger |= p->adopted.entries[sma].lid.v != e->frame.lid.v;
+        p->met_stranger |= p->adopted.entries[endport_of(s, e)].lid.v != e->frame.lid.v;
 }
 
 /* It asked that LID who it is, and it is another port than it takes it for. */
@@ -210,7 +211,7 @@ static bool is_stranger(const struct sim *s, const struct process *p, const stru
 {
         const struct census *known = p->full ? &p->census : &p->adopted;
 
-        return known->entries[world_endport_at(s, sma_of(s, e))].lid.v != e->frame.lid.v;
+        return known->entries[endport_of(s, e)].lid.v != e->frame.lid.v;
 }
 
 void observer_answered(struct sim *s, struct process *p, const struct event *e)
