@@ -22,11 +22,16 @@ static uint32_t place_of(const struct known *k, struct guid guid)
         return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
-const struct known_port *known_find(const struct known *k, struct guid port_guid)
+static struct known_port *find(const struct known *k, struct guid port_guid)
 {
         uint32_t at = place_of(k, port_guid);
 
         return at < k->n && k->ports[at].port_guid.v == port_guid.v ? &k->ports[at] : NULL;
+}
+
+const struct known_port *known_find(const struct known *k, struct guid port_guid)
+{
+        return find(k, port_guid);
 }
 
 int known_add(struct known *k, const struct known_port *port)
@@ -60,11 +65,9 @@ static void describe(const struct subnet *s, const struct subnet_port *p, uint64
         }
 }
 
-/* Is this news beside what is known? */
-static bool is_news(const struct known *k, const struct known_port *port)
+/* Is this news beside what is known (NULL: nothing)? */
+static bool is_news(const struct known_port *old, const struct known_port *port)
 {
-        const struct known_port *old = known_find(k, port->port_guid);
-
         return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
                old->switch_guid.v != port->switch_guid.v || old->switch_port != port->switch_port ||
                strcmp(old->description, port->description) != 0 || port->seen > old->noted + DAY;
@@ -92,7 +95,7 @@ static bool forget(struct known *k, uint64_t now)
         return true;
 }
 
-/* Whoever was seen a moment ago and is gone: the time at which that was is worth more than a day. */
+/* A port that was seen in the last sweep and is gone: the store is to have that time, not that of a day before. */
 static bool note_gone(struct known *k, const struct subnet *subnet, uint64_t now)
 {
         bool news = false;
@@ -114,19 +117,18 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
         bool news = forget(k, now);
 
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
-                const struct known_port *old;
-                struct known_port port;
+                struct known_port port, *old;
                 int r;
 
                 if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0 ||
                     subnet_port_is_incomplete(subnet, &subnet->ports[i]))
                         continue;
                 describe(subnet, &subnet->ports[i], now, &port);
-                if (!is_news(k, &port)) {
-                        k->ports[place_of(k, port.port_guid)].seen = now; /* not worth storing before it is a day old */
+                old = find(k, port.port_guid);
+                if (!is_news(old, &port)) {
+                        old->seen = now; /* not worth storing before it is a day old */
                         continue;
                 }
-                old = known_find(k, port.port_guid);
                 port.is_new = !old || old->is_new;
                 r = known_add(k, &port);
                 if (r == -ENOMEM)
