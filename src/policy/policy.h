@@ -136,7 +136,7 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret);
 
-/* Either of the two, where it is known who was seen in the fabric once: a selector that means somebody who is not there now is
+/* Either of the two, with the ports that were seen in the fabric before: a selector that means one that is not there now is
  * reported as that, and not as a name that is wrong. known may be NULL. */
 int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
                          bool in_force, struct findings *findings, struct memberships **ret);

@@ -194,57 +194,6 @@ static void add_hint(struct matcher *m, const struct selector *s)
                 hint_nearest(m, s);
 }
 
-/* --- who was there once --------------------------------------------------------------------------------------------- */
-
-static struct matcher *get_larger(struct matcher *m)
-{
-        struct subnet *subnet;
-
-        if (m->larger || !m->known)
-                return m->larger;
-        m->larger = arena_new_object(m->arena, struct matcher);
-        if (!m->larger || known_extend(m->arena, m->known, m->subnet, &subnet) < 0 ||
-            matcher_init(m->larger, m->arena, m->policy, subnet, m->report) < 0)
-                m->larger = NULL;
-        else
-                m->larger->in_force = true; /* two that had one name are no error here */
-        return m->larger;
-}
-
-/* A switch that is there is not absent, whoever was plugged into it. A host that comes up may have no name yet. */
-static bool is_absent(const struct matcher *m, const struct selector *s, const struct known_port *port)
-{
-        uint32_t i = subnet_find_endport(m->subnet, port->port_guid);
-
-        return (i == SUBNET_NONE || subnet_port_is_incomplete(m->subnet, &m->subnet->ports[i])) &&
-               (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
-}
-
-/* Of those that the selector would mean if all were there, the one that was seen last; NULL: it means nobody, or memory is out, and
- * it is reported as one that matches nothing. */
-static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
-{
-        _cleanup_findings_ struct findings ignored = {};
-        struct matcher *larger = get_larger(m);
-        const struct known_port *last = NULL, *port;
-        struct port_list list = {};
-        struct report report;
-
-        if (!larger)
-                return NULL;
-        findings_init(&ignored, m->arena);
-        report_init(&report, &ignored);
-        larger->report = &report;
-        if (matcher_match(larger, s, &list) < 0)
-                return NULL;
-        for (uint32_t i = 0; i < list.n; i++) {
-                port = known_find(m->known, larger->subnet->ports[list.ports[i]].guid);
-                if (port && is_absent(m, s, port) && (!last || port->seen > last->seen))
-                        last = port;
-        }
-        return last;
-}
-
 /* In UTC: the core knows no time zone. */
 static const char *time_text(struct report *r, uint64_t seconds)
 {
@@ -269,10 +218,9 @@ static void report_absent(struct matcher *m, const struct selector *s, const str
         report_hint(m->report, "the line counts again as soon as it %s", gone ? "is back" : "does");
 }
 
-void selector_report_no_match(struct matcher *m, const struct selector *s)
+void selector_report_no_match(struct matcher *m, const struct selector *s, const struct known_port *absent)
 {
         bool strict = m->policy && m->policy->strict;
-        const struct known_port *absent = find_absent(m, s);
 
         if (absent) {
                 report_absent(m, s, absent);

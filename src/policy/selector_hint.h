@@ -5,5 +5,6 @@
 
 #include "policy/selector_match.h"
 
-/* A warning, or an error under `strict`. If it means somebody who was there once (m->known), it says since when not. */
-void selector_report_no_match(struct matcher *m, const struct selector *s);
+/* A warning, or an error under `strict`. absent: the port that the selector means and that is not in the fabric now; NULL: there
+ * is none. */
+void selector_report_no_match(struct matcher *m, const struct selector *s, const struct known_port *absent);

@@ -110,6 +110,65 @@ static int finish(struct collection *c, struct port_list *ret)
         return 0;
 }
 
+/* ---- ports that were in the fabric ---------------------------------------------------------------------------- */
+
+static struct matcher *get_larger(struct matcher *m)
+{
+        struct subnet *subnet;
+
+        if (m->larger || !m->known)
+                return m->larger;
+        m->larger = arena_new_object(m->arena, struct matcher);
+        if (!m->larger || known_extend(m->arena, m->known, m->subnet, &subnet) < 0 ||
+            matcher_init(m->larger, m->arena, m->policy, subnet, m->report) < 0)
+                m->larger = NULL;
+        else
+                m->larger->in_force = true; /* two that had one name are no error here */
+        return m->larger;
+}
+
+/* A switch that is there is not absent, whoever was plugged into it. A host that comes up may have no name yet. */
+static bool is_absent(const struct matcher *m, const struct selector *s, const struct known_port *port)
+{
+        uint32_t i = subnet_find_endport(m->subnet, port->port_guid);
+
+        return (i == SUBNET_NONE || subnet_port_is_incomplete(m->subnet, &m->subnet->ports[i])) &&
+               (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
+}
+
+/* Of the ports that the selector would mean if all were there, the one that was seen last; NULL: it means none, or memory is
+ * out. */
+static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct matcher *larger = get_larger(m);
+        const struct known_port *last = NULL, *port;
+        struct port_list list = {};
+        struct report report;
+        int r;
+
+        if (!larger)
+                return NULL;
+        findings_init(&ignored, m->arena);
+        report_init(&report, &ignored);
+        larger->report = &report;
+        r = matcher_match(larger, s, &list);
+        larger->report = m->report;
+        if (r < 0)
+                return NULL;
+        for (uint32_t i = 0; i < list.n; i++) {
+                port = known_find(m->known, larger->subnet->ports[list.ports[i]].guid);
+                if (port && is_absent(m, s, port) && (!last || port->seen > last->seen))
+                        last = port;
+        }
+        return last;
+}
+
+static void report_no_match(struct matcher *m, const struct selector *s)
+{
+        selector_report_no_match(m, s, find_absent(m, s));
+}
+
 /* ---- hosts ---------------------------------------------------------------------------------------------------- */
 
 static void warn_twins(struct matcher *m, const struct selector *s, uint32_t node)
@@ -174,7 +233,7 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
                 add_node(&c, subnet->by_name[i], s->port, m->has_twin[subnet->by_name[i]] ? FREEZE_NAME : FREEZE_NONE);
         }
         if (c.n == 0)
-                selector_report_no_match(m, s);
+                report_no_match(m, s);
         else if (n_names < s->host->n_names)
                 note_missing(m, s);
         return finish(&c, ret);
@@ -298,7 +357,7 @@ static int match_switch(struct matcher *m, const struct selector *s, struct port
                 }
         }
         if (c.n == 0 && m->report->n_errors == errors)
-                selector_report_no_match(m, s);
+                report_no_match(m, s);
         return finish(&c, ret);
 }
 
@@ -315,7 +374,7 @@ static int match_guid(struct matcher *m, const struct selector *s, struct port_l
         else if (node != SUBNET_NONE)
                 add_node(&c, node, 0, FREEZE_NONE);
         if (c.n == 0)
-                selector_report_no_match(m, s);
+                report_no_match(m, s);
         return finish(&c, ret);
 }
 

@@ -21,7 +21,7 @@ struct matcher {
         struct report *report;        /* borrows */
         const struct policy *policy;  /* borrows; may be NULL */
         const struct subnet *subnet;  /* borrows */
-        const struct known *known;    /* borrows; who was seen once; NULL: nobody; set after matcher_init */
+        const struct known *known;    /* borrows; the ports seen so far; NULL: none; set after matcher_init */
         struct matcher *larger;       /* of the subnet with all of these; NULL: not needed until now */
         uint32_t *first_port;         /* of each node, and one behind the last */
         bool in_force;                /* a switch name that several have means all of them; set after matcher_init */
