@@ -292,7 +292,7 @@ static bool may_be_filtered(const struct subnet *s, uint32_t port)
         uint32_t beside = s->ports[port].neighbour;
 
         if (beside == SUBNET_NONE)
-                return s->nodes[s->ports[port].node].type != NODE_SWITCH;
+                return subnet_port_is_behind_unknown(s, &s->ports[port]);
         return subnet_port_can_enforce(s, &s->ports[beside]);
 }
 

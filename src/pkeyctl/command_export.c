@@ -120,24 +120,20 @@ static struct p_key usable(const struct observed_table *filter, struct p_key key
         return holds(filter, limited) ? limited : (struct p_key) { 0 };
 }
 
-/* The switch port filters, or may, and nobody knows what it lets through. */
-static bool is_behind_unread(const struct context *ctx, uint32_t port)
-{
-        const struct subnet *s = ctx->subnet;
-        uint32_t beside = s->ports[port].neighbour;
-        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
-
-        if (!t)
-                return subnet_port_node(s, &s->ports[port])->type != NODE_SWITCH;
-        return (t->enforce_inbound || t->enforce_outbound) && t->source != TABLE_READ;
-}
-
 static const struct observed_table *filter_of(const struct context *ctx, uint32_t port)
 {
         uint32_t beside = ctx->subnet->ports[port].neighbour;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
 
         return t && (t->enforce_inbound || t->enforce_outbound) ? t : NULL;
+}
+
+/* The switch port filters, or may, and what it lets through is not known. */
+static bool is_behind_unread(const struct context *ctx, uint32_t port)
+{
+        const struct observed_table *filter = filter_of(ctx, port);
+
+        return subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ);
 }
 
 static int add_foreign(struct context *ctx, bool allow_both, struct partitions_file_port *p)

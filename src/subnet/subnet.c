@@ -37,6 +37,11 @@ bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port 
         return p->neighbour != SUBNET_NONE && subnet_port_node(s, &s->ports[p->neighbour])->incomplete;
 }
 
+bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_port *p)
+{
+        return p->role == PORT_ENDPORT && p->neighbour == SUBNET_NONE && subnet_port_node(s, p)->type != NODE_SWITCH;
+}
+
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
 {
         uint32_t i = LOWER_BOUND(node, s->nodes, s->n_nodes, node->guid.v < guid.v);

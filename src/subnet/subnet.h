@@ -118,6 +118,10 @@ bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
  * plugged into a switch without a name would lose those of `@SWITCH/PORTS`. */
 bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port *p);
 
+/* An endport of a host, and what it is plugged into is not in the snapshot: a switch that did not answer discovery, perhaps one
+ * that filters. */
+bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_port *p);
+
 static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
 {
         return n->silent_ports[number / 64] >> (number % 64) & 1;
