@@ -229,10 +229,9 @@ struct load {
 /* What a table holds or, if that is more, what the policy puts there. `is` counts what it holds. */
 static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t is)
 {
-        uint32_t shall = f->desired ? f->desired->ports[port].n_wanted : 0;
+        uint32_t wanted = f->desired ? f->desired->ports[port].n_wanted : 0;
 
-        return (struct load) {port, MAX(is, shall), subnet_port_capacity(f->subnet, &f->subnet->ports[port]),
-                             shall > is};
+        return (struct load) { port, MAX(is, wanted), subnet_port_capacity(f->subnet, &f->subnet->ports[port]), wanted > is };
 }
 
 static void diagnose_overflow(struct diagnosis_list *l)
