@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/cleanup.h"
 #include "util/vector.h"
 
 #define DAY 86400u
@@ -192,7 +193,7 @@ static int copy_snapshot(struct subnet_builder *b, const struct known *k, const 
         return r;
 }
 
-/* The switch port it was plugged into, if nobody else is there now. The switch may be absent, too. */
+/* The switch port it was plugged into, if nobody else is there now, or was since. The switch may be absent, too. */
 static int plug_in(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
 {
         uint32_t node = k->switch_guid.v ? subnet_find_node(s, k->switch_guid) : SUBNET_NONE;
@@ -225,6 +226,29 @@ static int add_absent(struct subnet_builder *b, const struct subnet *s, const st
         return r == -ENOMEM ? r : 0;
 }
 
+static int compare_seen(const void *left, const void *right)
+{
+        const struct known_port *const *a = left, *const *b = right;
+
+        return ORDER((*b)->seen, (*a)->seen) ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v);
+}
+
+/* Who was seen last at a switch port has it. */
+static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const struct known *k)
+{
+        _cleanup_free_ const struct known_port **ports = calloc(MAX(k->n, 1u), sizeof(*ports));
+        int r = 0;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < k->n; i++)
+                ports[i] = &k->ports[i];
+        qsort(ports, k->n, sizeof(*ports), compare_seen);
+        for (uint32_t i = 0; r == 0 && i < k->n; i++)
+                r = plug_in(b, s, ports[i]);
+        return r;
+}
+
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)
 {
         const struct subnet *s = subnet;
@@ -237,8 +261,8 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
                 r = copy_snapshot(b, k, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
-        for (uint32_t i = 0; r == 0 && i < k->n; i++)
-                r = plug_in(b, s, &k->ports[i]);
+        if (r == 0)
+                r = plug_in_all(b, s, k);
         if (r < 0)
                 return -ENOMEM;
         if (s->self != SUBNET_NONE)

@@ -89,6 +89,25 @@ START_TEST(test_a_place_that_was_taken)
 }
 END_TEST
 
+/* Of two that were there one after the other it is the later one's, whatever their GUIDs are. */
+START_TEST(test_the_last_one_has_the_place)
+{
+        struct known_port earlier = { { 0x30 }, { 0x31 }, NODE_CA, 1, "node2 mlx5_0", { 0x10 }, 2, 1000 * DAY };
+        struct known_port later = { { 0x40 }, { 0x41 }, NODE_CA, 1, "node3 mlx5_0", { 0x10 }, 2, 1000 * DAY };
+        struct subnet *s;
+
+        for (unsigned last = 0; last < 2; last++) {
+                earlier.seen = 1000 * DAY + last;
+                later.seen = 1000 * DAY + 1 - last;
+                ck_assert_int_eq(known_add(&k, &earlier), 0);
+                ck_assert_int_eq(known_add(&k, &later), 0);
+                ck_assert_int_eq(known_extend(arena, &k, picture(one), &s), 0);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, earlier.port_guid)].neighbour != SUBNET_NONE, last);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, later.port_guid)].neighbour != SUBNET_NONE, !last);
+        }
+}
+END_TEST
+
 static const char host_only[] = "vendid=0x0\ndevid=0x0\nsysimgguid=0x20\ncaguid=0x20\n"
                                 "Ca 1 \"H-0000000000000020\" # \"node1 mlx5_0\"\n";
 
@@ -223,6 +242,7 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_absent_ports_stand_where_they_were);
         tcase_add_test(c, test_a_place_that_was_taken);
+        tcase_add_test(c, test_the_last_one_has_the_place);
         tcase_add_test(c, test_an_absent_switch_has_its_ports);
         tcase_add_test(c, test_an_incomplete_node_is_what_it_was);
         tcase_add_test(c, test_forgetting);
