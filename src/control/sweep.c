@@ -173,13 +173,21 @@ static int take_discovered(struct control *c)
         return snapshot_prepare(new);
 }
 
+static const char *discovery_problem(const struct control *c, int r)
+{
+        if (r != -ENODATA)
+                return "the fabric could not be discovered";
+        return c->sweep.new_snapshot->subnet ? "the port of the master SM did not answer discovery"
+                                             : "this host's own port did not answer discovery";
+}
+
 void sweep_discovered(struct control *c, const struct control_event *event)
 {
         struct subnet *subnet;
         int r = event->r < 0 ? event->r : take_discovered(c);
 
         if (r < 0) {
-                sweep_fail(c, "the fabric could not be discovered", r);
+                sweep_fail(c, discovery_problem(c, r), r);
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
