@@ -394,15 +394,16 @@ static bool same_place(struct fabsim_place x, struct fabsim_place y)
         return x.node == y.node && x.port == y.port;
 }
 
-static bool is_elsewhere(const struct sim *s, const struct seen_port *seen, unsigned endport)
+static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
 {
+        const struct seen_port *seen = &p->observer.ports[endport];
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = &s->f.nodes[at.node].ports[at.port];
 
         if (seen->is_ambiguous)
                 return true;
         if (seen->at == 0)
-                return false;
+                return s->moved_at[endport] >= p->adopted.began;
         if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
         if (seen->is_missing) /* it may come back anywhere */
@@ -455,7 +456,7 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                         ret->surprises[i] |= table_surprises(s, p, r);
                         ret->unread |= (uint64_t) !was_read(p, s, r) << i;
                 }
-                ret->elsewhere |= (uint64_t) is_elsewhere(s, seen, i) << i;
+                ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
                 ret->missing |= (uint64_t) (seen->is_missing) << i;

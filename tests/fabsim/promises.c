@@ -938,7 +938,8 @@ static bool sm_is_hidden(const struct sim *s)
 {
         unsigned sm = world_endport_at(s, s->f.sm);
 
-        return sm == UINT32_MAX || is_silent(s, s->f.sm) || keys_hide(s, sm);
+        return sm == UINT32_MAX || !s->f.nodes[s->f.sm.node].ports[s->f.sm.port].is_cabled || is_silent(s, s->f.sm) ||
+               keys_hide(s, sm);
 }
 
 static bool any_is_shut(const struct sim *s, const struct judgement *by, unsigned endport)
