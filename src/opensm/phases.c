@@ -906,10 +906,10 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-/* Every endport that was read holds 0xffff and nothing else, and that is not what these tables give to all of them. Of a file in
- * place that does not name a port nothing is known there. */
-static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *tables,
-                       const struct observed *observed)
+/* Every endport that was read holds 0xffff and nothing else, and to one of them neither these tables give that nor those before.
+ * Of a file in place that does not name a port nothing is known there. */
+static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
+                       const struct partitions_file_port *tables, const struct observed *observed)
 {
         static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
         const struct partitions_file_port open = { .keys = &everything, .n_keys = 1 };
@@ -923,18 +923,21 @@ static bool looks_open(const struct opensm_phases *phases, const struct partitio
                         continue;
                 if (!holds(&observed->tables[port], &open, phases->allow_both, NULL))
                         return false;
-                unexpected = unexpected || !(unnamed || same_sets(sets_of(&open, &tables[i], phases->allow_both)));
+                unexpected = unexpected || !(unnamed || same_sets(sets_of(&open, &tables[i], phases->allow_both)) ||
+                                             same_sets(sets_of(&open, &before[i], phases->allow_both)));
         }
         return unexpected;
 }
 
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
 {
-        return looks_open(phases, phases->tables[phase], observed);
+        return looks_open(phases, opensm_phases_before(phases, phase), phases->tables[phase], observed);
 }
 
 bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed)
 {
-        return opensm_phases_fell_back(phases, OPENSM_GRANT, observed) &&
-               (!phases->in_place || looks_open(phases, phases->in_place, observed));
+        const struct partitions_file_port *wanted = phases->tables[OPENSM_GRANT];
+
+        return looks_open(phases, wanted, wanted, observed) &&
+               (!phases->in_place || looks_open(phases, phases->in_place, phases->in_place, observed));
 }

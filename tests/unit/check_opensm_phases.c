@@ -473,6 +473,21 @@ START_TEST(test_fell_back)
 }
 END_TEST
 
+/* What a port had before the phase, it may have still. */
+START_TEST(test_on_the_way_is_not_fallen_back)
+{
+        struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 3, 0, 0 }, { 2, 0, 0 }, { 2, 0, 0 } });
+        struct fabric b = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 2, 0, 0 } });
+        struct observed *o;
+        struct opensm_phases p = phases_between(&a, &b, true, NULL, &o);
+
+        o->tables[0].entries[0].v = 0xffff;
+        o->tables[0].entries[1].v = 0;
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_LOWER, o));
+        ck_assert(opensm_phases_fell_back(&p, OPENSM_GRANT, o)); /* by then host 1 is a limited member */
+}
+END_TEST
+
 START_TEST(test_does_not_fit)
 {
         static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0xffff } };
@@ -648,6 +663,7 @@ int main(void)
         tcase_add_test(c, test_not_read);
         tcase_add_test(c, test_absent);
         tcase_add_test(c, test_fell_back);
+        tcase_add_test(c, test_on_the_way_is_not_fallen_back);
         tcase_add_test(c, test_does_not_fit);
         tcase_add_test(c, test_foreign_entry);
         tcase_add_test(c, test_one_is_not_all);
