@@ -355,27 +355,27 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         return 0;
 }
 
-/* What a file does not say of a port that it names, OpenSM may have taken since the table was read, unless it did all that
- * before; to tell it that the port has this would give it back, which only the policy may. (What OpenSM does not know of it has
- * to be told before it takes it away.) */
-static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted,
+/* What the file in place does not say of a port, OpenSM may have taken since the table was read; to tell it that the port has this
+ * would give it back, which only the policy may. What was read after the file was done, OpenSM does not know of, nor perhaps of
+ * what a port has that the file does not name: that it has to be told before it takes it away. */
+static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
                        struct opensm_way *way)
 {
         const struct partitions_file_port *told = find_in(in_place, way->guid);
+        uint32_t n_told = told ? told->n_keys : 0, n = 0, n_kept;
         struct p_key *keys;
-        uint32_t n = 0, n_kept;
 
-        if (!told || told->n_keys == 0 || in_place->is_done)
+        if (!in_place || (is_read && (in_place->is_done || n_told == 0)))
                 return 0;
-        keys = arena_new_array(a, struct p_key, way->n_before + told->n_keys);
+        keys = arena_new_array(a, struct p_key, way->n_before + n_told);
         if (!keys)
                 return -ENOMEM;
         for (uint32_t i = 0; i < way->n_before; i++)
-                if (p_keys_hold(told->keys, told->n_keys, way->before[i]) ||
+                if ((told && p_keys_hold(told->keys, n_told, way->before[i])) ||
                     p_keys_hold(wanted->wanted, wanted->n_wanted, way->before[i]))
                         keys[n++] = way->before[i];
         n_kept = n;
-        for (uint32_t i = 0; i < told->n_keys; i++) /* it has the base otherwise than it was told */
+        for (uint32_t i = 0; i < n_told; i++) /* it has the base otherwise than it was told */
                 if (entries_of_base(way->before, way->n_before, told->keys[i]) != NOTHING &&
                     entries_of_base(keys, n_kept, told->keys[i]) == NOTHING)
                         keys[n++] = told->keys[i];
@@ -453,7 +453,7 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
                 if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 ||
-                    drop_untold(a, in_place, &plan->desired->ports[i], way) < 0 ||
+                    drop_untold(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), way) < 0 ||
                     set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
                 way->is_late = way->is_late && pair_was_read(observed, i);
@@ -492,7 +492,7 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         case LAST_READ:
                 r = usable_by_silent(a, k, in_place, way);
                 if (r == 0 && wanted)
-                        r = drop_untold(a, in_place, wanted, way);
+                        r = drop_untold(a, in_place, wanted, false, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);

@@ -155,8 +155,9 @@ static void read_tables(enum sight worst)
 /* Before pkeyd the file gave each host what it has. */
 static void make_file_in_place(struct opensm_tables *ret)
 {
-        ret->ports = arena_new_array(cases, struct partitions_file_port, scene.n_ports);
-        ret->n_ports = scene.n_ports;
+        *ret = (struct opensm_tables) {
+                .ports = arena_new_array(cases, struct partitions_file_port, scene.n_ports), .n_ports = scene.n_ports,
+        };
         for (unsigned p = 0; p < scene.n_ports; p++) {
                 struct p_key *keys = arena_new_array(cases, struct p_key, MAX_BASES);
 
@@ -741,6 +742,25 @@ START_TEST(unread_hosts_stay)
 }
 END_TEST
 
+/* Of what an unread host held OpenSM may have taken all that no file gave it, also before it had done the file in place. */
+START_TEST(unread_hosts_hold_what_they_were_told)
+{
+        struct partitions_file_port of_other = { .guid = G(host_guid(1) + 1), .keys = limited, .n_keys = 1 };
+
+        for (unsigned is_done = 0; is_done < 2; is_done++) {
+                const struct opensm_tables in_place = { &of_other, 1, is_done };
+
+                begin_single(7, 0, 1, 1);
+                knowledge_recall(k, seen);
+                expect_begins(0, NULL, 0x8001);
+                expect_begins(0, &in_place, 0);
+                gives = full;
+                expect_begins(0, &in_place, 0x8001);
+                gives = NULL;
+        }
+}
+END_TEST
+
 /* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have
  * done it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
 START_TEST(hosts_behind_filters)
@@ -979,6 +999,7 @@ int main(void)
         tcase_add_test(t, confirmed_is_what_was_read);
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
+        tcase_add_test(t, unread_hosts_hold_what_they_were_told);
         tcase_add_test(t, expected_once);
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
