@@ -44,19 +44,44 @@ unsigned observer_endport(const struct sim *s, struct fabsim_place at)
 
 /* --- tables ---------------------------------------------------------------------------------------------------------- */
 
-static void find_homes(struct seen_table *t)
+/* How often each base is there (2: or more often), and its last index. */
+static void count_entries(const struct seen_table *t, uint8_t n[SIM_BASES + 1], uint8_t last[SIM_BASES + 1])
 {
-        uint8_t n[SIM_BASES + 1] = {}, last[SIM_BASES + 1] = {};
-
+        memset(n, 0, SIM_BASES + 1);
         for (unsigned i = 0; i < FABSIM_MAX_ENTRIES; i++) {
                 unsigned b = sim_base_number(t->entries[i].v & 0x7fff);
 
                 n[b] = (uint8_t) MIN(n[b] + 1, 2);
                 last[b] = (uint8_t) i;
         }
-        for (unsigned b = 0; b < SIM_BASES; b++)
+}
+
+bool observer_changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base)
+{
+        unsigned b = sim_base_number(base);
+
+        for (unsigned w = 0; b < SIM_BASES && w <= SIM_ELSE; w++)
+                for (unsigned block = 0; w != p->number && block < SIM_BLOCKS; block++)
+                        if (r->changed_at[w][block][b] >= MIN(p->sweep_began, p->adopted.began))
+                                return true;
+        return false;
+}
+
+/* Single blocks that were read say nothing of a base that was there more than once (another entry may be of another time), nor
+ * that somebody else put there meanwhile. */
+static void find_homes(const struct process *p, const struct table_record *r, struct seen_table *t,
+                       const uint8_t n_before[SIM_BASES + 1], bool is_whole)
+{
+        uint8_t n[SIM_BASES + 1], last[SIM_BASES + 1];
+
+        count_entries(t, n, last);
+        for (unsigned b = 0; b < SIM_BASES; b++) {
+                bool is_known = is_whole || t->home[b] == last[b] ||
+                                (n_before[b] == 0 && !observer_changed_in_sweep(p, r, sim_bases[b]));
+
                 if (n[b] > 0)
-                        t->home[b] = n[b] == 1 ? last[b] : SIM_NO_INDEX;
+                        t->home[b] = n[b] == 1 && is_known ? last[b] : SIM_NO_INDEX;
+        }
 }
 
 static void know_block(struct seen_table *t, unsigned block, usec_t at, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
@@ -99,10 +124,13 @@ static void know_tables(struct sim *s, struct process *p, bool whole_only)
                 struct seen_table *t = &p->observer.tables[i];
 
                 if (!whole_only || is_whole(s, &s->tables[i], pending)) {
+                        uint8_t n_before[SIM_BASES + 1], last[SIM_BASES + 1];
+
+                        count_entries(t, n_before, last);
                         for (unsigned block = 0; block < SIM_BLOCKS; block++)
                                 know_block(t, block, pending->block_at[block],
                                            pending->entries + block * P_KEY_BLOCK_ENTRIES);
-                        find_homes(t);
+                        find_homes(p, &s->tables[i], t, n_before, whole_only);
                         forget_revoked(s, p, i);
                 }
                 memset(pending->block_at, 0, sizeof(pending->block_at));

@@ -366,19 +366,6 @@ static void check_pairs(struct sim *s, const struct change *c)
         }
 }
 
-/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was
- * planned there is of no use. */
-static bool changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base)
-{
-        unsigned b = sim_base_number(base);
-
-        for (unsigned w = 0; b < SIM_BASES && w <= SIM_ELSE; w++)
-                for (unsigned block = 0; w != p->number && block < SIM_BLOCKS; block++)
-                        if (r->changed_at[w][block][b] >= MIN(p->sweep_began, p->adopted.began))
-                                return true;
-        return false;
-}
-
 /* What a Set was to make of a table, and what is there now. */
 struct written {
         const struct basis *basis;
@@ -462,7 +449,7 @@ static void check_stability(struct sim *s, const struct written *w, const struct
         unsigned with_base = count_wanted(s, w, before[index], &wanted);
 
         if (base == 0 || w->basis->by->intent.settings.repair_index0 || count_base(before, base) != 1 ||
-            changed_in_sweep(&s->processes[w->basis->process], w->record, base))
+            observer_changed_in_sweep(&s->processes[w->basis->process], w->record, base))
                 return;
         if (wanted && now != key)
                 sim_fail(s, "stability broken: 0x%04x at index %u of node %u port %u became 0x%04x", key, index, at.node,
@@ -492,7 +479,7 @@ static void check_index(struct sim *s, const struct written *w, unsigned index)
         if (seen->used[index] && seen->used[index] != base)
                 r->passed_on = true;
         if (home == SIM_NO_INDEX || home == index || is_index0(s, r, home) || seen->used[home] != base ||
-            changed_in_sweep(p, r, base) || (w->now->table[home].v & 0x7fff) != 0 ||
+            observer_changed_in_sweep(p, r, base) || (w->now->table[home].v & 0x7fff) != 0 ||
             count_wanted(s, w, w->now->table[index], &ignored) != 1)
                 return;
         sim_fail(s, "stability broken: base 0x%04x was at index %u of node %u port %u, and comes back at index %u", base, home,

@@ -484,6 +484,9 @@ struct table_record *observer_table(struct sim *s, struct fabsim_place at);
  * or not: what is unplugged and comes back is where it was, or it was moved. */
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
 unsigned observer_endport(const struct sim *s, struct fabsim_place at);
+/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was
+ * planned there is of no use. */
+bool observer_changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base);
 /* What p saw was stored: the tables; and which ports there are, but not by a pkeyctl. */
 void observer_store(const struct process *p, struct observer *to);
 /* p takes what is stored for what it knows. */
