@@ -24,40 +24,45 @@ static int desired_in_force(const struct control *c, const struct subnet *subnet
 }
 
 /* What open writes may have put at indexes that are free was used, for all that is known. */
-static void learn_open(struct control *c, const struct observed *before, const struct observed *now)
+static int learn_open(struct control *c, const struct observed *before, const struct observed *now)
 {
         const struct subnet *s = now->subnet;
         struct observed *used;
+        int r;
 
-        if (!knowledge_has_open_writes(c->knowledge) || observed_new(c->sweep.arena, s, &used) < 0)
-                return;
+        if (!knowledge_has_open_writes(c->knowledge))
+                return 0;
+        r = observed_new(c->sweep.arena, s, &used);
+        if (r < 0)
+                return r;
         knowledge_recall_used(c->knowledge, used);
         for (uint32_t p = 0; p < s->n_ports; p++)
-                for (uint16_t i = 0; used->tables[p].source == TABLE_ASSUMED && now->tables[p].source == TABLE_READ &&
+                for (uint16_t i = 0; r == 0 && used->tables[p].source == TABLE_ASSUMED && now->tables[p].source == TABLE_READ &&
                                      i < now->tables[p].capacity; i++)
                         if (!p_key_is_used(before->tables[p].entries[i]) && !p_key_is_used(now->tables[p].entries[i]) &&
                             p_key_is_used(used->tables[p].entries[i]))
-                                (void) index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
-                                                              used->tables[p].entries[i]);
+                                r = index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
+                                                           used->tables[p].entries[i]);
+        return r;
 }
 
-/* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. Memory
- * being out loses a hint, not correctness. */
-static void learn(struct control *c, const struct observed *now, const struct desired *desired)
+/* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. */
+static int learn(struct control *c, const struct observed *now, const struct desired *desired)
 {
         bool other_sm = c->snapshot && c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
         bool by_other_pkeyd = c->in_force && c->in_force->settings->role == ROLE_FOLLOW_SM &&
                               (other_sm || !control_may_write(c, c->in_force));
         struct observed *before;
+        int r = observed_new(c->sweep.arena, now->subnet, &before);
 
-        if (observed_new(c->sweep.arena, now->subnet, &before) < 0)
-                return;
+        if (r < 0)
+                return r;
         knowledge_recall(c->knowledge, before);
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* some time ago */
-        (void) index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
-        learn_open(c, before, now);
+        r = index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
+        return r < 0 ? r : learn_open(c, before, now);
 }
 
 /* What a person was shown, and the results, are of the old one. */
@@ -84,10 +89,10 @@ static int adopt_snapshot(struct control *c)
                 r = desired_in_force(c, new->subnet, &desired);
         if (r == 0)
                 r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
-        if (r < 0)
-                return r;
-        learn(c, new->observed, desired);
-        r = knowledge_see_tables(c->knowledge, new->observed, wall);
+        if (r == 0)
+                r = learn(c, new->observed, desired);
+        if (r == 0)
+                r = knowledge_see_tables(c->knowledge, new->observed, wall);
         if (r < 0)
                 return r;
         knowledge_recall(c->knowledge, new->observed);
@@ -105,9 +110,10 @@ static int adopt_seen(struct control *c)
         struct desired *desired = NULL;
         int r = control_follows_sm(c) ? desired_in_force(c, c->snapshot->subnet, &desired) : 0;
 
+        if (r == 0)
+                r = learn(c, c->sweep.seen, desired);
         if (r < 0)
                 return r;
-        learn(c, c->sweep.seen, desired);
         snapshot_merge(c->snapshot, c->sweep.seen);
         return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }

@@ -170,14 +170,13 @@ void sweep_foresee_held(struct control *c)
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */
 
-/* Once for each generation. What is wrong with them, or that memory is out, makes the M_Keys worse guesses. */
+/* Once for each generation; where memory is out, with the next sweep. What is wrong with them makes the M_Keys worse guesses. */
 static void take_neighbors(struct control *c, struct generation *g)
 {
         uint32_t n_ignored;
 
-        if (g->neighbors)
-                (void) discovery_links_add_neighbors(c->links, g->neighbors, g->n_neighbors, &n_ignored);
-        g->neighbors = NULL;
+        if (g->neighbors && discovery_links_add_neighbors(c->links, g->neighbors, g->n_neighbors, &n_ignored) != -ENOMEM)
+                g->neighbors = NULL;
 }
 
 void sweep_discover(struct control *c)

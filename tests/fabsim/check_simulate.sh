@@ -21,6 +21,10 @@ done
 while read -r seed _; do
         "$simulate" --first "$seed" --seeds 1 || exit 1
 done < <(grep -v '^#' "$top_srcdir/tests/fabsim/seeds")
+# each of the first thousand allocations failing, of a start and of a reload, with both writers
+for seed in 3 28; do
+        "$simulate" --seed "$seed" --fail-allocations 1000 && "$simulate" --seed "$seed" --fail-allocations 1000 --in-reload || exit 1
+done
 
 said=$("$simulate" --first 1 --seeds "$seeds")
 result=$?

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sim.h"
+#include "../unit/fail_alloc.h"
 #include "util/cleanup.h"
 
 #define MAX_SLOTS 1024 /* requests that an engine may ever have memory for here */
@@ -431,7 +432,9 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
         int r;
 
         event->wall = s->now + UINT64_C(1700000000) * USEC_PER_SEC;
+        fail_alloc_enter();
         r = control_event(p->control, s->now, event);
+        fail_alloc_leave();
         if (r < 0 && control_get_status(p->control)->state != CONTROL_ENDED)
                 sim_fail(s, "event %d was not expected in state %d", (int) kind,
                          (int) control_get_status(p->control)->state);
@@ -441,11 +444,31 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
         see_sweeps(s, p);
 }
 
+static bool next_action(struct process *p, struct control_action *ret)
+{
+        bool is_one;
+
+        fail_alloc_enter();
+        is_one = control_next_action(p->control, ret);
+        fail_alloc_leave();
+        return is_one;
+}
+
+static bool next_send(struct sim *s, struct process *p, struct mad_frame *ret)
+{
+        bool is_one;
+
+        fail_alloc_enter();
+        is_one = mad_dispatcher_next_send(p->port, s->now, ret);
+        fail_alloc_leave();
+        return is_one;
+}
+
 static void take_turn(struct sim *s, struct process *p)
 {
         struct mad_frame frame;
 
-        while (!p->killed && !s->failed && mad_dispatcher_next_send(p->port, s->now, &frame)) {
+        while (!p->killed && !s->failed && next_send(s, p, &frame)) {
                 if (!s->quiet && prng_permille(&s->rng, s->faults.send_fails))
                         mad_dispatcher_send_failed(p->port, s->now, &frame, ENOBUFS);
                 else
@@ -477,7 +500,7 @@ static void feed(struct sim *s, struct process *p, struct control_event *event)
 
         while (more && !s->failed) {
                 post(s, p, event);
-                while (!p->killed && !s->failed && control_next_action(p->control, &action)) {
+                while (!p->killed && !s->failed && next_action(p, &action)) {
                         p->killed |= action.kind != CONTROL_LOG && !s->quiet && prng_permille(&s->rng, s->faults.kill);
                         if (!p->killed || prng_permille(&s->rng, 500)) /* before it was done, or just after */
                                 act(s, p, &action);
@@ -529,7 +552,9 @@ void process_receive(struct sim *s, struct process *p, const struct event *e)
         if (!p->port)
                 return;
         mad_dispatcher_get_counters(p->port, &before);
+        fail_alloc_enter();
         mad_dispatcher_receive(p->port, s->now, &e->frame);
+        fail_alloc_leave();
         mad_dispatcher_get_counters(p->port, &after);
         if (after.answered + after.busy > before.answered + before.busy)
                 wire_answered(s, p, e);
@@ -568,6 +593,9 @@ void process_hangup(struct sim *s, struct process *p)
         if (!p->control || control_get_status(p->control)->stopping)
                 return;
         s->counters.reloads++;
+        if (s->fail_in_reload)
+                fail_alloc_at(s->fail_in_reload);
+        s->fail_in_reload = 0;
         findings_init(&findings, a);
         event.candidate.generation = head_load(s, p->head, &findings);
         event.candidate.findings = &findings;

@@ -332,6 +332,7 @@ struct sim {
         uint64_t seed;
         struct prng rng;
         bool trace;
+        unsigned fail_in_reload;      /* which allocation of the first reload is to fail; 0: none */
         uint64_t digest;         /* of the history so far */
         usec_t now;
         struct fabsim f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* simulate --seed N [--trace] | --first S --seeds N [-j JOBS] [--all] */
+/* simulate --seed N [--trace] [--fail-allocations N [--in-reload]] | --first S --seeds N [-j JOBS] [--all] */
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim.h"
+#include "../unit/fail_alloc.h"
 
 #define MAX_JOBS 64
 
@@ -141,9 +142,13 @@ static void finish(struct sim *s)
         free(s->neighbors);
 }
 
-static void simulate(struct sim *s, uint64_t seed, bool trace)
+/* fail_in_reload: which allocation of the first reload fails; 0: none. */
+static void simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_reload)
 {
-        *s = (struct sim) { .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325) };
+        *s = (struct sim) {
+                .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
+                .fail_in_reload = fail_in_reload,
+        };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
                 s->processes[i].number = i;
         world_make(s);
@@ -206,7 +211,7 @@ static int run_seeds(uint64_t first, uint64_t n, uint64_t step, bool all, struct
                 return -ENOMEM;
         for (uint64_t i = 0; i < n && (all || !failed); i += step) {
                 *current = first + i;
-                simulate(s, first + i, false);
+                simulate(s, first + i, false, 0);
                 add(totals, s);
                 if (!s->failed)
                         continue;
@@ -293,7 +298,7 @@ static int run_one(uint64_t seed, bool trace)
 
         if (!s)
                 return EXIT_FAILURE;
-        simulate(s, seed, trace);
+        simulate(s, seed, trace, 0);
         add(&totals, s);
         print_totals(&totals);
         printf("history %016" PRIx64 "\n", s->digest);
@@ -306,17 +311,41 @@ static int run_one(uint64_t seed, bool trace)
         return r;
 }
 
+/* The history again and again, each time with another allocation of pkeyd's failing: the first n of all, or of a reload. */
+static int run_without_memory(uint64_t seed, unsigned n, bool in_reload)
+{
+        struct sim *s = malloc(sizeof(*s));
+        int r = EXIT_SUCCESS;
+
+        if (!s)
+                return EXIT_FAILURE;
+        for (unsigned i = 1; i <= n; i++) {
+                fail_alloc_at(in_reload ? 0 : i);
+                simulate(s, seed, false, in_reload ? i : 0);
+                if (!fail_alloc_happened())
+                        sim_fail(s, "there are no %u allocations", i);
+                if (!s->failed)
+                        continue;
+                printf("allocation %u: ", i);
+                print_failure(s);
+                r = EXIT_FAILURE;
+        }
+        free(s);
+        return r;
+}
+
 int main(int argc, char **argv)
 {
         static const struct option options[] = {
                 { "seed", required_argument, NULL, 's' },  { "trace", no_argument, NULL, 't' },
                 { "first", required_argument, NULL, 'f' }, { "seeds", required_argument, NULL, 'n' },
                 { "jobs", required_argument, NULL, 'j' },  { "all", no_argument, NULL, 'a' },
+                { "fail-allocations", required_argument, NULL, 'm' }, { "in-reload", no_argument, NULL, 'r' },
                 { NULL, 0, NULL, 0 },
         };
         uint64_t seed = 0, first = 1, n = 1500;
-        unsigned jobs = 1;
-        bool one = false, trace = false, all = false;
+        unsigned jobs = 1, n_failing = 0;
+        bool one = false, trace = false, all = false, in_reload = false;
         int c;
 
         while ((c = getopt_long(argc, argv, "j:", options, NULL)) != -1)
@@ -340,11 +369,20 @@ int main(int argc, char **argv)
                 case 'a':
                         all = true;
                         break;
+                case 'm':
+                        n_failing = (unsigned) strtoul(optarg, NULL, 0);
+                        break;
+                case 'r':
+                        in_reload = true;
+                        break;
                 default:
-                        fprintf(stderr, "usage: simulate --seed N [--trace] | --first S --seeds N [-j JOBS] [--all]\n");
+                        fprintf(stderr, "usage: simulate --seed N [--trace] [--fail-allocations N [--in-reload]]\n"
+                                        "       simulate --first S --seeds N [-j JOBS] [--all]\n");
                         return EXIT_FAILURE;
                 }
         if (jobs < 1 || jobs > MAX_JOBS)
                 jobs = 1;
+        if (n_failing > 0)
+                return run_without_memory(seed, n_failing, in_reload);
         return one ? run_one(seed, trace) : run_jobs(first, n, jobs, all);
 }
