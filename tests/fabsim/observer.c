@@ -482,7 +482,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 ret->unread |= (uint64_t) !was_read(p, s, r) << i;
                 if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf))) {
                         ret->surprises[i] |= table_surprises(s, p, r);
-                        ret->unread |= (uint64_t) !was_read(p, s, r) << i;
+                        /* whose switch is not there now has what the file in place gave it: the switch port may filter by now */
+                        ret->unread |= (uint64_t) (!was_read(p, s, r) || !p->adopted.entries[i].is_plugged) << i;
                 }
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
