@@ -473,25 +473,29 @@ static void put_back(struct opensm_writer *w, enum purpose purpose)
                 write_file(w, purpose, f);
 }
 
+static void give_up(struct opensm_writer *w, const char *what)
+{
+        const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing);
+
+        report(w, LOG_EVENT_OPENSM_NOT_DONE,
+               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; %s",
+               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?", what);
+        end(w, -ETIMEDOUT);
+}
+
 /* What was put back, and why. told: OpenSM was signalled to read it. */
 static void report_put_back(struct opensm_writer *w, bool told)
 {
-        const char *phase = opensm_phase_to_string(w->phase), *label;
-
-        if (w->purpose == TO_FALL_BACK) {
-                report(w, LOG_EVENT_OPENSM_FELL_BACK,
-                       "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
-                       "other entry is gone; the last good file was put back%s", phase,
-                       told ? " and OpenSM told to read it" : ", but OpenSM could not be told");
-                end(w, -EIO);
+        if (w->purpose == TO_GIVE_UP) {
+                give_up(w, told ? "the last file that was carried out was put back"
+                                : "the last file that was carried out was put back, but OpenSM could not be told");
                 return;
         }
-        label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing);
-        report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the last file that was "
-               "carried out was put back%s", phase, w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?",
-               told ? "" : ", but OpenSM could not be told");
-        end(w, -ETIMEDOUT);
+        report(w, LOG_EVENT_OPENSM_FELL_BACK,
+               "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
+               "other entry is gone; the last good file was put back%s", opensm_phase_to_string(w->phase),
+               told ? " and OpenSM told to read it" : ", but OpenSM could not be told");
+        end(w, -EIO);
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------------------ */
@@ -806,7 +810,10 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
                        "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
                 end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
-                put_back(w, TO_GIVE_UP);
+                if (opensm_phases_begun(&w->phases, w->phase, w->seen))
+                        give_up(w, "the others are, so the file stays; it goes on from there with the next sweep");
+                else
+                        put_back(w, TO_GIVE_UP);
         } else {
                 w->delay = MIN(2 * w->delay, MAX_LOOK);
                 wait_until(w, now + w->delay);

@@ -160,6 +160,9 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, en
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 
+/* Has a port by now what the phase changes? Then the file before would give back, or take, what that was done for. */
+bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
+
 /* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
  * and nothing else, and that is not what this phase gives to all of them? */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);

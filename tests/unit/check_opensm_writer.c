@@ -304,6 +304,32 @@ START_TEST(hung_in_the_second_phase)
 }
 END_TEST
 
+/* It carried out the file at one port, and not at the other: what was granted to the one is not taken back. */
+START_TEST(hung_half_way)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_3, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        out_of_reach = hosts[2];
+        opensm_reads_file();
+        while (state() == CONTROL_WRITING_OPENSM) {
+                look();
+                expect_signal(0);
+                give_signalled(0);
+        }
+        take_nothing(); /* the file stays */
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
+                      "OpenSM did not carry out its partition file (grant): 1 port is not as it says, among them node3 mlx5_0/1; the "
+                      "others are, so the file stays; it goes on from there with the next sweep");
+        out_of_reach = UINT32_MAX;
+}
+END_TEST
+
 START_TEST(does_not_run)
 {
         for (unsigned i = 0; i < 2; i++) {
@@ -1285,6 +1311,7 @@ int main(void)
                         absent_host_is_named,
                         hung,
                         hung_in_the_second_phase,
+                        hung_half_way,
                         does_not_run,
                         ends_on_the_way,
                         falls_back,
