@@ -6,6 +6,9 @@ TEST_EXTENSIONS = .py .sh
 PY_LOG_COMPILER = $(PYTHON)
 SH_LOG_COMPILER = $(BASH_PATH)
 
+# for programs with tests/unit/fail_alloc.c
+FAIL_ALLOC = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=arena_alloc_array
+
 if HAVE_CHECK
 AM_CFLAGS += $(CHECK_CFLAGS)
 TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)

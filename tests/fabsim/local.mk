@@ -48,8 +48,7 @@ tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests
 	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/intent.c tests/fabsim/keys.c tests/fabsim/head.c \
 	tests/fabsim/opensm.c tests/fabsim/process.c tests/fabsim/wire.c tests/fabsim/observer.c \
 	tests/fabsim/promises.c tests/unit/fail_alloc.c tests/unit/fail_alloc.h $(FABSIM_FABRIC)
-tests_fabsim_simulate_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=arena_alloc_array
+tests_fabsim_simulate_LDFLAGS = $(AM_LDFLAGS) $(FAIL_ALLOC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
 TESTS += tests/fabsim/check_simulate.sh
 EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Lets one allocation fail: of malloc, calloc, realloc, reallocarray, strdup, and of what an arena gives. Of the program that links
- * with FAIL_ALLOC_LDFLAGS, not of its libraries, and only between fail_alloc_enter() and fail_alloc_leave(), so that the test's own
- * do not count. Nothing in pkeyd knows of it: the linker puts it between.
+ * Lets one allocation fail: of malloc, calloc, realloc, reallocarray, strdup, and of what an arena gives. Of the program that
+ * links with $(FAIL_ALLOC) (tests/local.mk), not of its libraries, and only between fail_alloc_enter() and fail_alloc_leave(), so
+ * that the test's own do not count. Nothing in pkeyd knows of it: the linker puts it between.
  *
  * One thread.
  */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the text of a policy and a topology to the plan and to OpenSM's file, with each allocation failing in turn: each time the
+ * answer is that memory is out, or exactly what it is with all of it. */
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fail_alloc.h"
+#include "opensm/partitions_conf.h"
+#include "opensm/partitions_file.h"
+#include "plan/plan.h"
+#include "settings/settings.h"
+#include "verify/verify.h"
+
+static const char topology[] = "vendid=0x0\ndevid=0x0\nsysimgguid=0x10\nswitchguid=0x10(10)\n"
+                               "Switch 4 \"S-0000000000000010\" # \"leaf01\" base port 0 lid 9 lmc 0\n"
+                               "[1] \"H-0000000000000020\"[1](21) # \"node1 mlx5_0\" lid 1\n"
+                               "[2] \"H-0000000000000030\"[1](31) # \"node2 mlx5_0\" lid 2\n\n"
+                               "vendid=0x0\ndevid=0x0\nsysimgguid=0x20\ncaguid=0x20\n"
+                               "Ca 1 \"H-0000000000000020\" # \"node1 mlx5_0\"\n"
+                               "[1](21) \"S-0000000000000010\"[1] # lid 1 lmc 0 \"leaf01\" lid 9\n\n"
+                               "vendid=0x0\ndevid=0x0\nsysimgguid=0x30\ncaguid=0x30\n"
+                               "Ca 1 \"H-0000000000000030\" # \"node2 mlx5_0\"\n"
+                               "[1](31) \"S-0000000000000010\"[2] # lid 2 lmc 0 \"leaf01\" lid 9\n";
+static const char policy_text[] = "version: 1\n"
+                                  "owns: [0x7fff, 0x10-0x20]\n"
+                                  "groups:\n"
+                                  "  tenant: \"node[1-3]\"\n"
+                                  "  some: [tenant, '@leaf01/1-2', 'nod?9*']\n"
+                                  "partitions:\n"
+                                  "  default:\n"
+                                  "    pkey: 0x7fff\n"
+                                  "    members: {ALL: limited, node1/mlx5_0/1: full}\n"
+                                  "  a:\n"
+                                  "    pkey: 0x0010\n"
+                                  "    ipoib: {mtu: 4096, rate: 56}\n"
+                                  "    members: {some: limited, 0x31: full}\n"
+                                  "  b:\n"
+                                  "    pkey: 0x0011\n"
+                                  "    members: {node2: both}\n";
+static const char settings_text[] = "mode: enforce\nenforcement: 'off'\nabsent_hold: 20m\nwriter: opensm\n"
+                                    "opensm: {partitions_conf: /etc/p.conf, reload: 'pid:7', config: /etc/opensm.conf}\n";
+
+/* --- what is done ------------------------------------------------------------------------------------------------------ */
+
+static int read_texts(struct arena *a, struct findings *f, struct settings **ret_settings, struct policy **ret_policy,
+                      struct subnet **ret_subnet)
+{
+        int r = settings_parse(a, "pkeyd.yaml", settings_text, strlen(settings_text), f, ret_settings);
+
+        if (r == 0)
+                r = policy_parse(a, "partitions.yaml", policy_text, strlen(policy_text), f, ret_policy);
+        if (r == 0)
+                r = subnet_parse_topology(a, "topology", topology, strlen(topology), f, ret_subnet);
+        for (uint32_t i = 0; r == 0 && i < (*ret_subnet)->n_nodes; i++)
+                (*ret_subnet)->nodes[i].partition_cap = P_KEY_BLOCK_ENTRIES;
+        return r;
+}
+
+static int make_plan(struct arena *a, const struct desired *desired, struct findings *f, size_t *ret_writes, size_t *ret_wrong)
+{
+        const struct plan_options options = { .unmanaged = UNMANAGED_REMOVE };
+        struct verification *v;
+        struct observed *o;
+        struct plan *plan;
+        int r = observed_new(a, desired->subnet, &o);
+
+        for (uint32_t i = 0; r == 0 && i < desired->subnet->n_ports; i++)
+                if (o->tables[i].entries)
+                        o->tables[i].source = TABLE_READ;
+        if (r == 0)
+                r = plan_compute(a, desired, o, NULL, &options, f, &plan);
+        if (r == 0)
+                r = verify_compare(a, desired, o, &options, &v);
+        if (r < 0)
+                return r;
+        *ret_writes = plan->n_block_writes;
+        *ret_wrong = v->n_differ;
+        return 0;
+}
+
+static int export(struct arena *a, const struct policy *policy, const struct desired *desired, struct findings *f, const char **ret,
+                  size_t *ret_n)
+{
+        struct partitions_file_port *ports;
+        struct partitions_file file;
+        uint32_t n;
+        int r = partitions_file_collect(a, desired->subnet, desired->ports, &ports, &n);
+
+        if (r == 0)
+                r = partitions_file_from_ports(a, policy, NULL, ports, n, &file);
+        return r < 0 ? r : partitions_file_render(a, &file, true, f, ret, ret_n);
+}
+
+struct outcome {
+        size_t n_findings, n_writes, n_wrong, n_partitions;
+        char *file;
+};
+
+static int go(struct arena *a, struct findings *f, struct outcome *ret)
+{
+        struct memberships *memberships;
+        struct partitions_conf *conf;
+        struct settings *settings;
+        struct desired *desired;
+        struct policy *policy;
+        struct subnet *subnet;
+        const char *bytes;
+        size_t n;
+        int r = read_texts(a, f, &settings, &policy, &subnet);
+
+        if (r == 0)
+                r = policy_resolve(a, policy, subnet, f, &memberships);
+        if (r == 0)
+                r = desired_compute(a, memberships, &desired);
+        if (r == 0)
+                r = make_plan(a, desired, f, &ret->n_writes, &ret->n_wrong);
+        if (r == 0)
+                r = export(a, policy, desired, f, &bytes, &n);
+        if (r == 0)
+                r = partitions_conf_parse(a, "partitions.conf", bytes, n, f, &conf);
+        if (r < 0)
+                return r;
+        ret->n_findings = f->n;
+        ret->n_partitions = conf->n_partitions;
+        ret->file = arena_strdup(a, bytes);
+        return f->out_of_memory || !ret->file ? -ENOMEM : 0;
+}
+
+/* --- each time with less ------------------------------------------------------------------------------------------------- */
+
+START_TEST(each_allocation)
+{
+        _cleanup_arena_ struct arena *first = arena_new();
+        _cleanup_findings_ struct findings all = {};
+        struct outcome with = {};
+        unsigned n = 0;
+
+        findings_init(&all, first);
+        ck_assert_msg(go(first, &all, &with) == 0, "%s", all.n > 0 ? finding_format(first, &all.items[all.n - 1]) : "no memory");
+        ck_assert_uint_gt(with.n_writes, 0);
+        ck_assert_uint_eq(with.n_partitions, 3);
+        do {
+                _cleanup_arena_ struct arena *a = arena_new();
+                _cleanup_findings_ struct findings f = {};
+                struct outcome without = {};
+                int r;
+
+                findings_init(&f, a);
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                r = go(a, &f, &without);
+                fail_alloc_leave();
+                if (r == 0) {
+                        ck_assert_uint_eq(without.n_findings, with.n_findings);
+                        ck_assert_uint_eq(without.n_writes, with.n_writes);
+                        ck_assert_uint_eq(without.n_wrong, with.n_wrong);
+                        ck_assert_str_eq(without.file, with.file);
+                } else {
+                        ck_assert_msg(r == -ENOMEM || (r == -EBADMSG && f.out_of_memory), "allocation %u: %d", n, r);
+                }
+        } while (fail_alloc_happened());
+        ck_assert_uint_gt(n, 250);
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("no_memory");
+        TCase *t = tcase_create("each");
+        SRunner *sr;
+        int failed;
+
+        tcase_add_test(t, each_allocation);
+        tcase_set_timeout(t, 120);
+        suite_add_tcase(s, t);
+        sr = srunner_create(s);
+        srunner_run_all(sr, CK_NORMAL);
+        failed = srunner_ntests_failed(sr);
+        srunner_free(sr);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
