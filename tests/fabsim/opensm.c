@@ -89,6 +89,12 @@ static void parse(const struct sim *s, const struct sim_file *f, struct opensm_p
         }
 }
 
+/* No file, or one that does not name it, makes a port a limited member of the default partition (the first base), too. */
+static bool says_the_same(const struct opensm_port *x, const struct opensm_port *y, unsigned b)
+{
+        return x->level[b] == y->level[b] || (b == 0 && x->level[b] <= 1 && y->level[b] <= 1);
+}
+
 /* What a file says of a port as those before it did, OpenSM was told by the first of them. */
 void opensm_file_written(struct sim *s, struct sim_file *f)
 {
@@ -103,7 +109,7 @@ void opensm_file_written(struct sim *s, struct sim_file *f)
         for (unsigned i = 0; i < s->n_endports; i++)
                 for (unsigned b = 0; b < SIM_BASES; b++)
                         f->ports[i].basis[b] =
-                                f->ports[i].level[b] == before[i].level[b] && before[i].basis[b] ? before[i].basis[b] : basis;
+                                says_the_same(&f->ports[i], &before[i], b) && before[i].basis[b] ? before[i].basis[b] : basis;
 }
 
 static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
