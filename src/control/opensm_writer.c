@@ -74,6 +74,7 @@ struct opensm_writer {
         struct partitions_conf *others; /* what OpenSM was told of partitions that the policy does not have; NULL: nothing */
         bool stopping, at_the_end;
         bool given;              /* that is from a file that a person gave to pkeyd just now */
+        bool takes_over;         /* ... which is not in the journal yet */
         usec_t began, phase_began, delay, due;
         unsigned n_files;
         uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
@@ -216,7 +217,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         go_to(w, STEP_IDLE);
         w->look = arena_free(w->look);
         w->arena = arena_free(w->arena);
-        w->stopping = w->at_the_end = w->given = false;
+        w->stopping = w->at_the_end = w->given = w->takes_over = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
         w->others = NULL;
@@ -704,6 +705,7 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
                 report_damage(w, "was cut short");
                 begin(w, now);
         } else if (was_given(copy, f)) {
+                w->takes_over = true;
                 w->given = parse_file(w, f, &conf) == 0;
                 w->others = w->given ? conf : NULL;
                 begin(w, now);
@@ -767,6 +769,15 @@ static void stored(struct opensm_writer *w, usec_t now, const struct control_eve
         end(w, event->r);
 }
 
+/* The first file in place of one that was given to pkeyd. */
+static void report_taken(struct opensm_writer *w)
+{
+        if (w->takes_over)
+                log_add(w->log, LOG_EVENT_OPENSM_FILE_TAKEN, &(struct log_about) { .generation = w->job.generation->number },
+                        "%s is pkeyd's from now on; what it said before stands in %s", w->path, w->copy_path);
+        w->takes_over = false;
+}
+
 static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         int r = event->r;
@@ -783,6 +794,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
                 return;
         }
         remember(w, w->file, false);
+        report_taken(w);
         /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
         if (w->purpose == FOR_MIRROR || (w->purpose == FOR_CONTENT && same_bytes(body_of(w->file), body_of(w->in_place))))
                 end(w, 0);

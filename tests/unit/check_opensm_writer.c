@@ -531,8 +531,13 @@ START_TEST(open_by_the_given_file)
         give_candidate(OPENSM, POLICY_1, 0);
         until(CONTROL_WRITING_OPENSM);
         read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_TAKEN), 0);
         ck_assert(has(write_file(), " phase adopt "));
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN,
+                      FILE_CONF " is pkeyd's from now on; what it said before stands in " COPY);
+        until(CONTROL_IDLE);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_TAKEN), 1);
 }
 END_TEST
 
@@ -547,6 +552,7 @@ START_TEST(open_by_a_broken_given_file)
         begin(POLICY_1);
         read_files();
         ck_assert(has(write_file(), "=0x0010"));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_TAKEN), 1);
 }
 END_TEST
 
