@@ -56,11 +56,6 @@ static inline bool levels_talk(unsigned x, unsigned y)
         return x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
 }
 
-static inline bool bounds_equal(struct bounds x, struct bounds y)
-{
-        return x.has == y.has && x.may == y.may;
-}
-
 /* Switches differ in what a filter with a limited entry lets through of a full member: all of it, for the bases are equal, or only
  * what a limited member may send. A write has to be admitted for both. */
 enum filter_model {
