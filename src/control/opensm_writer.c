@@ -1068,11 +1068,12 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */
 
-static void check_path(const struct generation *g, const struct opensm_conf *conf, struct findings *findings)
+void opensm_writer_check_path(const struct generation *g, const char *path, const struct opensm_conf *conf,
+                              struct findings *findings)
 {
-        const struct location where = { .file = g->settings->opensm_config };
+        const struct location where = { .file = path };
 
-        if (conf->partition_config_file && strcmp(conf->partition_config_file, opensm_writer_path(g)) != 0)
+        if (opensm_writer_path(g) && conf->partition_config_file && strcmp(conf->partition_config_file, opensm_writer_path(g)) != 0)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
                                     "partition_config_file is %s, but the partition file in pkeyd.yaml is %s",
                                     conf->partition_config_file, opensm_writer_path(g));
@@ -1112,7 +1113,7 @@ int opensm_writer_judge(const struct generation *g, const struct opensm_conf *co
 
         if (!opensm_writer_path(g))
                 return 0;
-        check_path(g, conf, findings);
+        opensm_writer_check_path(g, g->settings->opensm_config, conf, findings);
         check_both(decision->given, conf, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;

@@ -81,7 +81,9 @@ static void diagnose_opensm(struct diagnosis_list *l)
         if (o->is_edited)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
         if (o->is_foreign)
-                diagnosis_add(l, DIAGNOSIS_OPENSM_FOREIGN, &file, "the file that pkeyd shall write for OpenSM is not its own");
+                diagnosis_add(l, DIAGNOSIS_OPENSM_FOREIGN, &file, "the file that pkeyd is to write for OpenSM is not its own");
+        if (o->instead_of)
+                diagnosis_add(l, DIAGNOSIS_OPENSM_ELSEWHERE, &file, "pkeyd writes %s, and OpenSM reads %s", o->instead_of, o->path);
 }
 
 void diagnose_host(struct diagnosis_list *l)

@@ -87,7 +87,8 @@ struct doctor_opensm {
         bool discarded;          /* OpenSM drops the whole file */
         struct doctor_lines odd; /* where it does what the author hardly meant, or why it drops the file */
         bool is_edited;          /* pkeyd wrote it, and it is not what pkeyd wrote any more */
-        bool is_foreign;         /* pkeyd did not write it, though by its settings it shall */
+        bool is_foreign;         /* pkeyd did not write it, though by its settings it is to */
+        const char *instead_of;  /* the file that pkeyd writes by its settings, where OpenSM reads `path` by opensm.conf; or NULL */
 };
 
 struct doctor_host {

@@ -188,16 +188,19 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
 static int look_at_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
+        const char *conf_path = ctx->settings.opensm_config ?: DEFAULT_OPENSM_CONF, *path;
         struct opensm_conf conf;
-        const char *path;
         int r;
 
-        r = pipeline_read_opensm_conf(ctx, DEFAULT_OPENSM_CONF, &conf);
+        r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
         path = our_file(ctx) ?: DEFAULT_PARTITIONS_CONF;
-        if (r == 0 && conf.partition_config_file)
+        if (r == 0 && conf.partition_config_file) {
                 path = conf.partition_config_file;
+                o->instead_of = our_file(ctx) && strcmp(our_file(ctx), path) != 0 ? our_file(ctx) : NULL;
+        }
+        o->path = o->instead_of ? path : NULL;
         if (r == 0 && access(path, F_OK) == 0) {
                 o->path = path;
                 r = read_partitions_conf(ctx, path, o);
@@ -206,7 +209,7 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         }
         r = take_findings(ctx, FINDING_WARNING, FINDING_ERROR, NULL, NULL, &o->odd);
         if (!o->path && o->odd.n > 0)
-                o->path = ctx->options->opensm_config ?: DEFAULT_OPENSM_CONF;
+                o->path = ctx->options->opensm_config ?: conf_path;
         return r < 0 ? r : forget_findings(ctx);
 }
 

@@ -2,11 +2,15 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "control/opensm_writer.h"
 #include "pkeyd/daemon.h"
 #include "pkeyd/load.h"
 #include "shell/file.h"
 #include "shell/report.h"
+
+#define OPENSM_CONF "/etc/opensm/opensm.conf"
 
 /* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
 static int block_signals(void)
@@ -22,7 +26,26 @@ static int block_signals(void)
         return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
 }
 
-/* --check: both files, no fabric. */
+/* Does OpenSM read the file that pkeyd writes, as far as this host knows? */
+static int check_opensm(struct arena *a, const struct generation *g, struct findings *findings)
+{
+        const char *path = g->settings->opensm_config ?: OPENSM_CONF, *bytes;
+        struct opensm_conf conf;
+        size_t n;
+        int r;
+
+        if (!opensm_writer_path(g) || (!g->settings->opensm_config && access(path, F_OK) < 0))
+                return 0;
+        opensm_conf_default(&conf);
+        r = file_read_found(a, path, OPENSM_CONF_MAX_SIZE, findings, &bytes, &n);
+        if (r == 0)
+                r = opensm_conf_parse(a, path, bytes, n, findings, &conf);
+        if (r == 0)
+                opensm_writer_check_path(g, path, &conf, findings);
+        return r < 0 ? r : findings_refuse(findings) ? -EBADMSG : 0;
+}
+
+/* --check: the files of pkeyd, and OpenSM's; no fabric. */
 static int check_files(const struct options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -33,6 +56,8 @@ static int check_files(const struct options *o)
 
         findings_init(&findings, a);
         r = a ? load_generation(o, &findings, &g) : -ENOMEM;
+        if (r == 0)
+                r = check_opensm(a, g, &findings);
         if (r == -ENOMEM || report_findings(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd: error: out of memory\n");
                 return EXIT_FAILURE;

@@ -250,5 +250,21 @@ def test_command_line_of_pkeyd():
             check(expected in result.err and not result.out, expected, "is not in", result)
 
 
+def test_check_of_opensm_conf():
+    """A partition file that OpenSM does not read is an error, before anything is started."""
+    with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
+        policy, conf, opensm = (fabric.path(name) for name in ("partitions.yaml", "partitions.conf", "opensm.conf"))
+        fabric.write("partitions.yaml", policy_of().yaml())
+        settings = fabric.write("opensm.yaml", "writer: opensm\nopensm:\n  partitions_conf: %s\n  reload: 'pidfile:/run/opensm.pid'\n"
+                                "  config: %s\n" % (conf, opensm))
+        command = [program("pkeyd"), "--check", "--config", settings, "--policy", policy]
+        for read, status in ((conf, 0), (fabric.path("other.conf"), 1)):
+            fabric.write("opensm.conf", "partition_config_file %s\n" % read)
+            result = fabric.run(command).expect(status)
+            check_equal("partition_config_file is %s" % read in result.err, status == 1, result.err)
+        os.remove(opensm)
+        check("opensm.conf" in fabric.run(command).expect(1).err, "opensm.conf that is named and not there")
+
+
 if __name__ == "__main__":
     main()

@@ -644,6 +644,9 @@ START_TEST(opensm)
         o->is_edited = false;
         o->is_foreign = true;
         ck_assert_str_eq(only(DIAGNOSIS_OPENSM_FOREIGN)->places[0].text, "partitions.conf");
+        o->is_foreign = false;
+        o->instead_of = "other.conf";
+        ck_assert_str_eq(only(DIAGNOSIS_OPENSM_ELSEWHERE)->title, "pkeyd writes other.conf, and OpenSM reads partitions.conf");
 }
 END_TEST
 
