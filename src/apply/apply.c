@@ -714,6 +714,11 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                         advance(ap);
                         continue;
                 }
+                if ((ap->tasks[i].step == TASK_READING || ap->tasks[i].step == TASK_SET) && !*identified(ap, write_of(ap, i))) {
+                        task_end(ap, i, APPLY_FAILED, APPLY_STRANGER); /* another task met one there */
+                        advance(ap);
+                        continue;
+                }
                 if (ap->tasks[i].step == TASK_SET && !is_still_admitted(ap, i)) {
                         task_end(ap, i, APPLY_HELD, APPLY_OK);
                         advance(ap);
@@ -849,11 +854,11 @@ static bool is_expected(struct apply *ap, const struct plan_write *w, const stru
 
 static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
-        if (!is_expected(ap, write_of(ap, i), result)) {
+        *identified(ap, write_of(ap, i)) = is_expected(ap, write_of(ap, i), result);
+        if (!*identified(ap, write_of(ap, i))) {
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 return;
         }
-        *identified(ap, write_of(ap, i)) = true;
         ap->tasks[i].step = TASK_READING;
         task_ready(ap, i);
 }
@@ -882,6 +887,8 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 task_fail_unanswered(ap, i, result);
         else if (step == TASK_IDENTIFYING)
                 identify_result(ap, i, result);
+        else if (!setting && !*identified(ap, write_of(ap, i))) /* another task met a stranger there meanwhile */
+                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
         else if (write_of(ap, i)->kind == WRITE_BLOCK)
                 block_result(ap, i, result, setting);
         else if (setting)

@@ -674,6 +674,52 @@ START_TEST(test_stranger_of_the_same_node)
 }
 END_TEST
 
+static void change_block(struct mad_result *ret);
+
+static unsigned n_asked_who;
+
+/* The switch's LID moves between two answers of the same phase. */
+static bool another_is_there_meanwhile(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const struct subnet_port *ports = r->f.subnet->ports;
+
+        if (ports[fake_fabric_port_of(&r->f, request)].node != ports[r->f.leaf[0]].node)
+                return false;
+        REQUIRE(n_asked_who < 2 || request->method == MAD_GET); /* nothing is written there any more */
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        if (request->attribute == SMP_ATTR_NODE_INFO && ++n_asked_who >= 2)
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
+        if (request->attribute == SMP_ATTR_P_KEY_TABLE && request->method == MAD_GET && n_asked_who > 1)
+                change_block(ret);
+        return true;
+}
+
+/* Two tables of one switch: what one task learns of who is there counts for the other. */
+START_TEST(test_stranger_for_another_task)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        unsigned n_stale = 0;
+        struct run r;
+
+        for (unsigned seed = 1; seed <= 40; seed++) {
+                run_init(&r, 2, true);
+                default_members(to);
+                to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                r.seed = seed;
+                r.most = r.burst = 2; /* both answers before the next request */
+                n_asked_who = 0;
+                r.fault = another_is_there_meanwhile;
+                run_apply(&r);
+                n_stale += apply_is_stale(r.apply);
+                for (unsigned leaf = 0; leaf < 2; leaf++)
+                        ck_assert_uint_ne(r.o->tables[r.f.leaf[leaf]].entries[P_KEY_BLOCK_ENTRIES - 1].v, 0x77);
+                run_done(&r);
+        }
+        ck_assert_uint_gt(n_stale, 0);
+}
+END_TEST
+
 /* Another table: with an entry that nobody wrote. */
 static void change_block(struct mad_result *ret)
 {
@@ -2138,6 +2184,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_unread_behind_a_filter);
         tcase_add_test(t, test_stranger);
         tcase_add_test(t, test_stranger_of_the_same_node);
+        tcase_add_test(t, test_stranger_for_another_task);
         tcase_add_test(t, test_stranger_at_the_end);
         tcase_add_test(t, test_nobody_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
