@@ -788,6 +788,31 @@ START_TEST(test_stranger_at_the_end)
 }
 END_TEST
 
+static bool one_is_another_and_one_reverts(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (request->route.lid.v == 10)
+                return another_is_there_later(r, request, ret);
+        if (r->sets_by_port[r->f.host[1]] == 0 || request->attribute != SMP_ATTR_P_KEY_TABLE || request->method != MAD_GET ||
+            !fake_fabric_answer(&r->f, request, ret))
+                return false;
+        change_block(ret);
+        return true;
+}
+
+/* The stranger does not keep pkeyd from asking the next port again. */
+START_TEST(test_stranger_and_another_look)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = one_is_another_and_one_reverts;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 1)->reason, APPLY_REVERTED);
+        run_done(&r);
+}
+END_TEST
+
 /* ... or between two phases. */
 START_TEST(test_stranger_in_a_later_phase)
 {
@@ -2186,6 +2211,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_of_the_same_node);
         tcase_add_test(t, test_stranger_for_another_task);
         tcase_add_test(t, test_stranger_at_the_end);
+        tcase_add_test(t, test_stranger_and_another_look);
         tcase_add_test(t, test_nobody_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);

@@ -577,11 +577,25 @@ END_TEST
 /* Unused entries hold what they like. */
 START_TEST(unused_entries)
 {
+        static const unsigned places[] = { 3, P_KEY_BLOCK_ENTRIES - 1 };
+
+        for (size_t i = 0; i < ELEMENTS(places); i++) {
+                at_rest();
+                f.tables[host][places[i]].v = 0x8000;
+                must_plan();
+                ck_assert(plan_is_empty(plan));
+                ck_assert_uint_eq(final_at(host, places[i]), 0x8000);
+        }
+}
+END_TEST
+
+/* No partition belongs at index 0 of a switch port. */
+START_TEST(nothing_is_repaired_at_a_switch_port)
+{
         at_rest();
-        f.tables[host][3].v = 0x8000;
+        options.repair_index0 = true;
         must_plan();
         ck_assert(plan_is_empty(plan));
-        ck_assert_uint_eq(final_at(host, 3), 0x8000);
 }
 END_TEST
 
@@ -880,6 +894,7 @@ int main(void)
         tcase_add_test(t, index_of_an_open_write);
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, unused_entries);
+        tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
         tcase_add_test(t, repair_of_a_foreign_entry);
         tcase_add_test(t, rest_of_a_kind);
