@@ -577,7 +577,7 @@ END_TEST
 /* Unused entries hold what they like. */
 START_TEST(unused_entries)
 {
-        static const unsigned places[] = { 3, P_KEY_BLOCK_ENTRIES - 1 };
+        static const unsigned places[] = { 3, P_KEY_BLOCK_ENTRIES - 1, FAKE_CAPACITY - 1 };
 
         for (size_t i = 0; i < ELEMENTS(places); i++) {
                 at_rest();
@@ -589,13 +589,16 @@ START_TEST(unused_entries)
 }
 END_TEST
 
-/* No partition belongs at index 0 of a switch port. */
+/* No partition belongs at index 0 of a switch port: what is not wanted there goes with all that is closed. */
 START_TEST(nothing_is_repaired_at_a_switch_port)
 {
         at_rest();
+        hold(leaf, KEYS(0x8011, 0xffff));
         options.repair_index0 = true;
         must_plan();
-        ck_assert(plan_is_empty(plan));
+        ck_assert_uint_eq(plan->steps[PHASE_REPAIR_SWAP].n_writes, 0);
+        ck_assert_uint_eq(plan->steps[PHASE_CLOSE].n_writes, 1);
+        ck_assert_uint_eq(final_at(leaf, 0), 0);
 }
 END_TEST
 
