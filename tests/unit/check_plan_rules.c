@@ -602,14 +602,44 @@ START_TEST(nothing_is_repaired_at_a_switch_port)
 }
 END_TEST
 
+/* The default partition leaves index 1 for index 0: what is new does not get that index as long as there are others. */
+START_TEST(index_left_by_a_repair)
+{
+        at_rest();
+        options.repair_index0 = true;
+        hold(host, KEYS(0x8010, 0xffff));
+        want(host, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0xffff);
+        ck_assert_uint_eq(final_at(host, 1), 0);
+        ck_assert_uint_eq(final_at(host, 2), 0x8011);
+}
+END_TEST
+
+/* What a switch port cannot hold is no error where it is not to filter. */
+START_TEST(no_room_where_nothing_filters)
+{
+        for (unsigned off = 0; off < 2; off++) {
+                at_rest();
+                bits(!off, !off);
+                options.enforcement = off ? ENFORCEMENT_OFF : ENFORCEMENT_BOTH;
+                want(host, KEYS(0x8010, 0x8011, 0xffff));
+                want(leaf, KEYS(0x8010, 0x8011, 0xffff));
+                observed = fake_fabric_observe(&f, a);
+                observed->tables[leaf].capacity = 2;
+                ck_assert_int_eq(compute(), off ? 0 : -EBADMSG);
+        }
+}
+END_TEST
+
 /* New entries by ascending base; as OpenSM has it, by the base in network byte order. */
 START_TEST(order_of_new_entries)
 {
-        static const uint16_t ours[] = {0x8010, 0x8101, 0x8200}, theirs[] = {0x8200, 0x8101, 0x8010};
+        static const uint16_t ours[] = {0x8010, 0x8100, 0x0200}, theirs[] = {0x8100, 0x0200, 0x8010};
 
         for (unsigned opensm = 0; opensm < 2; opensm++) {
                 at_rest();
-                want(host, KEYS(0x8010, 0x8101, 0x8200, 0xffff));
+                want(host, KEYS(0x8010, 0x8100, 0x0200, 0xffff));
                 options.opensm_order = opensm;
                 must_plan();
                 for (unsigned i = 0; i < 3; i++)
@@ -897,6 +927,8 @@ int main(void)
         tcase_add_test(t, index_of_an_open_write);
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, unused_entries);
+        tcase_add_test(t, index_left_by_a_repair);
+        tcase_add_test(t, no_room_where_nothing_filters);
         tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
         tcase_add_test(t, repair_of_a_foreign_entry);

@@ -242,6 +242,13 @@ START_TEST(a_new_policy_is_no_drift)
         f.verification.n_differ = 0;
         report = look(&f, true, true);
         assert_one(&report, WATCH_RIGHT, 2);
+        let_differ(&f, 2, 0x8010);
+        report = look(&f, true, true);
+        assert_one(&report, WATCH_DRIFTED, 2);
+        f.verification.n_differ = 0;
+        let_differ(&f, 2, 0x8011);
+        report = look(&f, true, false); /* what had drifted may be what the new policy has to change */
+        assert_one(&report, WATCH_DIFFERS, 2);
         fixture_done(&f);
 }
 END_TEST
