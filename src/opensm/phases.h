@@ -164,7 +164,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
 
 /* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
- * and nothing else, and that is not what this phase gives to all of them? */
+ * and nothing else, and to one of them neither this phase gives that nor the one before? */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
 
 /* Likewise before the first phase, where the file in place may be why the tables look like that. */
