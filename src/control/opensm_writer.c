@@ -110,11 +110,6 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
         return NULL;
 }
 
-const char *opensm_writer_path(const struct generation *g)
-{
-        return g->settings->writer == WRITER_OPENSM ? g->settings->opensm_partitions_conf : g->settings->opensm_mirror;
-}
-
 /* --- problems ----------------------------------------------------------------------------------------------------- */
 
 /* The same problem is logged once until it is over. */
@@ -674,7 +669,7 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->phase = OPENSM_ADOPT;
         w->phases = (struct opensm_phases) {};
         w->arena = arena_new();
-        w->path = opensm_writer_path(job->generation);
+        w->path = settings_opensm_file(job->generation->settings);
         w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", w->path) : NULL;
         if (w->copy_path)
                 go_to(w, STEP_READING);
@@ -1068,17 +1063,6 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */
 
-void opensm_writer_check_path(const struct generation *g, const char *path, const struct opensm_conf *conf,
-                              struct findings *findings)
-{
-        const struct location where = { .file = path };
-
-        if (opensm_writer_path(g) && conf->partition_config_file && strcmp(conf->partition_config_file, opensm_writer_path(g)) != 0)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
-                                    "partition_config_file is %s, but the partition file in pkeyd.yaml is %s",
-                                    conf->partition_config_file, opensm_writer_path(g));
-}
-
 static bool has_both(const struct desired_port *port)
 {
         for (uint32_t i = 1; i < port->n_wanted; i++)
@@ -1109,11 +1093,12 @@ static void check_both(const struct desired *desired, const struct opensm_conf *
 int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings)
 {
+        const char *file = settings_opensm_file(g->settings);
         size_t n_errors = findings->n_errors;
 
-        if (!opensm_writer_path(g))
+        if (!file)
                 return 0;
-        opensm_writer_check_path(g, g->settings->opensm_config, conf, findings);
+        opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);
         check_both(decision->given, conf, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;

@@ -41,11 +41,6 @@ struct opensm_writer;
 struct opensm_writer *opensm_writer_new(struct log *log);
 struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
 
-/* The partition file that this generation has pkeyd write; NULL: none. */
-const char *opensm_writer_path(const struct generation *g);
-/* Does OpenSM, whose opensm.conf this is (path: as in findings), read that file? Else an error. */
-void opensm_writer_check_path(const struct generation *g, const char *path, const struct opensm_conf *conf,
-                              struct findings *findings);
 /* Can OpenSM give the ports what was decided? Findings say why not. Returns 0, -EBADMSG, -ENOMEM. */
 int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings);

@@ -385,7 +385,8 @@ void sweep_decide(struct control *c)
         opensm_conf_default(&s->conf);
         findings_done(&s->conf_findings);
         findings_init(&s->conf_findings, s->arena);
-        if (!g || !control_serves(c) || g->settings->mode == MODE_AUDIT || !opensm_writer_path(g) || !g->settings->opensm_config) {
+        if (!g || !control_serves(c) || g->settings->mode == MODE_AUDIT || !settings_opensm_file(g->settings) ||
+            !g->settings->opensm_config) {
                 decide(c);
                 return;
         }

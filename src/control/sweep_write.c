@@ -209,7 +209,7 @@ static bool mirrors(const struct control *c)
 {
         const struct generation *g = c->sweep.generation;
 
-        return control_serves(c) && g->settings->mode == MODE_ENFORCE && opensm_writer_path(g) &&
+        return control_serves(c) && g->settings->mode == MODE_ENFORCE && settings_opensm_file(g->settings) &&
                (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
 }
 

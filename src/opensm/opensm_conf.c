@@ -154,3 +154,13 @@ int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes,
         *ret = conf;
         return 0;
 }
+
+void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings)
+{
+        const struct location where = { .file = path };
+
+        if (conf->partition_config_file && strcmp(conf->partition_config_file, written) != 0)
+                (void) findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
+                                    "partition_config_file is %s, but the partition file in pkeyd.yaml is %s",
+                                    conf->partition_config_file, written);
+}

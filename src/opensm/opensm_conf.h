@@ -33,3 +33,7 @@ void opensm_conf_default(struct opensm_conf *ret);
  * appear in a finding. Returns 0 or -ENOMEM. */
 int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                       struct opensm_conf *ret);
+
+/* Does OpenSM, whose opensm.conf this is (`path`, as findings have it), read the partition file `written`? Else there is an
+ * error. */
+void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings);

@@ -156,19 +156,11 @@ static int look_at_state(struct context *ctx, struct doctor_host *host)
         return r;
 }
 
-/* The file that pkeyd writes for OpenSM; NULL: none. */
-static const char *our_file(const struct context *ctx)
-{
-        const struct settings *s = &ctx->settings;
-
-        return s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror;
-}
-
 /* Read as OpenSM would read it. */
 static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
 {
+        const char *ours = settings_opensm_file(&ctx->settings), *bytes;
         struct partitions_conf *conf = NULL;
-        const char *bytes;
         size_t n;
         int r;
 
@@ -177,7 +169,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
                 enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
-                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && our_file(ctx) && strcmp(path, our_file(ctx)) == 0;
+                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && ours && strcmp(path, ours) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;
@@ -189,16 +181,17 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
         const char *conf_path = ctx->settings.opensm_config ?: DEFAULT_OPENSM_CONF, *path;
+        const char *ours = settings_opensm_file(&ctx->settings);
         struct opensm_conf conf;
         int r;
 
         r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        path = our_file(ctx) ?: DEFAULT_PARTITIONS_CONF;
+        path = ours ?: DEFAULT_PARTITIONS_CONF;
         if (r == 0 && conf.partition_config_file) {
                 path = conf.partition_config_file;
-                o->instead_of = our_file(ctx) && strcmp(our_file(ctx), path) != 0 ? our_file(ctx) : NULL;
+                o->instead_of = ours && strcmp(ours, path) != 0 ? ours : NULL;
         }
         o->path = o->instead_of ? path : NULL;
         if (r == 0 && access(path, F_OK) == 0) {

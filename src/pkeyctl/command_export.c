@@ -173,7 +173,7 @@ static int add_foreign(struct context *ctx, bool allow_both, struct partitions_f
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
         const struct settings *s = &ctx->settings;
-        const char *path = s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror, *bytes;
+        const char *path = settings_opensm_file(s), *bytes;
         struct findings before = ctx->findings;
         size_t n;
         int r;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/opensm_writer.h"
+#include "opensm/opensm_conf.h"
 #include "pkeyd/daemon.h"
 #include "pkeyd/load.h"
 #include "shell/file.h"
@@ -29,19 +29,19 @@ static int block_signals(void)
 /* Does OpenSM read the file that pkeyd writes, as far as this host knows? */
 static int check_opensm(struct arena *a, const struct generation *g, struct findings *findings)
 {
-        const char *path = g->settings->opensm_config ?: OPENSM_CONF, *bytes;
+        const char *path = g->settings->opensm_config ?: OPENSM_CONF, *file = settings_opensm_file(g->settings), *bytes;
         struct opensm_conf conf;
         size_t n;
         int r;
 
-        if (!opensm_writer_path(g) || (!g->settings->opensm_config && access(path, F_OK) < 0))
+        if (!file || (!g->settings->opensm_config && access(path, F_OK) < 0))
                 return 0;
         opensm_conf_default(&conf);
         r = file_read_found(a, path, OPENSM_CONF_MAX_SIZE, findings, &bytes, &n);
         if (r == 0)
                 r = opensm_conf_parse(a, path, bytes, n, findings, &conf);
         if (r == 0)
-                opensm_writer_check_path(g, path, &conf, findings);
+                opensm_conf_check_file(&conf, path, file, findings);
         return r < 0 ? r : findings_refuse(findings) ? -EBADMSG : 0;
 }
 

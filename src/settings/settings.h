@@ -90,6 +90,12 @@ extern const size_t settings_n_keys;
 /* The defaults, as if the file were empty. */
 void settings_default(struct settings *ret);
 
+/* The partition file of OpenSM that pkeyd writes; NULL: none. */
+static inline const char *settings_opensm_file(const struct settings *s)
+{
+        return s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror;
+}
+
 /* Reads pkeyd.yaml over the defaults. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);
