@@ -228,10 +228,13 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
                 p->pending[r - s->tables].filter_at = e->answered_at;
 }
 
+/* A LID that moved during the discovery may be another port's to p. */
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
+        unsigned who = endport_of(s, e);
+
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
-        p->met_stranger |= p->adopted.entries[endport_of(s, e)].lid.v != e->frame.lid.v;
+        p->met_stranger |= p->adopted.entries[who].lid.v != e->frame.lid.v || s->lid_moved_at[who] >= p->adopted.began;
 }
 
 /* It asked that LID who it is, and it is another port than it takes it for. */
@@ -388,6 +391,8 @@ void observer_forget(struct sim *s, unsigned endport)
                 all[i]->tables[table] = (struct seen_table) {};
                 memset(all[i]->tables[table].home, SIM_NO_INDEX, SIM_BASES);
         }
+        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
+                s->processes[i].pending[table] = (struct pending_reads) {};
 }
 
 void observer_init(struct observer *o)
