@@ -176,6 +176,7 @@ static int take_discovered(struct control *c)
         /* the master SM's port is missing: answers were lost, see reconcile.c */
         if (control_serves(c) && new->subnet->sm_lid.v && new->subnet->sm == SUBNET_NONE)
                 return -ENODATA;
+        knowledge_complete_subnet(c->knowledge, new->subnet);
         return snapshot_prepare(new);
 }
 

@@ -127,6 +127,30 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
 
 /* --- who is there -------------------------------------------------------------------------------------------------------- */
 
+/* 0: no leaf port of this switch is known. */
+static uint16_t known_leaf_capacity(const struct knowledge *k, struct guid node)
+{
+        for (unsigned number = 1; number <= UINT8_MAX; number++) {
+                uint32_t i = knowledge_find(k, (struct knowledge_name) { node, (uint8_t) number, KNOWLEDGE_LEAF });
+
+                if (i != KNOWLEDGE_NONE)
+                        return k->records[i].capacity;
+        }
+        return 0;
+}
+
+void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s)
+{
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                struct subnet_node *n = &s->nodes[i];
+
+                if (n->type != NODE_SWITCH || !n->incomplete || n->partition_enforcement_cap > 0)
+                        continue;
+                n->partition_enforcement_cap = known_leaf_capacity(k, n->guid);
+                n->inbound_enforcement_cap = n->outbound_enforcement_cap = n->partition_enforcement_cap > 0;
+        }
+}
+
 /* Until it is found it counts as absent; `seen` stays. It is behind no filter: it may come back elsewhere. */
 static void lose(struct knowledge_record *r)
 {

@@ -123,6 +123,10 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
 
 /* --- what was seen ------------------------------------------------------------------------------------------------------- */
 
+/* For a snapshot that was just discovered: a switch that did not say whether its ports can filter, nor how large their tables are,
+ * has what is known of its leaf ports. It stays incomplete: nothing is written there, but a filter is no filter less. */
+void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s);
+
 /* A discovery ended: who is there, who is silent, who is absent, and what leaf port is before whom. Nothing is fresh any more.
  * `now` is the clock of seen, `wall` seconds since 1970. Ports that are absent for longer than absent_hold (USEC_INFINITY:
  * never) do not count. Returns 0 or -ENOMEM. */

@@ -286,6 +286,12 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
         return take_usable(a, t->entries, t->capacity, &f, way);
 }
 
+/* The port says that it filters, and its switch did not say how large the table is. */
+static bool filters_by_unknown(const struct subnet *s, const struct subnet_port *p)
+{
+        return subnet_port_node(s, p)->incomplete && (p->enforce_inbound || p->enforce_outbound);
+}
+
 /* May the other end of its link filter? What did not answer discovery may. */
 static bool may_be_filtered(const struct subnet *s, uint32_t port)
 {
@@ -293,7 +299,7 @@ static bool may_be_filtered(const struct subnet *s, uint32_t port)
 
         if (beside == SUBNET_NONE)
                 return subnet_port_is_behind_unknown(s, &s->ports[port]);
-        return subnet_port_can_enforce(s, &s->ports[beside]);
+        return subnet_port_can_enforce(s, &s->ports[beside]) || filters_by_unknown(s, &s->ports[beside]);
 }
 
 /* With the leaf port beside it. */

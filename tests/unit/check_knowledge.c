@@ -293,6 +293,46 @@ START_TEST(filter_of_a_switch_that_is_incomplete)
 }
 END_TEST
 
+static struct subnet *discover_without_switch_info(bool incomplete, unsigned filters, usec_t now)
+{
+        struct subnet *s = make_subnet(&(struct scene) { ALL, 0, filters, filters, incomplete });
+        struct subnet_node *leaf = &s->nodes[subnet_find_node(s, G(SWITCH))];
+
+        s->nodes[subnet_find_node(s, G(host_guid(0)))].incomplete = true;
+        leaf->partition_enforcement_cap = 0;
+        leaf->inbound_enforcement_cap = leaf->outbound_enforcement_cap = false;
+        knowledge_complete_subnet(k, s);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
+        return s;
+}
+
+/* Its ports filter as before for all that is known, however long that goes on; one that says that it cannot has no filter. */
+START_TEST(switch_that_does_not_say_whether_it_filters)
+{
+        struct subnet *s = discover_without_switch_info(true, 1, 0);
+
+        ck_assert(!subnet_port_can_enforce(s, &s->ports[port_at(s, SWITCH, 1)]));
+        ck_assert_uint_eq(leaf_record(0), KNOWLEDGE_NONE);
+        discover(ALL & ~7u, 0, ALL, 0); /* of its ports only one has a neighbor */
+        s = discover_without_switch_info(true, ALL, 0);
+        ck_assert(subnet_port_can_enforce(s, &s->ports[port_at(s, SWITCH, 1)]));
+        s = discover(ALL, 0, 1, 0);
+        read_host(s, 0, 0x8001);
+        read_leaf(s, 0, 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        s = discover_without_switch_info(true, 1, 2 * HOLD);
+        ck_assert(subnet_port_can_enforce(s, &s->ports[port_at(s, SWITCH, 1)]));
+        ck_assert_uint_eq(subnet_port_capacity(s, &s->ports[port_at(s, SWITCH, 1)]), CAPACITY);
+        ck_assert_uint_eq(s->nodes[subnet_find_node(s, G(host_guid(0)))].partition_enforcement_cap, 0);
+        ck_assert_int_eq(knowledge_get(k, leaf_record(0))->presence, KNOWLEDGE_THERE);
+        ck_assert_ptr_nonnull(knowledge_get(k, leaf_record(0))->entries);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        s = discover_without_switch_info(false, 0, 2 * HOLD);
+        ck_assert(!subnet_port_can_enforce(s, &s->ports[port_at(s, SWITCH, 1)]));
+        ck_assert_int_eq(knowledge_get(k, leaf_record(0))->presence, KNOWLEDGE_ABSENT);
+}
+END_TEST
+
 /* An absent port may come back elsewhere. */
 START_TEST(filter_does_not_hold_the_absent)
 {
@@ -946,6 +986,7 @@ int main(void)
         tcase_add_test(bounds, table_of_another_size);
         tcase_add_test(bounds, mute_behind_a_closed_filter_holds_nothing);
         tcase_add_test(bounds, filter_of_a_switch_that_is_incomplete);
+        tcase_add_test(bounds, switch_that_does_not_say_whether_it_filters);
         tcase_add_test(bounds, filter_does_not_hold_the_absent);
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);

@@ -822,6 +822,34 @@ START_TEST(hosts_behind_unseen_switches)
 }
 END_TEST
 
+/* The same of a switch port that filters, and whose switch did not say whether it can, nor how large its table is. */
+START_TEST(hosts_behind_incomplete_switches)
+{
+        struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
+        const struct opensm_tables in_place = { &line, 1 };
+        struct subnet_port *leaf;
+        struct subnet_node *node;
+
+        begin_single(7, 0, 0, 1);
+        leaf = &subnet->ports[subnet->ports[port_at(subnet, host_guid(0), 1)].neighbour];
+        node = &subnet->nodes[leaf->node];
+        node->partition_enforcement_cap = 0;
+        node->incomplete = true;
+        leaf->enforce_inbound = leaf->enforce_outbound = false;
+        ck_assert_int_eq(observed_new(arena, subnet, &seen), 0);
+        knowledge_recall(k, seen);
+        ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
+        for (int inbound = 0; inbound < 2; inbound++) {
+                leaf->enforce_inbound = inbound;
+                leaf->enforce_outbound = !inbound;
+                ck_assert_int_eq(observed_new(arena, subnet, &seen), 0);
+                knowledge_recall(k, seen);
+                expect_stays(way_of_host(0, &in_place), 0x0001);
+                expect_stays(way_of_host(0, NULL), 0);
+        }
+}
+END_TEST
+
 /* The same of a host that is silent, and is where it was. */
 START_TEST(silent_behind_filters)
 {
@@ -1004,6 +1032,7 @@ int main(void)
         tcase_add_test(t, held_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, hosts_behind_unseen_switches);
+        tcase_add_test(t, hosts_behind_incomplete_switches);
         tcase_add_test(t, untold_is_not_given_back);
         tcase_add_test(t, unmanaged_stays_as_told);
         tcase_add_test(t, silent_behind_filters);
