@@ -143,6 +143,7 @@ static int limit_port(const struct freezer *f, struct arena *a, struct guid node
         return r < 0 ? r : combine(a, &lower, certain, true, ret);
 }
 
+/* `to` has what the lines say, also of an adapter that did not answer everything and is what it was before. */
 static int limit_frozen(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *to)
 {
         const struct subnet *s = decision->desired->subnet;
@@ -156,7 +157,7 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                 at = find_in(to->subnet, s, i);
                 if (at == SUBNET_NONE)
                         continue;
-                r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &decision->given->ports[i], &decision->certain[i],
+                r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &to->ports[at], &decision->certain[i],
                                &to->ports[at]);
         }
         return r;

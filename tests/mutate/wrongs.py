@@ -868,6 +868,7 @@ WRONGS += [
     Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),
     Wrong("freezer-higher-of-both", FREEZER, "p_key_is_full(two.x) == higher ? two.x : two.y;", "p_key_is_full(two.x) != higher ? two.x : two.y;"),
     Wrong("freezer-unknown-is-given", FREEZER, "                *ret = *certain;\n", "                *ret = *lines;\n"),
+    Wrong("freezer-believes-a-claim", FREEZER, "&to->ports[at], &decision->certain[i],", "&decision->given->ports[i], &decision->certain[i],"),
     Wrong("freezer-forgets-while-frozen", FREEZER, "                else if (r == 0 && before)\n                        r = copy_given(to, node, number, &before->keys);\n", ""),
     Wrong("freezer-learns-while-frozen", FREEZER, "if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE && !subnet_port",
           "if (r == 0 && !subnet_port"),

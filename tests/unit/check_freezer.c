@@ -258,7 +258,8 @@ START_TEST(given_before_is_kept)
 END_TEST
 
 /* Ports that are not there: what is certain, where the policy says two things of them. In the larger subnet a port has another
- * place. */
+ * place, and an adapter that did not answer everything may have another name, which counts: what it calls itself now may be a
+ * claim. */
 START_TEST(larger_subnet)
 {
         enum freeze contested[6] = { [0] = FREEZE_LINES, [1] = FREEZE_NAME, [4] = FREEZE_LINES, [5] = FREEZE_SWITCH_NAME };
@@ -272,7 +273,7 @@ START_TEST(larger_subnet)
         all.desired.frozen = contested;
         see(&d, 0);
         d.plan.frozen[0] = FREEZE_CAPACITY; /* host 2 */
-        d.desired.ports[0].n_wanted = 1;
+        all.desired.ports[2].n_wanted = 1;
         limited = limit(&d, &all.desired);
         ck_assert_ptr_eq(limited, &all.desired);
         EXPECT(&limited->ports[0], 0x7fff);
