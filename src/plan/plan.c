@@ -218,16 +218,16 @@ static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t 
                 memcpy(now + first, w->after, n * sizeof(*now));
                 pl->plan->n_block_writes++;
         }
-        return w ? 1 : 0;
+        return 0;
 }
 
-/* Returns how many writes there are for this port, or -ENOMEM. */
+/* Returns 1 if the table is to be written, 0, or -ENOMEM. */
 static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t port)
 {
         _cleanup_free_ struct p_key *now = malloc(MAX((size_t) 1, pp->capacity * sizeof(*now)));
         enum plan_phase phase;
         uint16_t block, n_blocks = (uint16_t) ((pp->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
-        int r, n = 0;
+        int r;
 
         if (!now)
                 return -ENOMEM;
@@ -239,9 +239,8 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
                         r = write_block(pl, pp, port, phase, block, now);
                         if (r < 0)
                                 return r;
-                        n += r;
                 }
-        return n;
+        return 1;
 }
 
 /* --- one port -------------------------------------------------------------------------------------------------------- */
@@ -310,7 +309,7 @@ static void freeze(struct planner *pl, uint32_t port, enum freeze why)
                 pl->plan->frozen[other_end] = why;
 }
 
-/* Returns how many block writes the port needs, or negative errno. */
+/* Returns 1 if its table is to be written, 0, or -ENOMEM. */
 static int plan_port(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
@@ -413,7 +412,7 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
         w->after_inbound = after[0];
         w->after_outbound = after[1];
         pl->plan->n_enforcement_writes++;
-        return 1;
+        return 0;
 }
 
 /* What is plugged in holds something now that only this switch port keeps from having any effect. */
@@ -430,12 +429,13 @@ static bool holds_back(const struct planner *pl, uint32_t port)
 }
 
 /* A bit that goes off does so before tables open, one that goes on when every table is right. Where a bit that goes off
- * would let something pass that its table does not, all that is too much must be gone first. */
+ * would let something pass that its table does not, all that is too much must be gone first. Returns 1 if bits are to be written,
+ * 0, or -ENOMEM. */
 static int plan_enforcement(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
-        bool now[2] = { t->enforce_inbound, t->enforce_outbound }, want[2], between[2];
-        int r, n = 0;
+        bool now[2] = { t->enforce_inbound, t->enforce_outbound }, want[2], between[2], relaxes, enforces;
+        int r = 0;
 
         wanted_enforcement(pl, port, &want[0], &want[1]);
         pl->plan->enforced[port] = want[0] || want[1];
@@ -443,20 +443,14 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         between[1] = now[1] && want[1];
         if (pl->plan->final_tables[port] && holds_back(pl, port))
                 memcpy(between, now, sizeof(between));
-        if (between[0] != now[0] || between[1] != now[1]) {
-                r = add_enforcement_write(pl, PHASE_RELAX, port, now, between);
-                if (r < 0)
-                        return r;
-                n += r;
-        }
+        relaxes = between[0] != now[0] || between[1] != now[1];
         /* bits in doubt: the write that changes nothing reads them */
-        if (between[0] != want[0] || between[1] != want[1] || (n == 0 && t->enforcement_doubted)) {
+        enforces = between[0] != want[0] || between[1] != want[1] || (!relaxes && t->enforcement_doubted);
+        if (relaxes)
+                r = add_enforcement_write(pl, PHASE_RELAX, port, now, between);
+        if (r == 0 && enforces)
                 r = add_enforcement_write(pl, PHASE_ENFORCE, port, between, want);
-                if (r < 0)
-                        return r;
-                n += r;
-        }
-        return n;
+        return r < 0 ? r : relaxes || enforces;
 }
 
 /* --- frozen ports ---------------------------------------------------------------------------------------------------- */
