@@ -537,11 +537,7 @@ static int compare_touched(const struct apply *ap, const struct touched *x, cons
         const struct plan_write *a = &ap->plan->steps[x->phase].writes[x->write];
         const struct plan_write *b = &ap->plan->steps[y->phase].writes[y->write];
 
-        if (a->port != b->port)
-                return a->port < b->port ? -1 : 1;
-        if (a->kind != b->kind)
-                return a->kind < b->kind ? -1 : 1;
-        return a->kind == WRITE_BLOCK ? (int) a->block - (int) b->block : 0;
+        return ORDER(a->port, b->port) ?: ORDER(a->kind, b->kind) ?: (a->kind == WRITE_BLOCK ? ORDER(a->block, b->block) : 0);
 }
 
 static int compare_touched_r(const void *x, const void *y, void *ap)
@@ -549,7 +545,7 @@ static int compare_touched_r(const void *x, const void *y, void *ap)
         const struct touched *a = x, *b = y;
         int c = compare_touched(ap, a, b);
 
-        return c ? c : (int) a->phase - (int) b->phase;
+        return c ?: ORDER(a->phase, b->phase);
 }
 
 /* Every block that was written, once, with its last write. */
