@@ -446,6 +446,31 @@ START_TEST(other_attributes)
 }
 END_TEST
 
+/* What would be admitted as a Set is refused with any other method: what that does to a port is not known. */
+START_TEST(other_methods)
+{
+        uint8_t filter[SMP_DATA_SIZE], block[SMP_DATA_SIZE];
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+
+        prepare(0, 0);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        port_info(filter, false);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, filter);
+        port_info(filter, true);
+        block_of(0x8001, entries);
+        p_key_block_encode(entries, block);
+        announce(host_record(0), 0, entries);
+        for (unsigned method = 0; method < 0x100; method++) {
+                if (method == MAD_GET || method == MAD_SET)
+                        continue;
+                ck_assert(!send_smp(to_lid(HOST_LID(0)), (enum mad_method) method, SMP_ATTR_P_KEY_TABLE, 0, block));
+                ck_assert(!send_smp(to_lid(SWITCH_LID), (enum mad_method) method, SMP_ATTR_PORT_INFO, 1, filter));
+        }
+        ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, filter));
+        ck_assert(send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, block));
+}
+END_TEST
+
 /* A vouch was for a port that does not answer. This one does. */
 START_TEST(vouched)
 {
@@ -556,6 +581,7 @@ int main(void)
         tcase_add_test(t, filter_of_each_direction);
         tcase_add_test(t, port_info_of_others);
         tcase_add_test(t, other_attributes);
+        tcase_add_test(t, other_methods);
         tcase_add_test(t, vouched);
         tcase_add_test(t, vouched_after_it_was_read);
         tcase_add_test(t, read_before_it_was_known_who_answers);

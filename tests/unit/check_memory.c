@@ -519,11 +519,31 @@ START_TEST(damaged_says_nothing)
 }
 END_TEST
 
+static const char empty[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"since\":1,"
+                            "\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                            "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+
+/* GUIDs are hexadecimal, port numbers decimal. */
+START_TEST(keys_are_read)
+{
+        static const struct { const char *key; struct knowledge_name name; } cases[] = {
+                { "table/endport/0x00000000000000ff/1", { { 0xff }, 1, KNOWLEDGE_ENDPORT } },
+                { "table/leaf/0xfedcba9876543210/10", { { 0xfedcba9876543210 }, 10, KNOWLEDGE_LEAF } },
+                { "table/leaf/0x0000000000000010/255", { { 0x10 }, 255, KNOWLEDGE_LEAF } },
+                { "table/place/0x0000000000000010/98", { { 0x10 }, 98, KNOWLEDGE_PLACE } },
+                { "table/endport/0x0000000000000010/0", { { 0x10 }, 0, KNOWLEDGE_ENDPORT } },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                ck_assert_int_eq(knowledge_restore(k, "x", cases[i].key, empty, strlen(empty)), 0);
+                ck_assert_uint_ne(knowledge_find(k, cases[i].name), KNOWLEDGE_NONE);
+        }
+        ck_assert_uint_eq(knowledge_n_records(k), ELEMENTS(cases));
+}
+END_TEST
+
 START_TEST(bad_keys)
 {
-        static const char value[] = "{\"capacity\":0,\"read\":false,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\",\"since\":1,"
-                                    "\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
-                                   "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
         static const char *const names[] = {
                 "", "table/", "table/endport", "table/endport/", "table/host/0x0000000000000100/1", "endport/0x0000000000000100/1",
                 "table/endport/0x100/1", "table/endport/0x0000000000000100/", "table/endport/0x0000000000000100/256",
@@ -532,7 +552,7 @@ START_TEST(bad_keys)
         };
 
         for (size_t i = 0; i < ELEMENTS(names); i++)
-                ck_assert_msg(knowledge_restore(k, "x", names[i], value, strlen(value)) == -EBADMSG, "%s", names[i]);
+                ck_assert_msg(knowledge_restore(k, "x", names[i], empty, strlen(empty)) == -EBADMSG, "%s", names[i]);
         ck_assert_uint_eq(knowledge_n_records(k), 0);
 }
 END_TEST
@@ -568,6 +588,7 @@ int main(void)
         tcase_add_test(t, damaged_says_nothing);
         tcase_add_test(t, write_behind_the_end);
         tcase_add_test(t, found_after_a_restart);
+        tcase_add_test(t, keys_are_read);
         tcase_add_test(t, bad_keys);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
