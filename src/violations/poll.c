@@ -28,6 +28,7 @@ enum flight_kind {
         FLIGHT_COUNTERS,
         FLIGHT_CLEAR,
         FLIGHT_FORWARDING,
+        FLIGHT_IDENTITY,
 };
 
 struct flight {
@@ -39,6 +40,7 @@ struct flight {
         bool is_extended;
         enum pma_counter counter;    /* of FLIGHT_CLEAR */
         struct lid lid;              /* of FLIGHT_FORWARDING: whose way is asked for */
+        enum poll_block block;       /* of FLIGHT_IDENTITY: what waits for the answer */
 };
 
 /* What came, counters to be cleared, or targets that may ask now, or whose host is to be checked (only their
@@ -315,6 +317,11 @@ static enum violation_source source_of(enum pma_counter counter)
         return counter == PMA_XMIT_CONSTRAINT_ERRORS ? VIOLATION_XMIT_CONSTRAINT : VIOLATION_RCV_CONSTRAINT;
 }
 
+static enum poll_block block_of(enum violation_source source)
+{
+        return source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
+}
+
 /* Never sent again: had only the answer been lost, the second one would clear what came in between. */
 static void ask_to_clear(struct violation_poll *p, struct poll_target *t, enum pma_counter counter,
                          struct mad_request *ret)
@@ -350,6 +357,26 @@ static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
 }
 
 /* Through which port the switch forwards to the host that is beside this one. */
+static void ask_forwarding(struct violation_poll *p, const struct poll_target *t, struct mad_request *ret)
+{
+        struct flight *flight = take_flight(p, FLIGHT_FORWARDING, t->port);
+
+        flight->lid = t->host_lid;
+        ret->cookie = flight->cookie;
+        ret->attribute = SMP_ATTR_LINEAR_FORWARDING_TABLE;
+        ret->modifier = t->host_lid.v / LINEAR_FORWARDING_BLOCK;
+}
+
+/* Who is at the LID of this endport. */
+static void ask_identity(struct violation_poll *p, const struct poll_target *t, enum poll_block block, struct mad_request *ret)
+{
+        struct flight *flight = take_flight(p, FLIGHT_IDENTITY, t->port);
+
+        flight->block = block;
+        ret->cookie = flight->cookie;
+        ret->attribute = SMP_ATTR_NODE_INFO;
+}
+
 static bool ask_checks(struct violation_poll *p, struct mad_request *ret)
 {
         struct violation_sample s;
@@ -363,14 +390,14 @@ static bool ask_checks(struct violation_poll *p, struct mad_request *ret)
                         .mgmt_class = MAD_CLASS_SMP,
                         .route = t->route,
                         .destination = t->destination,
-                        .cookie = take_flight(p, FLIGHT_FORWARDING, t->port)->cookie,
                         .method = MAD_GET,
-                        .attribute = SMP_ATTR_LINEAR_FORWARDING_TABLE,
-                        .modifier = t->host_lid.v / LINEAR_FORWARDING_BLOCK,
                         .key = m_keys_get(p->config.m_keys, t->port_guid),
                         .retries = CHECK_RETRIES,
                 };
-                p->flights[ret->cookie % MAX_FLIGHTS].lid = t->host_lid;
+                if (poll_target_is_endport(t))
+                        ask_identity(p, t, block_of(s.source), ret);
+                else
+                        ask_forwarding(p, t, ret);
                 return true;
         }
         return false;
@@ -452,9 +479,64 @@ static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum p
         return false;
 }
 
+static void push_counters(struct violation_poll *p, const struct poll_target *t, bool is_doubted)
+{
+        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
+                push_sample(p, &(struct violation_sample) { .port = t->port, .source = source_of((enum pma_counter) c),
+                                                            .is_doubted = is_doubted, .bits = t->bits,
+                                                            .value = t->counters[c] });
+}
+
+static void push_block(struct violation_poll *p, struct poll_target *t, enum poll_block block, bool is_doubted)
+{
+        t->is_unchecked[block] = false;
+        if (block == BLOCK_COUNTERS)
+                push_counters(p, t, is_doubted);
+        else
+                push_sample(p, &(struct violation_sample) { .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16,
+                                                            .value = t->p_key_violations });
+}
+
+/* The answer is in the target. Before what moved comes out, who is there is checked. */
+static void check_first(struct violation_poll *p, struct poll_target *t, enum violation_source source)
+{
+        enum poll_block block = block_of(source);
+        const struct violation_sample s = { .port = t->port, .source = source };
+
+        t->is_unchecked[block] = true;
+        t->is_asked[block] = queue_push(&p->checks, &s);
+        if (!t->is_asked[block] && !poll_target_is_endport(t))
+                push_block(p, t, block, true);
+}
+
+static void forwarding_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                            const struct mad_result *result)
+{
+        bool is_forwarded = result->outcome == MAD_ANSWERED &&
+                            result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
+
+        t->is_asked[BLOCK_COUNTERS] = false;
+        push_block(p, t, BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
+}
+
+/* What another port answered says nothing of this one, and is forgotten; what nobody vouches for is looked at once more in its
+ * turn. */
+static void identity_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                          const struct mad_result *result)
+{
+        struct node_info info = {};
+
+        t->is_asked[flight->block] = false;
+        if (result->outcome == MAD_ANSWERED)
+                node_info_decode(result->data, &info);
+        if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
+                push_block(p, t, flight->block, false);
+}
+
 static void port_info_came(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
 {
         struct port_info info;
+        bool has_moved;
 
         if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
                 return;
@@ -463,8 +545,13 @@ static void port_info_came(struct violation_poll *p, struct poll_target *t, cons
                 return;
         }
         port_info_decode(result->data, &info);
-        push_sample(p, &(struct violation_sample) { .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16,
-                                                    .value = info.p_key_violations });
+        has_moved = t->is_unchecked[BLOCK_PORT_INFO] || !t->has_p_key_violations || t->p_key_violations != info.p_key_violations;
+        t->p_key_violations = info.p_key_violations;
+        t->has_p_key_violations = true;
+        if (has_moved && p->config.check_hosts)
+                check_first(p, t, VIOLATION_P_KEY_VIOLATIONS);
+        else
+                push_block(p, t, BLOCK_PORT_INFO, false);
 }
 
 /* 64-bit counters that are refused after all: there are always those of 8 bits, from the next interval on. */
@@ -487,40 +574,10 @@ static void counters_redirected(struct violation_poll *p, struct poll_target *t)
                 agent->state = AGENT_UNKNOWN;
 }
 
-static void push_counters(struct violation_poll *p, struct poll_target *t, bool is_doubted)
-{
-        t->is_unchecked = false;
-        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
-                push_sample(p, &(struct violation_sample) { .port = t->port, .source = source_of((enum pma_counter) c),
-                                                            .is_doubted = is_doubted, .bits = t->bits,
-                                                            .value = t->counters[c] });
-}
-
-/* The answer is in the target. Before what moved comes out, who is plugged in is checked. */
-static void counters_moved(struct violation_poll *p, struct poll_target *t)
-{
-        const struct violation_sample s = { .port = t->port };
-
-        t->is_unchecked = true;
-        t->is_asked[BLOCK_COUNTERS] = queue_push(&p->checks, &s);
-        if (!t->is_asked[BLOCK_COUNTERS])
-                push_counters(p, t, true);
-}
-
-static void forwarding_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
-                            const struct mad_result *result)
-{
-        bool is_forwarded = result->outcome == MAD_ANSWERED &&
-                            result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
-
-        t->is_asked[BLOCK_COUNTERS] = false;
-        push_counters(p, t, !is_forwarded && result->outcome != MAD_REFUSED);
-}
-
 static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
-        bool has_moved = t->is_unchecked;
+        bool has_moved = t->is_unchecked[BLOCK_COUNTERS], is_first;
         unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
         uint64_t values[PMA_N_COUNTERS];
 
@@ -536,13 +593,15 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         pma_counters_decode(result->data, flight->is_extended, values);
         for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
                 has_moved = has_moved || t->counters[c] != values[c];
-        has_moved = has_moved && t->bits == bits; /* else it is a first look */
+        is_first = t->bits != bits;
         memcpy(t->counters, values, sizeof(t->counters));
         t->bits = bits;
-        if (has_moved && p->config.check_hosts && t->host_lid.v != 0)
-                counters_moved(p, t);
+        /* a first look counts for nobody; but it must be one at this port */
+        has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
+        if (has_moved && p->config.check_hosts)
+                check_first(p, t, VIOLATION_RCV_CONSTRAINT);
         else
-                push_counters(p, t, false);
+                push_block(p, t, BLOCK_COUNTERS, false);
 }
 
 static void clear_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
@@ -631,6 +690,8 @@ static void flight_landed(struct violation_poll *p, const struct flight *flight,
                 clear_came(p, t, flight, result);
         else if (flight->kind == FLIGHT_FORWARDING && t)
                 forwarding_came(p, t, flight, result);
+        else if (flight->kind == FLIGHT_IDENTITY && t)
+                identity_came(p, t, flight, result);
 }
 
 static void poll_result(void *state, usec_t now, const struct mad_result *result)

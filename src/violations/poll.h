@@ -22,6 +22,10 @@
  * sets that before a link carries data. Where that is not the port, or the switch does not answer, the sample says that the
  * host is doubted; where the switch refuses to answer, the snapshot is all there is.
  *
+ * Likewise an endport whose counters moved, or were never read, is asked who it is (NodeInfo): its LID may be another port's by
+ * now, and that port's counters are no news of this one. What another one answered is dropped; what nobody says anything about
+ * waits for the next turn.
+ *
  * Clearing: the only thing that is ever written is a single counter of PortCounters or PortCountersExtended, which
  * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write
  * the LID, the M_Key and whatever else is the subnet manager's as they were a moment ago.

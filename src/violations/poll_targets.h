@@ -54,9 +54,17 @@ struct poll_target {
         bool is_asked[N_BLOCKS];         /* an answer is to come, or who is plugged in is checked after it */
         uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
         unsigned bits;                   /* of them; 0: never */
-        bool is_unchecked;               /* they moved, and did not come out yet */
+        uint16_t p_key_violations;       /* likewise, of PortInfo */
+        bool has_p_key_violations;
+        bool is_unchecked[N_BLOCKS];     /* it moved, and did not come out yet */
         bool is_clearing[PMA_N_COUNTERS];
 };
+
+/* Else it is a switch's external port. */
+static inline bool poll_target_is_endport(const struct poll_target *t)
+{
+        return t->has[BLOCK_PORT_INFO];
+}
 
 struct poll_item {
         uint64_t hash;

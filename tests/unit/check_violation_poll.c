@@ -25,6 +25,7 @@ struct fake_port {
 struct fake_node {
         struct fake_port ports[HOSTS + 1];
         bool is_elsewhere, refuses_forwarding, is_mute; /* of host i's LID: the switch forwards to another port, ... */
+        bool is_another, refuses_node_info, says_no_name; /* who answers at its LID */
         bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
         uint32_t capability_mask2;
         uint16_t redirect_lid;
@@ -194,6 +195,17 @@ static void answer_forwarding(const struct mad_request *q, struct mad_result *re
                 ret->data[10 + i] = nodes[i].is_elsewhere ? 0xff : i;
 }
 
+static void answer_who(const struct fake_node *n, struct mad_result *ret)
+{
+        unsigned i = (unsigned) (n - nodes);
+
+        if (n->says_no_name)
+                ret->outcome = MAD_TIMED_OUT;
+        if (n->refuses_node_info)
+                refuse(ret);
+        mad_set_field64(ret->data, 0, IB_NODE_PORT_GUID_F, n->is_another ? HOST(9) + 1 : i ? HOST(i) + 1 : SWITCH);
+}
+
 static void answer(const struct mad_request *q, struct mad_result *ret)
 {
         struct fake_node *n = node_of(q);
@@ -204,6 +216,10 @@ static void answer(const struct mad_request *q, struct mad_result *ret)
         } else if (q->mgmt_class == MAD_CLASS_SMP && q->attribute == SMP_ATTR_LINEAR_FORWARDING_TABLE) {
                 ck_assert_uint_eq(q->key, M_KEY);
                 answer_forwarding(q, ret);
+        } else if (q->mgmt_class == MAD_CLASS_SMP && q->attribute == SMP_ATTR_NODE_INFO) {
+                ck_assert_uint_eq(q->key, M_KEY);
+                ck_assert_uint_eq(q->modifier, 0);
+                answer_who(n, ret);
         } else if (q->mgmt_class == MAD_CLASS_SMP) {
                 ck_assert_uint_eq(q->attribute, SMP_ATTR_PORT_INFO);
                 ck_assert_uint_eq(q->key, M_KEY);
@@ -274,6 +290,12 @@ static void run(usec_t from, usec_t until)
         }
 }
 
+/* What has no turn of its own: who answers, and what it can. */
+static bool is_extra(const struct asked *a)
+{
+        return a->request.attribute == CLASS_PORT_INFO || a->request.attribute == SMP_ATTR_NODE_INFO;
+}
+
 static unsigned count_asked(usec_t from, usec_t until, uint64_t node, int port, unsigned attribute)
 {
         unsigned n = 0;
@@ -329,7 +351,7 @@ START_TEST(asks_what_it_should)
         assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 0x1234);
         ck_assert_uint_eq(n_samples, 5 + 2 * 9);
         for (unsigned i = 0; i < n_asked; i++)
-                ck_assert_uint_eq(asked[i].request.retries, 0);
+                ck_assert_uint_eq(asked[i].request.retries, asked[i].request.attribute == SMP_ATTR_NODE_INFO ? 2 : 0);
 }
 END_TEST
 
@@ -345,7 +367,7 @@ START_TEST(checks_who_is_plugged_in)
                 nodes[0].refuses_forwarding = i == 4;
                 nodes[2].is_elsewhere = i == 2;
                 nodes[0].ports[2].rcv = i;
-                nodes[2].ports[1].rcv = i; /* its own port needs no check */
+                nodes[2].ports[1].rcv = i;
                 run(START + i * INTERVAL, START + (i + 1) * INTERVAL);
                 assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, i);
                 s = last_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT);
@@ -353,6 +375,56 @@ START_TEST(checks_who_is_plugged_in)
                 ck_assert_uint_eq(count_asked(START + i * INTERVAL, START + (i + 1) * INTERVAL, SWITCH, -1,
                                               SMP_ATTR_LINEAR_FORWARDING_TABLE), 1);
         }
+}
+END_TEST
+
+/* What moved at an endport, or was never read, comes out after it said who it is. */
+START_TEST(checks_who_answers)
+{
+        enum { SAYS, ANOTHER, NO_ANSWER, REFUSES, N };
+        usec_t from = START;
+
+        nodes[3].is_another = true;
+        run(from, from + INTERVAL);
+        ck_assert_uint_eq(count_asked(from, from + INTERVAL, HOST(2), -1, SMP_ATTR_NODE_INFO), 2);
+        ck_assert_uint_eq(count_asked(from, from + INTERVAL, SWITCH, -1, SMP_ATTR_NODE_INFO), 2);
+        ck_assert_ptr_null(last_sample(HOST(3), 1, VIOLATION_P_KEY_VIOLATIONS));
+        ck_assert_ptr_null(last_sample(HOST(3), 1, VIOLATION_RCV_CONSTRAINT));
+        nodes[3].is_another = false;
+        from += INTERVAL;
+        run(from, from + INTERVAL);
+        ck_assert_uint_eq(count_asked(from, from + INTERVAL, HOST(2), -1, SMP_ATTR_NODE_INFO), 0);
+        assert_sample(HOST(3), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 0);
+        assert_sample(HOST(3), 1, VIOLATION_XMIT_CONSTRAINT, 8, 0);
+        for (unsigned i = SAYS; i < N; i++) {
+                bool comes_out = i == SAYS || i == REFUSES;
+
+                nodes[2].is_another = i == ANOTHER;
+                nodes[2].says_no_name = i == NO_ANSWER;
+                nodes[2].refuses_node_info = i == REFUSES;
+                nodes[2].ports[1] = (struct fake_port) { .xmit = 1 + 10 * i, .p_key_violations = (uint16_t) (2 + 10 * i) };
+                from += INTERVAL;
+                run(from, from + INTERVAL);
+                ck_assert_uint_eq(count_asked(from, from + INTERVAL, HOST(2), -1, SMP_ATTR_NODE_INFO), 2);
+                assert_sample(HOST(2), 1, VIOLATION_XMIT_CONSTRAINT, 8, comes_out ? 1 + 10 * i : 1);
+                assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, comes_out ? 2 + 10 * i : 2);
+                ck_assert(!last_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS)->is_doubted);
+        }
+}
+END_TEST
+
+/* It did not move since, and is asked all the same who it is. */
+START_TEST(a_name_that_got_lost)
+{
+        run(START, START + INTERVAL);
+        nodes[2].ports[1].p_key_violations = 3;
+        nodes[2].says_no_name = true;
+        run(START + INTERVAL, START + 2 * INTERVAL);
+        assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 0);
+        nodes[2].says_no_name = false;
+        run(START + 2 * INTERVAL, START + 3 * INTERVAL);
+        assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 3);
+        ck_assert_uint_eq(count_asked(START + 2 * INTERVAL, START + 3 * INTERVAL, HOST(2), -1, SMP_ATTR_NODE_INFO), 1);
 }
 END_TEST
 
@@ -505,16 +577,16 @@ START_TEST(one_in_each_nth_of_an_interval)
                         unsigned n = 0;
 
                         for (unsigned k = 0; k < n_asked; k++)
-                                n += asked[k].when == from && asked[k].request.attribute != CLASS_PORT_INFO;
+                                n += asked[k].when == from && !is_extra(&asked[k]);
                         ck_assert_uint_eq(n, 1);
                 }
         /* each once in each round, at the same place */
         for (unsigned k = 0; k < n_asked; k++)
-                if (asked[k].request.attribute != CLASS_PORT_INFO)
+                if (!is_extra(&asked[k]))
                         ck_assert_uint_eq(count_asked(asked[k].when - asked[k].when % INTERVAL,
                                                       asked[k].when - asked[k].when % INTERVAL + INTERVAL, asked[k].node,
                                                       asked[k].port, asked[k].request.attribute), 1);
-        ck_assert_uint_eq(n_asked, 3 * ITEMS + 5); /* five agents, once each */
+        ck_assert_uint_eq(n_asked, 3 * ITEMS + 5 + 2 * 5); /* five agents, once each */
         violation_poll_get_counters(poll, &c);
         ck_assert_uint_eq(c.n_ports, 9);
         ck_assert_uint_eq(c.n_silent, 0);
@@ -709,13 +781,12 @@ START_TEST(a_pause_is_not_made_up_for)
                 answer(&q, &result);
                 side.result(side.state, resume, &result);
         }
-        ck_assert_uint_le(n, 2); /* one turn, and the ClassPortInfo that it may need */
+        ck_assert_uint_le(n, 3); /* one turn, and the ClassPortInfo and NodeInfo that it may need */
         n_asked = 0;
         run(resume, resume + INTERVAL);
-        ck_assert_uint_le(n_asked, ITEMS + 5);
+        ck_assert_uint_le(n_asked, 2 * ITEMS + 5);
         for (unsigned i = 1; i < n_asked; i++)
-                ck_assert(asked[i].request.attribute == CLASS_PORT_INFO ||
-                          asked[i - 1].request.attribute == CLASS_PORT_INFO ||
+                ck_assert(is_extra(&asked[i]) || is_extra(&asked[i - 1]) ||
                           asked[i].when - asked[i - 1].when >= INTERVAL / ITEMS);
 }
 END_TEST
@@ -735,7 +806,7 @@ START_TEST(pictures_in_the_middle_of_a_round)
         for (unsigned i = 0; i < n_asked; i++) {
                 const struct asked *a = &asked[i];
 
-                if (a->request.attribute == CLASS_PORT_INFO || a->when > START + 4 * INTERVAL)
+                if (is_extra(a) || a->when > START + 4 * INTERVAL)
                         continue;
                 if (a->node != HOST(1) && a->node != SWITCH)
                         continue;
@@ -863,6 +934,8 @@ int main(void)
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, asks_what_it_should);
         tcase_add_test(t, checks_who_is_plugged_in);
+        tcase_add_test(t, checks_who_answers);
+        tcase_add_test(t, a_name_that_got_lost);
         tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, silent_ports_take_no_places);
         tcase_add_test(t, silent_ports_that_are_not_asked_in_time);
