@@ -391,8 +391,10 @@ void observer_forget(struct sim *s, unsigned endport)
                 all[i]->tables[table] = (struct seen_table) {};
                 memset(all[i]->tables[table].home, SIM_NO_INDEX, SIM_BASES);
         }
-        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
+        for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
                 s->processes[i].pending[table] = (struct pending_reads) {};
+                s->processes[i].is_given &= ~(UINT64_C(1) << endport);
+        }
 }
 
 void observer_init(struct observer *o)
