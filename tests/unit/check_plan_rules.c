@@ -616,6 +616,22 @@ START_TEST(index_left_by_a_repair)
 }
 END_TEST
 
+/* Wherever in the table it stands, the last index included. */
+START_TEST(repair_from_any_index)
+{
+        for (uint16_t old = 1; old < FAKE_CAPACITY; old++) {
+                at_rest();
+                options.repair_index0 = true;
+                hold(host, KEYS(0));
+                want(host, KEYS(0xffff));
+                f.tables[host][old].v = 0xffff;
+                must_plan();
+                ck_assert_uint_eq(final_at(host, 0), 0xffff);
+                ck_assert_uint_eq(final_at(host, old), 0);
+        }
+}
+END_TEST
+
 /* What a switch port cannot hold is no error where it is not to filter. */
 START_TEST(no_room_where_nothing_filters)
 {
@@ -928,6 +944,7 @@ int main(void)
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, unused_entries);
         tcase_add_test(t, index_left_by_a_repair);
+        tcase_add_test(t, repair_from_any_index);
         tcase_add_test(t, no_room_where_nothing_filters);
         tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
