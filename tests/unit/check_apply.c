@@ -1172,6 +1172,34 @@ START_TEST(test_what_is_in_the_way_stays)
 }
 END_TEST
 
+/* Host 0 cannot be told to leave, so host 1 stays a limited member, whatever the index: that waits, and is known to. */
+START_TEST(test_hold_back_at_any_index)
+{
+        for (unsigned index = 1; index < FAKE_CAPACITY; index++) {
+                enum membership to[FAKE_MAX_HOSTS][4];
+                const struct held *const *held;
+                struct run r;
+                size_t n;
+
+                run_init(&r, 2, false);
+                fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_LIMITED);
+                r.f.tables[r.f.host[1]][index].v = FAKE_BASE(1);
+                default_members(to);
+                to[1][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                r.fault_port = r.f.host[0];
+                r.fault = lose_all_sets;
+                run_apply(&r);
+                ck_assert_uint_eq(r.f.tables[r.f.host[1]][index].v, FAKE_BASE(1));
+                held = collect_held(&r, &n);
+                ck_assert_uint_eq(n, 1);
+                ck_assert_uint_eq(held[0]->base, FAKE_BASE(1));
+                ck_assert_int_eq(held[0]->waiting[0].to, LEVEL_FULL);
+                run_done(&r);
+        }
+}
+END_TEST
+
 /* A dry run ends as a run in which each write is confirmed, and sends nothing. */
 START_TEST(test_pretend)
 {
@@ -2224,6 +2252,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_hold_back_at_any_index);
         tcase_add_test(t, test_hold_back_the_last_entry);
         tcase_add_test(t, test_what_is_in_the_way_stays);
         tcase_add_test(t, test_pretend);
