@@ -56,7 +56,6 @@ static void make_context(const struct monitor *m, struct attribution_context *re
                 .subnet = m->snapshot ? m->snapshot->subnet : NULL,
                 .memberships = m->memberships,
                 .observed = m->snapshot ? m->snapshot->observed : NULL,
-                .lids = m->lids,
                 .history = m->history,
                 .now = clock_now(),
                 .clears_saturated = m->generation && clears_saturated(m->generation->settings),
@@ -111,10 +110,15 @@ static void log_reports(struct monitor *m)
 static void take_notices(struct monitor *m, usec_t now)
 {
         const struct subnet *subnet = m->snapshot ? m->snapshot->subnet : NULL;
+        struct violation_ends ends;
         struct notice n;
 
-        while (notices_next(m->notices, &n))
-                (void) violations_see_notice(m->violations, now, violation_port_of_notice(subnet, m->lids, &n), &n);
+        while (notices_next(m->notices, &n)) {
+                _cleanup_arena_ struct arena *a = arena_new();
+
+                if (a && violation_ends_of_notice(a, subnet, m->lids, &n, &ends) == 0)
+                        (void) violations_see_notice(m->violations, now, violation_port_of_notice(subnet, m->lids, &n), &n, &ends);
+        }
 }
 
 static void log_subscription(struct monitor *m)

@@ -67,17 +67,22 @@ static int open_missing_port(struct scene *s, uint32_t node)
         return s->counted_label ? 0 : -ENOMEM;
 }
 
-/* The host as it was known when the counter was read, whatever is plugged in there now. */
+struct party scene_party(const struct scene *s, const struct violation_host *host)
+{
+        return (struct party) {
+                .port = s->c->subnet ? subnet_find_endport(s->c->subnet, host->guid) : SUBNET_NONE,
+                .guid = host->guid, .lid = host->lid, .number = host->number, .label = host->label, .name = host->name,
+        };
+}
+
+/* The host as it was known then, whatever is plugged in there now. */
 static void open_host(struct scene *s, const struct violation_host *host)
 {
         if (host->guid.v == 0) {
                 s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
                 return;
         }
-        s->host = (struct party) {
-                .port = s->c->subnet ? subnet_find_endport(s->c->subnet, host->guid) : SUBNET_NONE,
-                .guid = host->guid, .lid = host->lid, .number = host->number, .label = host->label, .name = host->name,
-        };
+        s->host = scene_party(s, host);
         if (s->counted == SUBNET_NONE && host->node_guid.v != s->record->port.node_guid.v) {
                 s->is_switch_port = true;
                 s->check = SCENE_GONE;
@@ -156,7 +161,7 @@ static int scene_open(struct scene *s)
         if (r >= 0)
                 r = fill_fields(s);
         if (r >= 0 && violation_source_is_notice(s->record->source))
-                r = notice_open(s);
+                notice_open(s);
         return r;
 }
 

@@ -22,7 +22,6 @@ struct attribution_context {
         const struct observed *observed;           /* of that subnet: whether a switch port checks P_Keys after what was
                                                       written since discovery; without it the subnet's own bits count */
         bool clears_saturated;      /* pkeyd clears what came to its maximum by itself */
-        const struct lid_map *lids; /* of that subnet; without it nobody is known by a LID */
 };
 
 /* The parts that become fields, and the sentence. Strings live in the arena, NULL: not known. */

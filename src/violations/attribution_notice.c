@@ -11,76 +11,6 @@ void scene_set_endport(struct scene *s, const struct party *p)
         s->out->port = p->number;
 }
 
-/* --- the two ends ----------------------------------------------------------------------------------------------- */
-
-/* Nobody in the snapshot: what the packet says of itself. */
-static int open_stranger(struct scene *s, struct lid lid, const struct gid *gid, uint32_t by_lid, struct party *p)
-{
-        const char *remark = "";
-
-        if (by_lid == LID_SEVERAL)
-                remark = " (several ports claim it)";
-        else if (s->c->subnet && s->c->lids && lid.v != 0)
-                remark = " (no port of this fabric has it)";
-        if (gid)
-                p->label = arena_printf(s->arena, "LID %u with port GUID 0x%016" PRIx64 "%s", lid.v, gid->id, remark);
-        else if (lid.v != 0)
-                p->label = arena_printf(s->arena, "LID %u%s", lid.v, remark);
-        else
-                p->label = arena_strdup(s->arena, "somebody");
-        return p->label ? 0 : -ENOMEM;
-}
-
-/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes
- * both himself: so both are said, and neither is blamed unless he is plugged in where the packet came by. */
-static int open_conflict(struct scene *s, uint32_t by_gid, uint32_t by_lid, struct party *p, bool *ret_conflict)
-{
-        struct party gid_party, lid_party;
-        int r;
-
-        if (s->is_switch_port && (s->host.port == by_gid || s->host.port == by_lid))
-                return party_open(s->arena, s->c->subnet, s->host.port, p);
-        r = party_open(s->arena, s->c->subnet, by_gid, &gid_party);
-        if (r >= 0)
-                r = party_open(s->arena, s->c->subnet, by_lid, &lid_party);
-        if (r < 0)
-                return r;
-        p->label = arena_printf(s->arena, "somebody who is %s by GID but %s by LID", gid_party.label, lid_party.label);
-        *ret_conflict = true;
-        return p->label ? 0 : -ENOMEM;
-}
-
-static int open_end(struct scene *s, struct lid lid, const struct gid *gid, const char *name, struct party *ret,
-                    bool *ret_conflict)
-{
-        const struct subnet *subnet = s->c->subnet;
-        uint32_t by_lid = SUBNET_NONE, by_gid = SUBNET_NONE;
-        int r;
-
-        *ret = (struct party) { .port = SUBNET_NONE, .name = name };
-        if (subnet) {
-                by_lid = s->c->lids ? lid_map_find(s->c->lids, lid) : SUBNET_NONE;
-                if (gid)
-                        by_gid = subnet_find_endport(subnet, (struct guid) { gid->id });
-        }
-        if (by_gid == SUBNET_NONE && (by_lid == SUBNET_NONE || by_lid == LID_SEVERAL))
-                return open_stranger(s, lid, gid, by_lid, ret);
-        if (by_gid != SUBNET_NONE && by_lid != SUBNET_NONE && by_lid != LID_SEVERAL && by_lid != by_gid)
-                return open_conflict(s, by_gid, by_lid, ret, ret_conflict);
-        r = party_open(s->arena, subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
-        if (r < 0 || by_gid != SUBNET_NONE || !gid)
-                return r;
-        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own
-         * doing. */
-        if (subnet->nodes[subnet->ports[by_lid].node].type == NODE_ROUTER) {
-                ret->label = arena_printf(s->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label);
-                ret->port = SUBNET_NONE;
-                ret->guid = (struct guid) {};
-                ret->name = name;
-        }
-        return ret->label ? 0 : -ENOMEM;
-}
-
 /* --- the key ---------------------------------------------------------------------------------------------------- */
 
 static bool has_p_key(const struct scene *s)
@@ -103,7 +33,7 @@ static void fill_fields(struct scene *s)
 
         /* what passes a switch port beside an endport comes from that endport or goes to it */
         s->wiring_conflicts =
-                        s->is_switch_port && party_is_known(p) && s->from.port != p->port && s->to.port != p->port;
+                        s->is_switch_port && party_is_known(p) && s->from.guid.v != p->guid.v && s->to.guid.v != p->guid.v;
         out->names_sender = party_is_known(&s->from) && !s->wiring_conflicts;
         if (out->names_sender)
                 p = &s->from;
@@ -117,21 +47,18 @@ static void fill_fields(struct scene *s)
         }
 }
 
-int notice_open(struct scene *s)
+static struct party end_of(const struct scene *s, const struct violation_host *end, const char *name)
 {
-        const struct notice *n = &s->record->notice;
-        bool to_conflicts = false;
-        int r;
+        if (end && end->guid.v != 0)
+                return scene_party(s, end);
+        return (struct party) { .port = SUBNET_NONE, .label = end ? end->label : "somebody", .name = name };
+}
 
-        r = open_end(s, n->lid1, n->has_gid1 && n->gid1.id != 0 ? &n->gid1 : NULL, "the sender", &s->from,
-                     &s->from_conflicts);
-        if (r >= 0)
-                r = open_end(s, n->lid2, n->has_gid2 && n->gid2.id != 0 ? &n->gid2 : NULL, "the receiver", &s->to,
-                             &to_conflicts);
-        if (r < 0)
-                return r;
+void notice_open(struct scene *s)
+{
+        s->from = end_of(s, s->record->from, "the sender");
+        s->to = end_of(s, s->record->to, "the receiver");
         fill_fields(s);
-        return 0;
 }
 
 /* --- the headline ----------------------------------------------------------------------------------------------- */
@@ -285,7 +212,7 @@ void notice_add_reasons(struct scene *s, struct text *w)
 {
         uint32_t key = s->record->notice.key;
 
-        if (s->from_conflicts)
+        if (s->record->from_conflicts)
                 text_add(w, "; one of the two is not true");
         if (s->wiring_conflicts)
                 add_wiring(s, w);

@@ -104,13 +104,8 @@ static int note_look(struct violations *v, usec_t now, const struct violation_po
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
         e = &v->entries[entry];
-        if (is_news && !p->doubted[source]) {
-                struct book_host *old = e->host;
-
-                e->host = book_host_ref(p->host);
-                e->record.host = key.host;
-                book_host_unref(old);
-        }
+        if (is_news && !p->doubted[source])
+                book_set_hosts(e, book_host_ref(p->host), NULL, NULL);
         if (look->count > 0)
                 count(v, now, entry, look->count, look->since);
         e->record.saturated = look->saturated;
@@ -203,6 +198,20 @@ struct book_host *book_host_unref(struct book_host *h)
         return NULL;
 }
 
+static const struct violation_host *set_host(struct book_host **to, struct book_host *host)
+{
+        book_host_unref(*to);
+        *to = host;
+        return host ? &host->host : NULL;
+}
+
+void book_set_hosts(struct book_entry *e, struct book_host *host, struct book_host *from, struct book_host *to)
+{
+        e->record.host = set_host(&e->host, host);
+        e->record.from = set_host(&e->from, from);
+        e->record.to = set_host(&e->to, to);
+}
+
 int book_compare_hosts(const struct violation_host *a, const struct violation_host *b)
 {
         if (!a || !b)
@@ -263,18 +272,29 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
         return h ? 0 : -ENOMEM;
 }
 
-int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice)
+int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
+                          const struct violation_ends *ends)
 {
-        enum violation_source source;
+        _cleanup_host_ struct book_host *from = book_host_new(&ends->from), *to = book_host_new(&ends->to);
+        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        struct book_key key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = notice };
+        struct book_entry *e;
         uint32_t entry;
 
         if (notice->trap < 257 || notice->trap > 259)
                 return -EINVAL;
-        source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
-        entry = book_take(v, &(struct book_key) { .port = port, .source = source, .notice = notice });
+        if (!from || !to)
+                return -ENOMEM;
+        key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
+        key.from = &from->host;
+        key.to = &to->host;
+        entry = book_take(v, &key);
         if (entry == VIOLATION_NONE)
                 return -ENOMEM;
-        v->entries[entry].record.notice = *notice;
+        e = &v->entries[entry];
+        e->record.notice = *notice;
+        e->record.from_conflicts = ends->from_conflicts;
+        book_set_hosts(e, p ? book_host_ref(p->host) : NULL, book_host_ref(from), book_host_ref(to));
         count(v, now, entry, 1, 0);
         book_wants_telling(v, entry);
         return 0;

@@ -34,6 +34,7 @@ enum tell {
 struct book_entry {
         struct violation_record record;
         struct book_host *host;  /* what record.host points into; NULL: nothing, or nobody */
+        struct book_host *from, *to; /* likewise */
         enum life life;
         enum tell tell;
         uint64_t in_interval;    /* counted in the interval that began then */
@@ -60,6 +61,12 @@ extern const struct violation_host violation_nobody;
 struct book_host *book_host_new(const struct violation_host *host);
 struct book_host *book_host_ref(struct book_host *h);
 struct book_host *book_host_unref(struct book_host *h);
+DEFINE_CLEANUP(struct book_host *, book_host_unref)
+#define _cleanup_host_ _cleanup_(book_host_unref_p)
+/* An endport of a snapshot. Strings live in the arena or in the subnet. 0 or -ENOMEM. */
+int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret);
+/* The entry takes over these references for those that it had; each may be NULL. */
+void book_set_hosts(struct book_entry *e, struct book_host *host, struct book_host *from, struct book_host *to);
 /* By GUID and label. */
 int book_compare_hosts(const struct violation_host *a, const struct violation_host *b);
 
@@ -125,12 +132,13 @@ static inline uint64_t book_add(uint64_t a, uint64_t b)
 /* records.c */
 void book_init(struct violations *v);
 void book_done(struct violations *v);
-/* Which record: the host is NULL for a notice, the notice for a counter. */
+/* Which record; the last three of a notice only. */
 struct book_key {
         struct violation_port port;
         enum violation_source source;
         const struct violation_host *host;
         const struct notice *notice;
+        const struct violation_host *from, *to;
 };
 
 /* VIOLATION_NONE: there is no such record. */

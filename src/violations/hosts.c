@@ -21,31 +21,39 @@ static bool is_known_better(const struct violations *v, struct violation_port po
                p->host->host.guid.v == s->ports[endport].guid.v;
 }
 
+int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
+{
+        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
+        uint32_t beside = s->ports[endport].neighbour;
+        char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
+        struct party p;
+
+        if (party_open(a, s, endport, &p) < 0)
+                return -ENOMEM;
+        *ret = (struct violation_host) {
+                .node_guid = node->guid, .guid = p.guid, .lid = p.lid, .number = p.number,
+                .label = p.label, .name = p.name, .node = arena_strdup(a, subnet_node_name(node, name)), .device = node->device,
+        };
+        if (!ret->node)
+                return -ENOMEM;
+        if (beside == SUBNET_NONE || s->ports[beside].role != PORT_SWITCH_EXTERNAL)
+                return 0;
+        leaf = subnet_port_node(s, &s->ports[beside]);
+        ret->switch_name = arena_strdup(a, subnet_node_name(leaf, switch_name));
+        ret->switch_port = s->ports[beside].number;
+        ret->at_switch = subnet_port_label(a, s, beside);
+        return ret->switch_name && ret->at_switch ? 0 : -ENOMEM;
+}
+
 static int set_host(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
 {
-        uint32_t beside = s->ports[endport].neighbour;
-        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
         struct violation_host host;
-        struct party p;
-        char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
+        int r;
 
         if (is_known_better(v, port_at(s, port), s, endport))
                 return 0;
-        if (party_open(a, s, endport, &p) < 0)
-                return -ENOMEM;
-        host = (struct violation_host) {
-                .node_guid = node->guid, .guid = p.guid, .lid = p.lid, .number = p.number,
-                .label = p.label, .name = p.name, .node = subnet_node_name(node, name), .device = node->device,
-        };
-        if (beside != SUBNET_NONE && s->ports[beside].role == PORT_SWITCH_EXTERNAL) {
-                leaf = subnet_port_node(s, &s->ports[beside]);
-                host.switch_name = subnet_node_name(leaf, switch_name);
-                host.switch_port = s->ports[beside].number;
-                host.at_switch = subnet_port_label(a, s, beside);
-                if (!host.at_switch)
-                        return -ENOMEM;
-        }
-        return violations_set_host(v, port_at(s, port), &host);
+        r = violation_host_open(a, s, endport, &host);
+        return r < 0 ? r : violations_set_host(v, port_at(s, port), &host);
 }
 
 /* Those where no host is plugged in, as far as the snapshot goes. */

@@ -19,3 +19,7 @@ uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
  * is counted all the same, at a port that is none (node GUID 0). Both may be NULL: nothing is known of the fabric. */
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,
                                                const struct notice *notice);
+
+/* Who sent that packet, and to whom (ends.c). Both may be NULL likewise. Strings live in the arena. 0 or -ENOMEM. */
+int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const struct lid_map *lids,
+                             const struct notice *notice, struct violation_ends *ret);

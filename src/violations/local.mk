@@ -7,6 +7,7 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/book.h \
 	src/violations/counter.c \
 	src/violations/counter.h \
+	src/violations/ends.c \
 	src/violations/history.c \
 	src/violations/history.h \
 	src/violations/hosts.c \

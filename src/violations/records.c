@@ -18,7 +18,7 @@ void book_init(struct violations *v)
 void book_done(struct violations *v)
 {
         for (uint32_t i = 0; i < v->n; i++)
-                book_host_unref(v->entries[i].host);
+                book_set_hosts(&v->entries[i], NULL, NULL, NULL);
         free(v->entries);
         free(v->life_links);
         free(v->tell_links);
@@ -48,7 +48,8 @@ int book_compare_records(const void *a, const void *b)
 
         if (c == 0)
                 c = ORDER(x->source, y->source) ?: book_compare_hosts(x->host, y->host);
-        return c ? c : compare_notices(&x->notice, &y->notice);
+        c = c ?: compare_notices(&x->notice, &y->notice);
+        return c ?: book_compare_hosts(x->from, y->from) ?: book_compare_hosts(x->to, y->to);
 }
 
 static uint64_t hash_of(const struct violation_record *r)
@@ -64,7 +65,9 @@ static uint64_t hash_of(const struct violation_record *r)
 
 static struct violation_record identity(const struct book_key *key)
 {
-        struct violation_record r = { .port = key->port, .source = key->source, .host = key->host };
+        struct violation_record r = {
+                .port = key->port, .source = key->source, .host = key->host, .from = key->from, .to = key->to,
+        };
 
         if (key->notice)
                 r.notice = *key->notice;
@@ -140,7 +143,7 @@ static uint32_t evict(struct violations *v)
                 i = v->lives[LIFE_MOVED].first;
         if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_ACTIVE].first;
-        v->entries[i].host = book_host_unref(v->entries[i].host);
+        book_set_hosts(&v->entries[i], NULL, NULL, NULL);
         book_set_tell(v, i, TELL_NONE);
         record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
         hash_index_remove(&v->index, i);

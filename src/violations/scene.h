@@ -30,7 +30,6 @@ struct scene {
         struct party host;      /* the endport: itself, or what is plugged into the switch port */
         enum scene_check check; /* of a switch port */
         struct party from, to;  /* of a notice */
-        bool from_conflicts;    /* the sender's LID is another port's than its GID */
         bool wiring_conflicts;  /* neither end of a packet that passed a switch port is what is plugged in there */
 };
 
@@ -42,8 +41,11 @@ struct headline {
 /* The fields say that it is about this endport, which is known. */
 void scene_set_endport(struct scene *s, const struct party *p);
 
-/* Of notices. Finds the two ends and fills the fields. Returns 0 or -ENOMEM. */
-int notice_open(struct scene *s);
+/* A host that is known (GUID), as it was known when it did what the record tells of. */
+struct party scene_party(const struct scene *s, const struct violation_host *host);
+
+/* Of notices. Opens the two ends and fills the fields. */
+void notice_open(struct scene *s);
 /* ret->source is the name of the notice. */
 int notice_headline(struct scene *s, struct headline *ret);
 void notice_add_reasons(struct scene *s, struct text *w);

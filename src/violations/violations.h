@@ -24,7 +24,7 @@
  * once it is quiet.
  *
  * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. At a move
- * its episode ends, and the first look after it counts for no host.
+ * its episode ends, and the first look after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
  *
  * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
@@ -94,7 +94,8 @@ static inline uint64_t violation_port_hash(struct violation_port port)
 /* The endport that a counter is about, as it was known when the counter was read: the port itself, or what was plugged into the
  * switch port. Whatever is plugged in there later, and whatever it is called. */
 struct violation_host {
-        struct guid node_guid, guid; /* of the node and of the port; 0: it is not known which host it was, and the rest is empty */
+        struct guid node_guid, guid; /* of the node and of the port; 0: it is not known which host it was, and the rest is empty
+                                        (but for the label of an end of a notice) */
         struct lid lid;
         uint8_t number;
         const char *label, *name; /* "node0042 mlx5_0/1", and "node0042" for later in a sentence */
@@ -104,13 +105,22 @@ struct violation_host {
         uint8_t switch_port;
 };
 
+/* Who sent the packet that a notice tells of, and who was to receive it, as far as that was known when the notice came: later,
+ * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
+struct violation_ends {
+        struct violation_host from, to;
+        bool from_conflicts; /* the sender's LID is another port's than its GID */
+};
+
 /* All of one source at one port and of one host (and for notices: with one key between the same two ends). */
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
-        const struct violation_host *host; /* of a counter; NULL: the table was not told who is behind the port. Borrowed as
-                                              long as violations_records() */
+        const struct violation_host *host; /* NULL: the table was not told who is behind the port. Borrowed as long as
+                                              violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
+        const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
+        bool from_conflicts;
         uint64_t total;           /* since the book was opened */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
@@ -179,9 +189,10 @@ int violations_set_subnet(struct violations *v, const struct subnet *subnet);
 /* Another host may be plugged in than the table was told: what the next look at this counter finds counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
-/* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. 0,
- * -EINVAL (none of the three), or -ENOMEM. */
-int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice);
+/* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. The ends (see
+ * violation_ends_of_notice()) are copied. 0, -EINVAL (none of the three), or -ENOMEM. */
+int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
+                          const struct violation_ends *ends);
 
 /* The next report that is due at `now`; false: none. */
 bool violations_next_report(struct violations *v, usec_t now, struct violation_report *ret);

@@ -660,18 +660,26 @@ static void judge(struct world *w, struct message *m)
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */
 
+static void see_notice(struct world *w, const struct notice *n)
+{
+        const struct violation_port port = violation_port_of_notice(w->subnet, w->lids, n);
+        struct violation_ends ends;
+
+        MUST(violation_ends_of_notice(w->arena, w->subnet, w->lids, n, &ends) == 0);
+        MUST(violations_see_notice(w->book, w->now, port, n, &ends) == 0);
+}
+
 static void take(struct world *w)
 {
         struct attribution_context context = {
                 .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
-                .observed = w->observed, .lids = w->lids,
+                .observed = w->observed,
         };
         struct notice n;
 
         violations_take_samples(w->book, w->now, w->poll);
         while (notices_next(w->notices, &n))
-                MUST(violations_see_notice(w->book, w->now,
-                                                       violation_port_of_notice(w->subnet, w->lids, &n), &n) == 0);
+                see_notice(w, &n);
         for (;;) {
                 struct message *m = &w->messages[w->n_messages];
 
@@ -1231,14 +1239,12 @@ START_TEST(not_in_the_snapshot)
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
                 struct attribution_context context = {
                         .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
-                        .observed = w->observed, .lids = w->lids,
+                        .observed = w->observed,
                 };
                 struct violation_report report;
                 struct attribution words;
 
-                ck_assert_int_eq(violations_see_notice(w->book, w->now, violation_port_of_notice(w->subnet, w->lids,
-                                                                                                 cases[i].notice),
-                                                       cases[i].notice), 0);
+                see_notice(w, cases[i].notice);
                 ck_assert(violations_next_report(w->book, w->now, &report));
                 ck_assert_int_eq(attribution_explain(w->arena, &report, &context, &words), 0);
                 ck_assert_str_eq(words.text, cases[i].text);

@@ -128,7 +128,7 @@ static void teardown_fabric(void)
 
 static struct attribution_context everything(void)
 {
-        return (struct attribution_context) { subnet, memberships, history, NOW, NULL, false, lids };
+        return (struct attribution_context) { subnet, memberships, history, NOW, NULL, false };
 }
 
 /* --- situations ------------------------------------------------------------------------------------------------- */
@@ -429,7 +429,21 @@ static const struct situation situations[] = {
           "remembers; it is a limited member of default" },
 };
 
-static struct violation_report report_of(const struct situation *s)
+/* As the book does when a notice comes. */
+static void add_ends(struct violation_record *r, struct arena *a, const struct subnet *known, const struct lid_map *known_lids)
+{
+        struct violation_ends *ends = arena_new_object(a, struct violation_ends);
+
+        if (!violation_source_is_notice(r->source))
+                return;
+        r->notice.trap = (uint16_t) (NOTICE_P_KEY + r->source - VIOLATION_NOTICE_257);
+        ck_assert_int_eq(violation_ends_of_notice(a, known, known_lids, &r->notice, ends), 0);
+        r->from = &ends->from;
+        r->to = &ends->to;
+        r->from_conflicts = ends->from_conflicts;
+}
+
+static struct violation_report report_of(const struct situation *s, const struct subnet *known)
 {
         struct violation_report r = { .kind = s->kind, .count = s->count, .since = s->ago ? NOW - s->ago : 0 };
 
@@ -441,6 +455,7 @@ static struct violation_report report_of(const struct situation *s)
         r.record.first = r.record.episode_began = NOW - s->began_ago;
         r.record.last = s->kind == VIOLATION_QUIET ? NOW - 5 * MINUTE : NOW;
         r.n_ports = 1;
+        add_ends(&r.record, arena, known, lids);
         return r;
 }
 
@@ -454,7 +469,7 @@ START_TEST(test_situations)
         struct attribution_context c = everything();
 
         for (size_t i = 0; i < ELEMENTS(situations); i++) {
-                struct violation_report report = report_of(&situations[i]);
+                struct violation_report report = report_of(&situations[i], subnet);
                 struct attribution a;
 
                 ck_assert_int_eq(attribution_explain(arena, &report, &c, &a), 0);
@@ -470,7 +485,7 @@ static struct attribution explain(enum violation_source source, uint64_t node, u
 {
         struct situation s = {
                         VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice) {}, 0, NULL};
-        struct violation_report report = report_of(&s);
+        struct violation_report report = report_of(&s, subnet);
         struct attribution_context c = everything();
         struct attribution a;
 
@@ -535,7 +550,7 @@ END_TEST
 
 static const char *sentence(const struct attribution_context *c, const struct situation *s)
 {
-        struct violation_report report = report_of(s);
+        struct violation_report report = report_of(s, c->subnet);
         struct attribution a;
 
         ck_assert_int_eq(attribution_explain(arena, &report, c, &a), 0);
@@ -1025,7 +1040,7 @@ static uint64_t odd_guid(struct prng *random)
         return guids[prng_below(random, ELEMENTS(guids))] + prng_below(random, 2);
 }
 
-static struct violation_record odd_record(struct prng *random)
+static struct violation_record odd_record(struct prng *random, struct arena *a, const struct subnet *known)
 {
         struct violation_record r = {
                 .port = { { odd_guid(random) }, (uint8_t) prng_below(random, 14) },
@@ -1042,6 +1057,7 @@ static struct violation_record odd_record(struct prng *random)
                 .has_gid1 = prng_below(random, 2), .has_gid2 = prng_below(random, 2),
                 .qp1 = (uint32_t) odd_number(random), .qp2 = (uint32_t) odd_number(random),
         };
+        add_ends(&r, a, known, prng_below(random, 2) ? lids : NULL);
         return r;
 }
 
@@ -1076,12 +1092,11 @@ START_TEST(test_anything)
                                              .since = odd_number(&random)};
                 struct attribution out;
 
-                c.lids = c.subnet && prng_below(&random, 2) ? lids : NULL;
-                r.record = odd_record(&random);
+                r.record = odd_record(&random, a, c.subnet);
                 r.n_ports = (uint32_t) odd_number(&random);
                 r.n_worst = prng_below(&random, VIOLATIONS_WORST + 1);
                 for (uint32_t j = 0; j < r.n_worst; j++)
-                        r.worst[j] = odd_record(&random);
+                        r.worst[j] = odd_record(&random, a, c.subnet);
                 ck_assert_int_eq(attribution_explain(a, &r, &c, &out), 0);
                 expect_line(&out);
                 ck_assert(r.kind >= VIOLATION_STORM || (out.node && out.counted_by));

@@ -13,6 +13,8 @@
 #define NOW      (5000 * USEC_PER_SEC)
 #define REALTIME (1700000000 * USEC_PER_SEC + 250000)
 
+static const struct violation_ends no_ends;
+
 static struct arena *arena;
 
 static void setup(void)
@@ -264,8 +266,8 @@ START_TEST(of_a_book)
         ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 100), 0);
         ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, leaf, VIOLATION_RCV_CONSTRAINT, 8, 9), 0);
         ck_assert_int_eq(violations_see_counter(v, 4970 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 117), 0);
-        ck_assert_int_eq(violations_see_notice(v, 4980 * USEC_PER_SEC, leaf, &one), 0);
-        ck_assert_int_eq(violations_see_notice(v, 4990 * USEC_PER_SEC, leaf, &other), 0);
+        ck_assert_int_eq(violations_see_notice(v, 4980 * USEC_PER_SEC, leaf, &one, &no_ends), 0);
+        ck_assert_int_eq(violations_see_notice(v, 4990 * USEC_PER_SEC, leaf, &other, &no_ends), 0);
         m.records = violations_records(v, &m.n_records);
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
                 m.violations[source] = violations_total(v, (enum violation_source) source);

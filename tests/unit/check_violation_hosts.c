@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who sent what: a random run of edits, moves, swaps, renames, reboots and violations, through the poll, the book, the history
- * and the words, against an oracle that knows the sender of each packet. No report and no record may name a host that did not
- * send so many, or a cause that was none.
+ * Who sent what: a random run of edits, moves, swaps, renames, reboots, new LIDs and violations, through the poll, the notices,
+ * the book, the history and the words, against an oracle that knows the sender of each packet. No report and no record may name
+ * a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
  *
  * What no poll can see is left out: a port has the same host at two looks, and another one between them.
  */
@@ -17,6 +17,7 @@
 #include "violations/poll.h"
 
 #define HOSTS     20
+#define FEW       3  /* hosts that notices tell of */
 #define SLOTS     25 /* ports of the switch, 1 to SLOTS - 1 */
 #define LEAF      0x10000
 #define LEAF_LID  100
@@ -25,12 +26,15 @@
 #define RUNS      20
 #define MAX_EDITS (STEPS + 2)
 #define MAX_READS (STEPS * 40)
+#define MAX_NOTICES STEPS
 #define NOBODY    -1
 
 struct host {
         unsigned name;                  /* "n03" */
         unsigned seen_name;             /* in the last snapshot */
         int slot;                       /* NOBODY: it is down */
+        int seen_slot;                  /* in the last snapshot */
+        uint16_t lid;
         bool in_a;
         uint64_t named[HOSTS];          /* packets that were read while it was known by this name */
         uint64_t told[HOSTS];           /* packets that reports said it sent, by name */
@@ -50,16 +54,24 @@ struct read {
         usec_t when, earliest_sent;
 };
 
+/* A packet that was refused, and told of by a notice. */
+struct told_packet {
+        int from;
+        unsigned from_name, to_name;
+};
+
 static struct host hosts[HOSTS];
 static struct slot slots[SLOTS];
 static struct read reads[MAX_READS];
 static unsigned n_reads;
+static struct told_packet packets[MAX_NOTICES];
+static unsigned n_packets;
 static bool lost[MAX_EDITS][HOSTS];     /* with this generation the policy took the host out of a */
 static usec_t edited[MAX_EDITS];
 static unsigned generation;
 static struct prng prng;
 static usec_t now;
-static uint64_t n_sent, n_named, n_reports, n_causes, n_storms;
+static uint64_t n_sent, n_named, n_reports, n_causes, n_storms, n_notices;
 
 static const struct subnet *subnet;
 static struct policy *policy;
@@ -90,13 +102,14 @@ static void add_switch(struct subnet_builder *b)
 static void add_host(struct subnet_builder *b, unsigned i)
 {
         struct subnet_node node = { .guid = { guid_of(i) }, .type = NODE_CA, .num_ports = 1, .partition_cap = 128 };
-        uint16_t lid = (uint16_t) (i + 1);
+        uint16_t lid = hosts[i].lid;
         struct subnet_port port = { .number = 1, .guid = { guid_of(i) + 1 }, .lid = { lid }, .route.lid = { lid } };
         struct subnet_port external = { .number = (uint8_t) hosts[i].slot, .enforce_inbound = true,
                                         .enforce_outbound = true };
         char name[16];
 
         hosts[i].seen_name = hosts[i].name;
+        hosts[i].seen_slot = hosts[i].slot;
         (void) snprintf(name, sizeof(name), "n%02u mlx5_0", hosts[i].name);
         port.state = external.state = PORT_STATE_ACTIVE;
         ck_assert_int_eq(subnet_builder_add_node(b, &node, name, strlen(name)), 0);
@@ -118,9 +131,11 @@ static void sweep(void)
 
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         add_switch(b);
-        for (unsigned i = 0; i < HOSTS; i++)
+        for (unsigned i = 0; i < HOSTS; i++) {
+                hosts[i].seen_slot = NOBODY;
                 if (hosts[i].slot != NOBODY)
                         add_host(b, i);
+        }
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &s), 0);
         subnet = s;
         ck_assert_int_eq(lid_map_new(arena, subnet, &lids), 0);
@@ -224,6 +239,37 @@ static void rename_hosts(int a, int b)
         sweep(); /* nobody can know a new name before it is asked for */
 }
 
+/* By a subnet manager, whose sweep is followed by one of pkeyd. */
+static void swap_lids(int a, int b)
+{
+        uint16_t lid = hosts[a].lid;
+
+        hosts[a].lid = hosts[b].lid;
+        hosts[b].lid = lid;
+        sweep();
+}
+
+/* From a to b, refused by b, or where a is plugged in. */
+static void send_noticed(int a, int b)
+{
+        struct notice n = { .trap = NOTICE_P_KEY, .key = 0x8101, .issuer = { hosts[b].lid }, .lid1 = { hosts[a].lid },
+                            .lid2 = { hosts[b].lid } };
+        struct violation_ends ends;
+
+        if (a == b || hosts[a].slot == NOBODY || hosts[b].slot == NOBODY)
+                return;
+        if (hosts[a].seen_slot == hosts[a].slot && prng_below(&prng, 2)) {
+                n.trap = NOTICE_SWITCH_P_KEY;
+                n.issuer = n.switch_lid = (struct lid) { LEAF_LID };
+                n.switch_port = (uint8_t) hosts[a].slot;
+                n.has_switch_port = true;
+        }
+        ck_assert_uint_lt(n_packets, MAX_NOTICES);
+        packets[n_packets++] = (struct told_packet) { a, hosts[a].seen_name, hosts[b].seen_name };
+        ck_assert_int_eq(violation_ends_of_notice(arena, subnet, lids, &n, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(book, now, violation_port_of_notice(subnet, lids, &n), &n, &ends), 0);
+}
+
 static void send_packets(int host, unsigned n)
 {
         int slot = hosts[host].slot;
@@ -256,8 +302,16 @@ static void answer_forwarding(const struct mad_request *q, struct mad_result *re
 {
         memset(ret->data, 0xff, SMP_DATA_SIZE);
         for (unsigned i = 0; i < HOSTS; i++)
-                if ((i + 1) / 64 == q->modifier && hosts[i].slot != NOBODY)
-                        ret->data[(i + 1) % 64] = (uint8_t) hosts[i].slot;
+                if (hosts[i].lid / 64 == q->modifier && hosts[i].slot != NOBODY)
+                        ret->data[hosts[i].lid % 64] = (uint8_t) hosts[i].slot;
+}
+
+static bool is_up(struct lid lid)
+{
+        for (unsigned i = 0; i < HOSTS; i++)
+                if (hosts[i].lid == lid.v)
+                        return hosts[i].slot != NOBODY;
+        return false;
 }
 
 static void answer(const struct mad_request *q, struct mad_result *ret)
@@ -265,7 +319,7 @@ static void answer(const struct mad_request *q, struct mad_result *ret)
         bool at_leaf = q->route.lid.v == LEAF_LID;
 
         *ret = (struct mad_result) { .cookie = q->cookie };
-        if (!at_leaf && hosts[q->route.lid.v - 1].slot == NOBODY) {
+        if (!at_leaf && !is_up(q->route.lid)) {
                 ret->outcome = MAD_TIMED_OUT;
         } else if (q->mgmt_class == MAD_CLASS_SMP) {
                 if (q->attribute == 0x19)
@@ -331,8 +385,24 @@ static unsigned check_names(const char *text, const char *node)
 static struct attribution_context context(void)
 {
         return (struct attribution_context) {
-                .subnet = subnet, .memberships = memberships, .history = history, .now = now, .lids = lids,
+                .subnet = subnet, .memberships = memberships, .history = history, .now = now,
         };
+}
+
+/* So many from this host, and to the one that is named. A host that the last snapshot did not have has no name. */
+static void check_notice(const struct attribution *words, uint64_t count)
+{
+        unsigned from, to;
+        uint64_t n = 0;
+
+        if (!words->names_sender || !strstr(words->text, " mlx5_0/1 with P_Key 0x8101"))
+                return;
+        ck_assert_msg(words->node && sscanf(words->node, "n%02u mlx5_0/1", &from) == 1, "no name: %s", words->text);
+        ck_assert_int_eq(sscanf(strstr(words->text, " mlx5_0/1 with P_Key 0x8101") - 3, "n%02u", &to), 1);
+        for (unsigned i = 0; i < n_packets; i++)
+                n += packets[i].from == host_of(words->port_guid) && packets[i].from_name == from && packets[i].to_name == to;
+        ck_assert_msg(count <= n, "%" PRIu64 " of %" PRIu64 ": %s", count, n, words->text);
+        n_notices += count;
 }
 
 static void check_storm(const struct violation_report *report, const char *text)
@@ -343,6 +413,10 @@ static void check_storm(const struct violation_report *report, const char *text)
                 struct attribution one;
 
                 ck_assert_int_eq(attribution_explain_record(arena, &report->worst[i], &c, &one), 0);
+                if (violation_source_is_notice(report->worst[i].source)) {
+                        check_notice(&one, report->worst[i].total);
+                        continue;
+                }
                 if (report->kind == VIOLATION_STORM && one.port_guid.v != 0)
                         hosts[host_of(one.port_guid)].told[check_names(one.text, one.node)] +=
                                 report->worst[i].unreported;
@@ -364,7 +438,9 @@ static void check_report(const struct violation_report *report)
                 return;
         }
         host = host_of(a.port_guid);
-        if (host == NOBODY)
+        if (violation_source_is_notice(report->record.source))
+                check_notice(&a, report->count);
+        if (host == NOBODY || violation_source_is_notice(report->record.source))
                 return;
         if (report->kind == VIOLATION_QUIET) {
                 ck_assert_uint_le(report->count, hosts[host].named[check_names(a.text, a.node)]);
@@ -393,7 +469,9 @@ static void check_records(void)
 
                 ck_assert_int_eq(attribution_explain_record(arena, &records[i], &c, &a), 0);
                 host = host_of(a.port_guid);
-                if (host == NOBODY || records[i].total == 0)
+                if (violation_source_is_notice(records[i].source))
+                        check_notice(&a, records[i].total);
+                if (host == NOBODY || records[i].total == 0 || violation_source_is_notice(records[i].source))
                         continue;
                 name = check_names(a.text, a.node);
                 sums[host][name] += records[i].total;
@@ -426,7 +504,9 @@ static void step(void)
         int a = (int) prng_below(&prng, HOSTS), b = (int) prng_below(&prng, HOSTS);
         unsigned what = prng_below(&prng, 100);
 
-        if (what < 45)
+        if (what < 10)
+                send_noticed(a % FEW, b % FEW); /* so that what becomes of a pair is seen */
+        else if (what < 45)
                 send_packets(a, prng_between(&prng, 1, 9));
         else if (what < 47)
                 for (int i = 0; i < HOSTS; i++)
@@ -437,8 +517,10 @@ static void step(void)
                 move_host(a);
         else if (what < 72)
                 swap_hosts(a, b);
+        else if (what < 74)
+                rename_hosts(a % FEW, b);
         else if (what < 76)
-                rename_hosts(a, b);
+                swap_lids(a % FEW, b % FEW);
         else if (what < 84)
                 unplug(a);
         else if (what < 90)
@@ -455,7 +537,7 @@ static void begin(uint64_t seed)
         memset(hosts, 0, sizeof(hosts));
         memset(slots, 0, sizeof(slots));
         memset(lost, 0, sizeof(lost));
-        n_reads = 0;
+        n_reads = n_packets = 0;
         generation = 1;
         now = 1000 * USEC_PER_SEC;
         prng = (struct prng) { seed };
@@ -463,6 +545,7 @@ static void begin(uint64_t seed)
                 slots[i].host = slots[i].last = NOBODY;
         for (int i = 0; i < HOSTS; i++) {
                 hosts[i].name = (unsigned) i;
+                hosts[i].lid = (uint16_t) (i + 1);
                 hosts[i].in_a = i % 2 == 0;
                 plug(i, i + 1);
         }
@@ -493,6 +576,7 @@ START_TEST(names_who_sent_it)
         ck_assert_uint_gt(n_reports, 1000);
         ck_assert_uint_gt(n_causes, 100);
         ck_assert_uint_gt(n_storms, 5);
+        ck_assert_uint_gt(n_notices, 1000);
         ck_assert_uint_gt(n_named * 3, n_sent);
 }
 END_TEST

@@ -11,6 +11,8 @@
 #define START    (1000 * USEC_PER_SEC)
 #define RCV      VIOLATION_RCV_CONSTRAINT
 
+static const struct violation_ends no_ends;
+
 static struct violations *book;
 static struct violation_report report;
 
@@ -270,17 +272,17 @@ START_TEST(notices_by_key_and_ends)
         uint32_t n;
 
         other_qp.qp1 = 99;
-        ck_assert_int_eq(violations_see_notice(book, START, port(2), &a), 0);
+        ck_assert_int_eq(violations_see_notice(book, START, port(2), &a, &no_ends), 0);
         assert_report(START, VIOLATION_FIRST, 2, 1, 0);
         ck_assert_int_eq(report.record.source, VIOLATION_NOTICE_257);
         ck_assert_uint_eq(report.record.notice.key, 0x8001);
-        ck_assert_int_eq(violations_see_notice(book, START + 1, port(2), &b), 0);
+        ck_assert_int_eq(violations_see_notice(book, START + 1, port(2), &b, &no_ends), 0);
         assert_report(START + 1, VIOLATION_FIRST, 2, 1, 0);
-        ck_assert_int_eq(violations_see_notice(book, START + 2, port(2), &other_qp), 0);
+        ck_assert_int_eq(violations_see_notice(book, START + 2, port(2), &other_qp, &no_ends), 0);
         assert_none(START + 2);
         assert_report(START + INTERVAL, VIOLATION_MORE, 2, 1, START);
         ck_assert_uint_eq(report.record.notice.qp1, 99);
-        ck_assert_int_eq(violations_see_notice(book, START, port(2), &bad), -EINVAL);
+        ck_assert_int_eq(violations_see_notice(book, START, port(2), &bad, &no_ends), -EINVAL);
         ck_assert_int_eq(violations_see_counter(book, START, port(2), VIOLATION_NOTICE_258, 8, 1), -EINVAL);
         records = violations_records(book, &n);
         ck_assert_uint_eq(n, 2);
@@ -344,6 +346,37 @@ START_TEST(a_move_ends_the_episode)
         ck_assert_uint_eq(total_of(8, "b"), 4);
         ck_assert_uint_eq(total_of(0, ""), 1);
         ck_assert_uint_eq(violations_total(book, RCV), 10);
+}
+END_TEST
+
+/* Whoever has its LID, its name or its port later. */
+START_TEST(a_notice_keeps_its_hosts)
+{
+        const struct notice n = make_notice(259, 0x8001, 1, 2);
+        struct violation_ends ends = { .from = { .guid = { 7 }, .label = "a", .name = "a" },
+                                       .to = { .guid = { 9 }, .label = "c", .name = "c" }, .from_conflicts = true };
+
+        set_host(1, 7, "a");
+        ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+        set_host(1, 8, "b");
+        ends.from = (struct violation_host) { .guid = { 8 }, .label = "b", .name = "b" };
+        ends.from_conflicts = false;
+        for (unsigned i = 0; i < 2; i++)
+                ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+        ends.to.guid.v = 10;
+        ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+        ck_assert_uint_eq(total_of(7, "a"), 1);
+        ck_assert_uint_eq(total_of(8, "b"), 3);
+        assert_report(START, VIOLATION_FIRST, 1, 1, 0);
+        ck_assert_str_eq(report.record.host->label, "a");
+        ck_assert_str_eq(report.record.from->label, "a");
+        ck_assert_uint_eq(report.record.to->guid.v, 9);
+        ck_assert(report.record.from_conflicts);
+        assert_report(START, VIOLATION_FIRST, 1, 2, 0);
+        ck_assert_str_eq(report.record.from->label, "b");
+        ck_assert(!report.record.from_conflicts);
+        assert_report(START, VIOLATION_FIRST, 1, 1, 0);
+        ck_assert_uint_eq(report.record.to->guid.v, 10);
 }
 END_TEST
 
@@ -559,7 +592,7 @@ START_TEST(records_are_bounded)
         for (uint32_t i = 0; i < VIOLATIONS_MAX_RECORDS + extra; i++) {
                 struct notice notice = make_notice(259, i, 1, 2);
 
-                ck_assert_int_eq(violations_see_notice(book, START + i, port(9), &notice), 0);
+                ck_assert_int_eq(violations_see_notice(book, START + i, port(9), &notice, &no_ends), 0);
                 while (violations_next_report(book, START + i, &report))
                         told += report.count;
         }
@@ -722,6 +755,7 @@ int main(void)
         tcase_add_test(t, threshold_is_of_an_interval);
         tcase_add_test(t, notices_by_key_and_ends);
         tcase_add_test(t, a_move_ends_the_episode);
+        tcase_add_test(t, a_notice_keeps_its_hosts);
         tcase_add_test(t, a_new_name_is_a_new_record);
         tcase_add_test(t, a_doubted_host_is_not_named);
         tcase_add_test(t, a_move_in_a_storm);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who the two ends of a notice are, by the LIDs and GIDs that it has of them. */
+#include <errno.h>
+
+#include "util/arena.h"
+#include "violations/book.h"
+#include "violations/lids.h"
+
+struct finder {
+        struct arena *arena;
+        const struct subnet *subnet; /* NULL: nothing is known of the fabric */
+        const struct lid_map *lids;
+        uint32_t plugged_in; /* into the switch port that refused the packet; SUBNET_NONE: nothing, or no switch port did */
+};
+
+/* No port of the snapshot: what the packet says of itself. */
+static int open_stranger(const struct finder *f, struct lid lid, const struct gid *gid, uint32_t by_lid,
+                         struct violation_host *ret)
+{
+        const char *remark = "";
+
+        if (by_lid == LID_SEVERAL)
+                remark = " (several ports claim it)";
+        else if (f->subnet && f->lids && lid.v != 0)
+                remark = " (no port of this fabric has it)";
+        if (gid)
+                ret->label = arena_printf(f->arena, "LID %u with port GUID 0x%016" PRIx64 "%s", lid.v, gid->id, remark);
+        else if (lid.v != 0)
+                ret->label = arena_printf(f->arena, "LID %u%s", lid.v, remark);
+        else
+                ret->label = arena_strdup(f->arena, "somebody");
+        return ret->label ? 0 : -ENOMEM;
+}
+
+/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes
+ * both itself: so both are said, and neither is blamed unless it is plugged in where the packet came by. */
+static int open_conflict(const struct finder *f, uint32_t by_gid, uint32_t by_lid, struct violation_host *ret, bool *ret_conflict)
+{
+        struct violation_host gid_host, lid_host;
+        int r;
+
+        if (f->plugged_in == by_gid || f->plugged_in == by_lid)
+                return violation_host_open(f->arena, f->subnet, f->plugged_in, ret);
+        r = violation_host_open(f->arena, f->subnet, by_gid, &gid_host);
+        if (r >= 0)
+                r = violation_host_open(f->arena, f->subnet, by_lid, &lid_host);
+        if (r < 0)
+                return r;
+        ret->label = arena_printf(f->arena, "somebody who is %s by GID but %s by LID", gid_host.label, lid_host.label);
+        *ret_conflict = true;
+        return ret->label ? 0 : -ENOMEM;
+}
+
+static int open_end(const struct finder *f, struct lid lid, const struct gid *gid, struct violation_host *ret, bool *ret_conflict)
+{
+        uint32_t by_lid = f->subnet && f->lids ? lid_map_find(f->lids, lid) : SUBNET_NONE;
+        uint32_t by_gid = f->subnet && gid ? subnet_find_endport(f->subnet, (struct guid) { gid->id }) : SUBNET_NONE;
+        int r;
+
+        *ret = (struct violation_host) {};
+        *ret_conflict = false;
+        if (by_gid == SUBNET_NONE && (by_lid == SUBNET_NONE || by_lid == LID_SEVERAL))
+                return open_stranger(f, lid, gid, by_lid, ret);
+        if (by_gid != SUBNET_NONE && by_lid != SUBNET_NONE && by_lid != LID_SEVERAL && by_lid != by_gid)
+                return open_conflict(f, by_gid, by_lid, ret, ret_conflict);
+        r = violation_host_open(f->arena, f->subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
+        if (r < 0 || by_gid != SUBNET_NONE || !gid)
+                return r;
+        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own
+         * doing. */
+        if (subnet_port_node(f->subnet, &f->subnet->ports[by_lid])->type == NODE_ROUTER)
+                *ret = (struct violation_host) {
+                        .label = arena_printf(f->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label),
+                };
+        return ret->label ? 0 : -ENOMEM;
+}
+
+static uint32_t plugged_into(const struct subnet *s, struct violation_port port)
+{
+        uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
+        uint32_t i = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
+
+        return i != SUBNET_NONE && s->ports[i].role == PORT_SWITCH_EXTERNAL ? s->ports[i].neighbour : SUBNET_NONE;
+}
+
+int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const struct lid_map *lids,
+                             const struct notice *notice, struct violation_ends *ret)
+{
+        const struct finder f = {
+                .arena = a, .subnet = subnet, .lids = lids,
+                .plugged_in = plugged_into(subnet, violation_port_of_notice(subnet, lids, notice)),
+        };
+        bool to_conflicts;
+        int r;
+
+        r = open_end(&f, notice->lid1, notice->has_gid1 && notice->gid1.id != 0 ? &notice->gid1 : NULL, &ret->from,
+                     &ret->from_conflicts);
+        if (r >= 0)
+                r = open_end(&f, notice->lid2, notice->has_gid2 && notice->gid2.id != 0 ? &notice->gid2 : NULL, &ret->to,
+                             &to_conflicts);
+        return r;
+}
