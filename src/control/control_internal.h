@@ -120,6 +120,7 @@ struct control {
         struct known known;
         struct generation_history history;
         struct generation *unstored;     /* it came into force, and is not in the store yet; referenced */
+        bool unannounced;                /* it came into force, and the journal does not say so yet */
         char boot[64];
         bool store_failed;               /* was logged */
 

@@ -168,12 +168,22 @@ void reload_accept(struct control *c)
         c->in_force = STEAL(c->candidate);
         schedule_no_candidate(&c->schedule);
         c->status.n_file_errors = 0;
+        c->unannounced = true;
+        if (g->settings->mode == MODE_ENFORCE && control_serves(c))
+                control_will_store(c, g);
+}
+
+void reload_announce(struct control *c)
+{
+        const struct generation *g = c->in_force;
+
+        if (!c->unannounced)
+                return;
+        c->unannounced = false;
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
                 "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
                 text_plural(g->policy->n_partitions), g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
                 g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
-        if (g->settings->mode == MODE_ENFORCE && control_serves(c))
-                control_will_store(c, g);
 }
 
 /* --- loaded ------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
 /* The planner accepted the candidate: it is in force. / Refused it: what was in force stays. */
 void reload_accept(struct control *c);
 void reload_refuse(struct control *c, const struct findings *findings);
+/* It can be written, or nothing has to be: a generation that was accepted is said to be in force, once. */
+void reload_announce(struct control *c);
 /* What is in force cannot be carried out on this fabric, for these reasons. */
 void reload_cannot(struct control *c, const struct findings *findings);
 /* Findings of the planner, for those who wait. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "control/event_text.h"
+#include "control/reload.h"
 #include "control/sweep_steps.h"
 #include "util/text.h"
 
@@ -127,6 +128,7 @@ static bool compare(struct control *c)
         if (control_serves(c) && c->status.held && g->settings->mode == MODE_ENFORCE && control_may_write(c, g))
                 event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC,
                                 &c->held_reported);
+        reload_announce(c);
         describe_outcome(c, &report);
         g->carried_out = true;
         verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot, c->host_guids, c->n_host_guids);
@@ -326,6 +328,7 @@ static void run_phase(struct control *c)
         struct sweep *s = &c->sweep;
         bool is_guarded = control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM;
 
+        reload_announce(c);
         gate_open(c->gate, c->knowledge, s->generation->policy);
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }

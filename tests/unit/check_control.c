@@ -598,8 +598,10 @@ START_TEST(store_that_fails)
         next_sweep();
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 0);
         store_r = 0;
         next_sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 1);
         ck_assert_uint_gt(n_sets, 0);
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         store_r = -ENOSPC;
