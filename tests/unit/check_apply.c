@@ -143,6 +143,18 @@ static void begin_apply(struct run *r)
         REQUIRE(apply_new(r->a, r->plan, r->o, r->memory, &options, &r->apply) == 0);
 }
 
+/* Each write has ended, and there is a reason where it failed, and nowhere else. */
+static void expect_ends(struct run *r)
+{
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < r->plan->steps[phase].n_writes; i++) {
+                        const struct apply_outcome *o = apply_outcome(r->apply, phase, i);
+
+                        REQUIRE(o->state > APPLY_PENDING && o->state <= APPLY_HELD);
+                        REQUIRE((o->state == APPLY_FAILED) == (o->reason != APPLY_OK));
+                }
+}
+
 static void run_apply(struct run *r)
 {
         struct mad_stage stage;
@@ -156,6 +168,7 @@ static void run_apply(struct run *r)
                 run_phase(r, &stage, &steps);
         }
         expect_all_steps(&stage);
+        expect_ends(r);
         REQUIRE(gate_n_refused(r->wire.gate) == 0);
 }
 
@@ -1168,6 +1181,30 @@ START_TEST(test_what_is_in_the_way_stays)
         bases = apply_held_bases(r.apply, &n);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(bases[0], FAKE_BASE(3));
+        run_done(&r);
+}
+END_TEST
+
+/* With an index for each of them, nothing waits. */
+START_TEST(test_what_is_not_in_the_way)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+        uint32_t n;
+
+        run_init(&r, 1, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        default_members(to);
+        to[0][2] = to[0][3] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 4);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_first_sets;
+        run_apply(&r);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][1].v, 0x8011);
+        ck_assert(has_entry(&r, r.f.host[0], 0x8012) && has_entry(&r, r.f.host[0], 0x8013));
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->partly_held);
+        (void) apply_held_bases(r.apply, &n);
+        ck_assert_uint_eq(n, 0);
         run_done(&r);
 }
 END_TEST
@@ -2252,6 +2289,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
         tcase_add_test(t, test_hold_back);
+        tcase_add_test(t, test_what_is_not_in_the_way);
         tcase_add_test(t, test_hold_back_at_any_index);
         tcase_add_test(t, test_hold_back_the_last_entry);
         tcase_add_test(t, test_what_is_in_the_way_stays);
