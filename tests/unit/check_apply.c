@@ -1619,7 +1619,16 @@ START_TEST(test_pretend_bits_that_wait)
 }
 END_TEST
 
-/* An entry of the host that the leaf port's table lacks holds the bits back. */
+/* An entry that the plan does not know of; what stands at its index stands at another one then. */
+static void put_unknown(struct run *r, uint32_t port, unsigned index, uint16_t key)
+{
+        r->f.tables[port][FAKE_CAPACITY - 2] = r->f.tables[port][index];
+        r->f.tables[port][index].v = key;
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                r->o->tables[port].entries[i] = r->f.tables[port][i];
+}
+
+/* An entry of the host that the leaf port's table lacks holds the bits back, at whatever index. */
 START_TEST(test_bits_wait_for_what_is_held)
 {
         static const struct {
@@ -1632,18 +1641,19 @@ START_TEST(test_bits_wait_for_what_is_held)
                 { 0x0012, 0x8012, false, false }, { 0x8012, 0x8012, false, false },
         };
 
-        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+        for (size_t i = 0; i < 3 * ELEMENTS(cases); i++) {
+                const unsigned indexes[] = { 0, 9, FAKE_CAPACITY - 1 };
                 struct run r;
 
                 change_bits(&r, false, false, ENFORCEMENT_BOTH);
-                r.o->tables[r.f.host[0]].entries[9].v = r.f.tables[r.f.host[0]][9].v = cases[i].host;
-                r.o->tables[r.f.leaf[0]].entries[9].v = r.f.tables[r.f.leaf[0]][9].v = cases[i].leaf;
-                if (cases[i].assumed)
+                put_unknown(&r, r.f.host[0], indexes[i % 3], cases[i / 3].host);
+                put_unknown(&r, r.f.leaf[0], indexes[i % 3], cases[i / 3].leaf);
+                if (cases[i / 3].assumed)
                         r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
                 run_apply(&r);
-                ck_assert_msg(r.f.enforce_inbound[r.f.leaf[0]] == !cases[i].waits, "case %zu", i);
+                ck_assert_msg(r.f.enforce_inbound[r.f.leaf[0]] == !cases[i / 3].waits, "case %zu", i);
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state,
-                                 cases[i].waits ? APPLY_HELD : APPLY_WRITTEN);
+                                 cases[i / 3].waits ? APPLY_HELD : APPLY_WRITTEN);
                 run_done(&r);
         }
 }

@@ -81,10 +81,24 @@ static int compute(void)
         return plan_compute(a, &desired, observed, memory, &options, &findings, &plan);
 }
 
+static bool is_written(uint32_t port)
+{
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++)
+                        if (plan->steps[phase].writes[i].port == port)
+                                return true;
+        return false;
+}
+
 static void must_plan(void)
 {
+        unsigned n = 0;
+
         observed = NULL;
         ck_assert_int_eq(compute(), 0);
+        for (uint32_t port = 0; port < f.subnet->n_ports; port++)
+                n += is_written(port);
+        ck_assert_uint_eq(plan->n_ports_affected, n);
 }
 
 static unsigned writes_in(enum plan_phase phase, uint32_t port)
