@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the text of a policy and a topology to the plan and to OpenSM's file, with each allocation failing in turn: each time the
- * answer is that memory is out, or exactly what it is with all of it. */
+/* From the text of a policy and a topology to the plan and to OpenSM's file, and what becomes known of the ports on the way, with
+ * each allocation failing in turn: each time the answer is that memory is out, or exactly what it is with all of it. */
 
 #include <check.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fail_alloc.h"
+#include "knowledge/memory.h"
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"
@@ -166,6 +167,102 @@ START_TEST(each_allocation)
 }
 END_TEST
 
+/* --- knowledge ----------------------------------------------------------------------------------------------------------- */
+
+/* Ports that were read, one with an open write, one that a person vouched for. */
+static int learn(struct knowledge *k, const struct observed *o, const struct desired *desired)
+{
+        const struct p_key entries[P_KEY_BLOCK_ENTRIES] = { { 0xffff }, { 0x8010 } };
+        int r = k ? knowledge_see_subnet(k, o->subnet, 1, 1, USEC_INFINITY) : -ENOMEM;
+
+        if (r == 0)
+                r = knowledge_see_tables(k, o, 1);
+        if (r == 0)
+                r = knowledge_expect_block(k, 0, 0, entries);
+        if (r < 0)
+                return r;
+        knowledge_settle_expected(k, true);
+        r = knowledge_vouch(k, knowledge_n_records(k) - 1, "root", 1);
+        return r < 0 ? r : knowledge_set_policy(k, desired);
+}
+
+static struct knowledge *know(const struct observed *o, const struct desired *desired)
+{
+        struct knowledge *k = knowledge_new(), *copy = NULL;
+
+        if (learn(k, o, desired) == 0)
+                copy = knowledge_copy(k);
+        (void) knowledge_free(k);
+        return copy;
+}
+
+static void expect_same(struct arena *a, const struct knowledge *x, const struct knowledge *y)
+{
+        const struct p_key entries[P_KEY_BLOCK_ENTRIES] = {};
+        struct store_transaction s, t;
+
+        store_transaction_init(&s, a);
+        store_transaction_init(&t, a);
+        knowledge_store(x, "boot", &s);
+        knowledge_store(y, "boot", &t);
+        ck_assert_int_eq(store_transaction_error(&s), 0);
+        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_uint_eq(s.n, t.n);
+        ck_assert_uint_ge(s.n, knowledge_n_records(x));
+        for (size_t i = 0; i < s.n; i++) {
+                ck_assert_str_eq(s.ops[i].key, t.ops[i].key);
+                ck_assert_uint_eq(s.ops[i].n, t.ops[i].n);
+                ck_assert_mem_eq(s.ops[i].value, t.ops[i].value, s.ops[i].n);
+        }
+        for (uint32_t i = 0; i < knowledge_n_records(x); i++)
+                for (uint16_t base = 0x10; base < 0x12; base++)
+                        ck_assert_int_eq(knowledge_judge_block(x, i, 0, entries, base),
+                                         knowledge_judge_block(y, i, 0, entries, base));
+}
+
+START_TEST(each_allocation_of_knowledge)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings f = {};
+        struct memberships *memberships;
+        struct knowledge *whole, *k;
+        struct settings *settings;
+        struct desired *desired;
+        struct policy *policy;
+        struct subnet *subnet;
+        struct observed *o;
+        unsigned n = 0;
+
+        findings_init(&f, a);
+        ck_assert_int_eq(read_texts(a, &f, &settings, &policy, &subnet), 0);
+        for (uint32_t i = 0; i < subnet->n_nodes; i++)
+                if (subnet->nodes[i].type == NODE_SWITCH) {
+                        subnet->nodes[i].partition_enforcement_cap = P_KEY_BLOCK_ENTRIES;
+                        subnet->nodes[i].inbound_enforcement_cap = true;
+                }
+        ck_assert_int_eq(policy_resolve(a, policy, subnet, &f, &memberships), 0);
+        ck_assert_int_eq(desired_compute(a, memberships, &desired), 0);
+        ck_assert_int_eq(observed_new(a, subnet, &o), 0);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                if (o->tables[i].entries)
+                        o->tables[i].source = TABLE_READ;
+        whole = know(o, desired);
+        ck_assert(whole && knowledge_n_records(whole) == 5);
+        do {
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                k = know(o, desired);
+                fail_alloc_leave();
+                ck_assert_msg(k || fail_alloc_happened(), "allocation %u", n);
+                if (k)
+                        expect_same(a, whole, k);
+                (void) knowledge_free(k);
+        } while (fail_alloc_happened());
+        ck_assert_uint_gt(n, 20);
+        (void) knowledge_free(whole);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("no_memory");
@@ -174,6 +271,7 @@ int main(void)
         int failed;
 
         tcase_add_test(t, each_allocation);
+        tcase_add_test(t, each_allocation_of_knowledge);
         tcase_set_timeout(t, 120);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
