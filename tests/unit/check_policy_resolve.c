@@ -109,6 +109,38 @@ START_TEST(selecting)
 }
 END_TEST
 
+/* Of one adapter, or of two: the port is meant, and no other port of the node. */
+START_TEST(a_port_and_a_node_of_one_guid)
+{
+        static const struct { uint64_t node, ports[2]; } adapters[] = {
+                { 0x9901, { 0x9901, 0x9902 } },
+                { 0x8801, { 0x8800, 0x9903 } },
+                { 0x9903, { 0x9904, 0x9905 } },
+        };
+        struct subnet_builder *b;
+        struct subnet *s;
+        uint32_t *ports, n;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (size_t i = 0; i < ELEMENTS(adapters); i++) {
+                struct subnet_node node = { .guid = { adapters[i].node }, .type = NODE_CA, .num_ports = 2, .partition_cap = 128 };
+
+                ck_assert_int_eq(subnet_builder_add_node(b, &node, "host mlx5_0", 11), 0);
+                for (uint8_t k = 0; k < 2; k++)
+                        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &(struct subnet_port) {
+                                .number = k + 1, .guid = { adapters[i].ports[k] } }), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &s), 0);
+        for (uint64_t guid = 0x9901; guid <= 0x9903; guid += 2) {
+                const char *selector = arena_printf(arena, "0x%x", (unsigned) guid);
+
+                ck_assert_int_eq(policy_select(arena, NULL, s, selector, &findings, &ports, &n), 0);
+                ck_assert_uint_eq(n, 1);
+                ck_assert_uint_eq(s->ports[ports[0]].guid.v, guid);
+        }
+}
+END_TEST
+
 START_TEST(selecting_all)
 {
         uint32_t *ports, n, i, endports = 0;
@@ -1169,6 +1201,7 @@ static void add_oddities(TCase *c)
 static void add_rules(TCase *c)
 {
         tcase_add_loop_test(c, selecting, 0, ELEMENTS(selections));
+        tcase_add_test(c, a_port_and_a_node_of_one_guid);
         tcase_add_test(c, selecting_all);
         tcase_add_test(c, selecting_group);
         tcase_add_test(c, groups_do_not_mix);
