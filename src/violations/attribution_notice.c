@@ -47,17 +47,10 @@ static void fill_fields(struct scene *s)
         }
 }
 
-static struct party end_of(const struct scene *s, const struct violation_host *end, const char *name)
-{
-        if (end && end->guid.v != 0)
-                return scene_party(s, end);
-        return (struct party) { .port = SUBNET_NONE, .label = end ? end->label : "somebody", .name = name };
-}
-
 void notice_open(struct scene *s)
 {
-        s->from = end_of(s, s->record->from, "the sender");
-        s->to = end_of(s, s->record->to, "the receiver");
+        s->from = scene_party(s, s->record->from);
+        s->to = scene_party(s, s->record->to);
         fill_fields(s);
 }
 

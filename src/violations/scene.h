@@ -41,7 +41,7 @@ struct headline {
 /* The fields say that it is about this endport, which is known. */
 void scene_set_endport(struct scene *s, const struct party *p);
 
-/* A host that is known (GUID), as it was known when it did what the record tells of. */
+/* A host as it was known when it did what the record tells of. */
 struct party scene_party(const struct scene *s, const struct violation_host *host);
 
 /* Of notices. Opens the two ends and fills the fields. */

@@ -1010,4 +1010,14 @@ WRONGS += [
     Wrong("control-number-goes-back", CONTROL_INTERNAL, "c->last_number = MAX(c->last_number, m->generation);",
           "c->last_number = m->generation;"),
     Wrong("control-audited-was-in-force", CONTROL_INTERNAL, " && c->in_force->settings->mode == MODE_ENFORCE)\n", ")\n"),
+    # who took part in what a notice tells of, as it was when it came
+    Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
+          "if (f->plugged_in == by_gid)"),
+    Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
+    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/records.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
+    Wrong("ends-notice-has-no-host", "src/violations/book.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
+    Wrong("opensm-late-file-is-forgotten", "src/opensm/admission.c", "                        bases = NULL;\n", "                        ;\n"),
+    Wrong("reload-in-force-too-late", SWEEP_WRITE, "        reload_announce(c);\n        gate", "        gate"),
+    Wrong("reload-in-force-too-early", "src/control/reload.c", "        c->unannounced = true;\n",
+          "        c->unannounced = true;\n        reload_announce(c);\n"),
 ]

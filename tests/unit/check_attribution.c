@@ -406,6 +406,12 @@ static const struct situation situations[] = {
           "at switch port leaf07/12 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
           "of default and lustre" },
+        { VIOLATION_FIRST, VIOLATION_NOTICE_259, LEAF07, 12, 1, 0, 0, 0, { .key = 0x8101, ENDS(42, 16), GID1(NODE0050
+          + 1), AT(70, 12) }, 0,
+          "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
+          "at switch port leaf07/12 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
+          "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
+          "of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_259, LEAF07, 12, 1, 0, 0, 0, { .key = 0x8101, ENDS(60, 16), AT(70, 12) },
           0,
           "node0050 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
@@ -976,6 +982,9 @@ START_TEST(test_lids)
                 expect_lid((uint16_t) lid, find_lid(lid));
         expect_text(explain(VIOLATION_NOTICE_257, NODE0007, 1, &(struct notice) { .key = 0x8101, ENDS(18, 16) }).text,
                     "LID 18 (several ports claim it) sent 1 packet to node0007 mlx5_0/1");
+        expect_text(explain(VIOLATION_NOTICE_257, NODE0007, 1, &(struct notice) { .key = 0x8101, ENDS(18, 16),
+                                                                                  GID1(NODE0042 + 1) }).text,
+                    "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1");
         /* nothing is said of LIDs that nobody was asked about */
         lids = NULL;
         expect_text(explain(VIOLATION_NOTICE_257, NODE0007, 1, &(struct notice) { .key = 0x8101, ENDS(21, 16) }).text,

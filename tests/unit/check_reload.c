@@ -31,7 +31,9 @@ START_TEST(carried_out)
         ck_assert(status()->reload_pending);
         ck_assert_uint_eq(control_due(c), 0);
         ck_assert_uint_eq(status()->in_force->number, 1); /* until the planner accepted it */
-        next_sweep();
+        until(CONTROL_APPLYING);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 1); /* before the first write */
+        sweep();
         ck_assert_uint_eq(noted.n_answers, 1);
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
         ck_assert_uint_eq(noted.answered_generation, 2);

@@ -196,9 +196,11 @@ END_TEST
 START_TEST(of_a_notice)
 {
         const struct attribution_context context = { .now = 2000 };
+        const struct violation_host from = { .label = "LID 3" }, to = { .label = "somebody" };
         struct violation_report report = {
                 .kind = VIOLATION_FIRST,
                 .record = { .source = VIOLATION_NOTICE_257,
+                            .from = &from, .to = &to,
                             .total = 1,
                             .notice = { .trap = NOTICE_P_KEY, .key = 0x8005, .lid1.v = 3 } },
                 .count = 1,
