@@ -751,10 +751,15 @@ int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_pha
 {
         for (size_t i = 0; i < sizeof(bases->bits); i++)
                 p->held.bits[i] |= bases->bits[i];
-        for (enum opensm_phase phase = from; phase < OPENSM_N_PHASES; phase++)
+        for (enum opensm_phase phase = from; phase < OPENSM_N_PHASES; phase++) {
+                const struct partitions_file_port *before = opensm_phases_before(p, phase);
+
+                if (phase == OPENSM_ADOPT && p->in_place)
+                        before = p->in_place;
                 for (uint32_t i = 0; i < p->n_ports; i++)
-                        if (hold_at(a, &opensm_phases_before(p, phase)[i], bases, &p->tables[phase][i]) < 0)
+                        if (hold_at(a, &before[i], bases, &p->tables[phase][i]) < 0)
                                 return -ENOMEM;
+        }
         find_needed(p);
         return 0;
 }
@@ -914,7 +919,9 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 
 bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
 {
-        for (uint32_t i = 0; phase != OPENSM_ADOPT && i < phases->n_ports; i++)
+        if (phase == OPENSM_ADOPT)
+                return true;
+        for (uint32_t i = 0; i < phases->n_ports; i++)
                 if (differs(phases, phase, i) && opensm_phases_reached(phases, phase, i, observed) == OPENSM_REACHED)
                         return true;
         return false;

@@ -128,7 +128,8 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
 /* The tables before a phase; before OPENSM_ADOPT: its own, for it says what is there. */
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *phases, enum opensm_phase phase);
 
-/* These bases are held: from this phase on each port has them as before it. Returns 0 or -ENOMEM; in the arena. */
+/* These bases are held: from this phase on each port has them as before it; from OPENSM_ADOPT on as in the file in place, which
+ * OpenSM may carry out anyway. Returns 0 or -ENOMEM; in the arena. */
 int opensm_phases_hold(struct arena *a, struct opensm_phases *phases, enum opensm_phase from, const struct opensm_bases *bases);
 
 /* After a phase: ports that could not be read stay from now on as its file has them, and the bases that it changed there are held.
@@ -160,7 +161,8 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, en
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 
-/* Has a port by now what the phase changes? Then the file before would give back, or take, what that was done for. */
+/* Has a port by now what the phase changes? Then the file before would give back, or take, what that was done for. OPENSM_ADOPT has
+ * begun when it is written: the ports have what it says, and the file before says something else. */
 bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
 
 /* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff

@@ -580,6 +580,32 @@ START_TEST(confirmed_is_what_was_read)
 }
 END_TEST
 
+/* The first file would take base 1 from host 0, which talks to host 1 in it: it stays as the file in place says, of every port. */
+START_TEST(held_from_the_first_file_on)
+{
+        struct partitions_file_port line = { .guid = G(host_guid(1) + 1), .keys = limited, .n_keys = 1 };
+        const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 };
+        _cleanup_findings_ struct findings findings = {};
+
+        findings_init(&findings, arena);
+        begin_single(7, 0, 0, 3);
+        set_way(0, none, 0, full, 1);
+        set_way(1, full, 1, full, 1);
+        set_way(2, none, 0, none, 0);
+        want(subnet, 3);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, &in_place, false, &findings, &phases), 0);
+        ck_assert(phases.needed[OPENSM_ADOPT]);
+        admit(OPENSM_ADOPT);
+        ck_assert(is_held(1));
+        for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES; phase++) {
+                ck_assert_uint_eq(phases.tables[phase][0].n_keys, 0);
+                ck_assert_uint_eq(phases.tables[phase][1].n_keys, 1);
+                ck_assert_uint_eq(phases.tables[phase][1].keys[0].v, 0x0001);
+                ck_assert(!phases.needed[phase]);
+        }
+}
+END_TEST
+
 /* OpenSM makes host 2 a limited member of the default partition, whatever a file says: to wait would change nothing. */
 START_TEST(default_members)
 {
@@ -1025,6 +1051,7 @@ int main(void)
         tcase_add_test(t, absent_host_loses);
         tcase_add_test(t, entry_that_goes);
         tcase_add_test(t, confirmed_is_what_was_read);
+        tcase_add_test(t, held_from_the_first_file_on);
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
         tcase_add_test(t, unread_hosts_hold_what_they_were_told);

@@ -330,6 +330,24 @@ START_TEST(hung_half_way)
 }
 END_TEST
 
+/* Not even the file that leaves everything as it is: one from before would change what the ports have. */
+START_TEST(hung_in_the_first_phase)
+{
+        begin(POLICY_1);
+        read_files();
+        ck_assert(has(write_file(), "phase adopt"));
+        signal_opensm();
+        put_key(hosts[1], 5, 0x8033); /* after it was written */
+        while (state() == CONTROL_WRITING_OPENSM) {
+                look();
+                expect_signal(0);
+                give_signalled(0);
+        }
+        take_nothing();
+        expect_logged(LOG_EVENT_OPENSM_NOT_DONE, "so the file stays");
+}
+END_TEST
+
 START_TEST(does_not_run)
 {
         for (unsigned i = 0; i < 2; i++) {
@@ -1318,6 +1336,7 @@ int main(void)
                         hung,
                         hung_in_the_second_phase,
                         hung_half_way,
+                        hung_in_the_first_phase,
                         does_not_run,
                         ends_on_the_way,
                         falls_back,
