@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* simulate --seed N [--trace] [--fail-allocations N [--in-reload]] | --first S --seeds N [-j JOBS] [--all] */
+/* simulate --seed N [--trace] [--fail-allocations N [--in-reload]] | --first S --seeds N [-j JOBS] [--all] [--opensm] */
 
 #include <errno.h>
 #include <getopt.h>
@@ -143,8 +143,13 @@ static void finish(struct sim *s)
 }
 
 /* fail_in_reload: which allocation of the first reload fails; 0: none. */
-static void simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_reload)
+static bool opensm_only; /* only histories in which OpenSM writes, one in five */
+
+/* False: it is none that was asked for. */
+static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_reload)
 {
+        bool lives;
+
         *s = (struct sim) {
                 .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
@@ -153,15 +158,17 @@ static void simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
                 s->processes[i].number = i;
         world_make(s);
         keys_make(s);
-        while (!s->failed && s->now < s->end_at && !is_settled(s))
+        lives = !opensm_only || s->writer == WRITER_OPENSM;
+        while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);
-        for (unsigned i = 0; i < s->n_heads && !s->failed; i++) {
+        for (unsigned i = 0; lives && i < s->n_heads && !s->failed; i++) {
                 if (s->processes[i].control)
                         promises_converged(s, &s->processes[i]);
                 else if (!s->intents[s->heads[i].intent_on_file].is_broken)
                         sim_fail(s, "pkeyd %u does not run", i);
         }
         finish(s);
+        return lives;
 }
 
 /* --- many ------------------------------------------------------------------------------------------------------------ */
@@ -211,7 +218,8 @@ static int run_seeds(uint64_t first, uint64_t n, uint64_t step, bool all, struct
                 return -ENOMEM;
         for (uint64_t i = 0; i < n && (all || !failed); i += step) {
                 *current = first + i;
-                simulate(s, first + i, false, 0);
+                if (!simulate(s, first + i, false, 0))
+                        continue;
                 add(totals, s);
                 if (!s->failed)
                         continue;
@@ -298,7 +306,7 @@ static int run_one(uint64_t seed, bool trace)
 
         if (!s)
                 return EXIT_FAILURE;
-        simulate(s, seed, trace, 0);
+        (void) simulate(s, seed, trace, 0);
         add(&totals, s);
         print_totals(&totals);
         printf("history %016" PRIx64 "\n", s->digest);
@@ -321,7 +329,7 @@ static int run_without_memory(uint64_t seed, unsigned n, bool in_reload)
                 return EXIT_FAILURE;
         for (unsigned i = 1; i <= n; i++) {
                 fail_alloc_at(in_reload ? 0 : i);
-                simulate(s, seed, false, in_reload ? i : 0);
+                (void) simulate(s, seed, false, in_reload ? i : 0);
                 if (!fail_alloc_happened())
                         sim_fail(s, "there are no %u allocations", i);
                 if (!s->failed)
@@ -341,7 +349,7 @@ int main(int argc, char **argv)
                 { "first", required_argument, NULL, 'f' }, { "seeds", required_argument, NULL, 'n' },
                 { "jobs", required_argument, NULL, 'j' },  { "all", no_argument, NULL, 'a' },
                 { "fail-allocations", required_argument, NULL, 'm' }, { "in-reload", no_argument, NULL, 'r' },
-                { NULL, 0, NULL, 0 },
+                { "opensm", no_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
         };
         uint64_t seed = 0, first = 1, n = 1500;
         unsigned jobs = 1, n_failing = 0;
@@ -375,9 +383,12 @@ int main(int argc, char **argv)
                 case 'r':
                         in_reload = true;
                         break;
+                case 'o':
+                        opensm_only = true;
+                        break;
                 default:
                         fprintf(stderr, "usage: simulate --seed N [--trace] [--fail-allocations N [--in-reload]]\n"
-                                        "       simulate --first S --seeds N [-j JOBS] [--all]\n");
+                                        "       simulate --first S --seeds N [-j JOBS] [--all] [--opensm]\n");
                         return EXIT_FAILURE;
                 }
         if (jobs < 1 || jobs > MAX_JOBS)
