@@ -267,10 +267,32 @@ static bool is_made_member(const struct knowledge_record *r, struct p_key key)
         return key.v == P_KEY_DEFAULT_BASE && !has_base(r->entries, r->capacity, key);
 }
 
+/* A full member behind a switch port that has the limited entry is one or the other, by the model of a switch. A file says that it
+ * is a limited one, and so it becomes one: that is no loss. */
+static bool was_between(const struct knowledge *k, const struct file_write *w, uint16_t base)
+{
+        const struct knowledge_record *r = knowledge_get(k, w->record);
+        uint32_t end = r->other_end;
+        const struct knowledge_record *leaf = end == KNOWLEDGE_NONE ? NULL : knowledge_get(k, end);
+        struct bounds through;
+
+        if (!r->fresh || !leaf || leaf->name.kind != KNOWLEDGE_LEAF || leaf->filters_unsure || !leaf->filters[SENDS] ||
+            !leaf->filters[RECEIVES])
+                return false;
+        through = knowledge_table_bounds(k, end, base);
+        return through.has == LEVEL_LIMITED && through.may == LEVEL_LIMITED; /* what is taken from it is judged of its own */
+}
+
 static void judge_key(const struct knowledge *k, const struct file_write *w, struct p_key key, struct judgement *j)
 {
-        if (is_open(j, key) && knowledge_judge_block(k, w->record, w->block, w->entries, p_key_base(key)) != RULE_ADMITS)
-                refuse(j, p_key_base(key));
+        uint16_t base = p_key_base(key);
+        enum rule_verdict verdict;
+
+        if (!is_open(j, key))
+                return;
+        verdict = knowledge_judge_block(k, w->record, w->block, w->entries, base);
+        if (verdict != RULE_ADMITS && !(verdict == RULE_LOSS && was_between(k, w, base)))
+                refuse(j, base);
 }
 
 /* All others may have been carried out, this one was not. To expect it again needs no memory: it takes the place that it had. */

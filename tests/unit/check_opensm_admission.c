@@ -86,6 +86,13 @@ static bool talk_in(const struct state *s, unsigned x, unsigned y, unsigned base
         return levels_talk(level_of(s, x, base, model), level_of(s, y, base, model));
 }
 
+/* It is a full member by one model of a switch and a limited one by the other, and known to be: it becomes a limited one. */
+static bool was_between(unsigned port, unsigned base)
+{
+        return scene.sight[port] == READABLE && scene.sight[MAX_PORTS + port] == READABLE &&
+               level_of(&scene.before, port, base, 0) != level_of(&scene.before, port, base, 1);
+}
+
 static void check_promises(const struct state *s)
 {
         for (unsigned base = 0; base < scene.n_bases; base++)
@@ -95,7 +102,7 @@ static void check_promises(const struct state *s)
                                         bool before = talk_in(&scene.before, x, y, base, m), talk = talk_in(s, x, y, base, m);
                                         bool after = levels_talk(scene.policy[x][base], scene.policy[y][base]);
 
-                                        REQUIRE(!(before && after) || talk);
+                                        REQUIRE(!(before && after) || talk || was_between(x, base) || was_between(y, base));
                                         REQUIRE(before || after || !talk);
                                 }
 }
@@ -432,6 +439,22 @@ START_TEST(filters_of_their_own)
 }
 END_TEST
 
+/* Host 0 is a full member behind a limited entry, and is to be a limited one; host 1 is raised. Nothing waits for ever. */
+START_TEST(full_member_behind_a_limited_entry)
+{
+        for (unsigned filters = 0; filters < 4; filters++) {
+                begin(2, 1, filters);
+                scene.before.level[0][0] = LEVEL_FULL;
+                scene.before.level[MAX_PORTS][0] = LEVEL_LIMITED;
+                scene.before.level[1][0] = scene.before.level[MAX_PORTS + 1][0] = LEVEL_LIMITED;
+                scene.policy[0][0] = LEVEL_LIMITED;
+                scene.policy[1][0] = LEVEL_FULL;
+                REQUIRE(!try_case());
+                require_done();
+        }
+}
+END_TEST
+
 /* --- single cases ------------------------------------------------------------------------------------------------------- */
 
 /* Three hosts; node 2 is not there. What the ways give them is what `before` and `after` say. */
@@ -577,6 +600,42 @@ START_TEST(confirmed_is_what_was_read)
         opensm_confirm(&phases, OPENSM_GRANT, seen, k);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).has, LEVEL_FULL);
         ck_assert_uint_eq(knowledge_get(k, leaf_record(0))->n_writes, 0);
+}
+END_TEST
+
+static void put(uint32_t port, uint16_t key)
+{
+        seen->tables[port].entries[0].v = key;
+}
+
+/* Host 0 is a full member of base 1, and talks to host 1, a limited one. A file that makes it less is a loss, unless it was between
+ * two levels and becomes the lower one. */
+START_TEST(lowered_from_between)
+{
+        static const struct {
+                unsigned filters;
+                uint16_t leaf;
+                bool says_nothing, waits;
+        } cases[] = {
+                { 3, 0x0001, false, false }, { 3, 0x0001, true, true }, { 3, 0x8001, false, true },
+                { 0, 0x0001, false, true },  { 1, 0x0001, false, true }, { 2, 0x0001, false, true },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                begin_single(7, 0, 0, 0);
+                put(port_at(subnet, host_guid(0), 1), 0x8001);
+                put(port_at(subnet, SWITCH, 1), cases[i].leaf);
+                put(port_at(subnet, host_guid(1), 1), 0x0001);
+                put(port_at(subnet, SWITCH, 2), 0x0001);
+                ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
+                knowledge_see_filter(k, leaf_record(0), cases[i].filters & 1, cases[i].filters & 2);
+                set_way(0, limited, !cases[i].says_nothing, full, 1);
+                set_way(1, limited, 1, full, 1);
+                set_way(2, none, 0, none, 0);
+                compute(3);
+                admit(OPENSM_ADOPT);
+                ck_assert_msg(is_held(1) == cases[i].waits, "case %zu", i);
+        }
 }
 END_TEST
 
@@ -1047,10 +1106,12 @@ int main(void)
         tcase_add_loop_test(t, some_cannot_be_read, 0, 5);
         tcase_add_loop_test(t, one_goes_mute, 0, 2);
         tcase_add_test(t, filters_of_their_own);
+        tcase_add_test(t, full_member_behind_a_limited_entry);
         tcase_add_test(t, absent_host);
         tcase_add_test(t, absent_host_loses);
         tcase_add_test(t, entry_that_goes);
         tcase_add_test(t, confirmed_is_what_was_read);
+        tcase_add_test(t, lowered_from_between);
         tcase_add_test(t, held_from_the_first_file_on);
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
