@@ -415,14 +415,8 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
 
 /* ---- what became of it ----------------------------------------------------------------------------------------- */
 
-/* NULL: all of them. */
-static bool is_among(const struct opensm_bases *bases, struct p_key key)
-{
-        return !bases || opensm_bases_have(bases, p_key_base(key));
-}
-
-/* Is something of these bases to come to this table, or to go from it, that is not so yet? */
-static bool is_open_write(const struct opensm_bases *bases, const struct knowledge_record *r, const struct knowledge_write *w,
+/* Is something of a base that is held to come to this table, or to go from it, that is not so yet? */
+static bool is_open_write(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,
                           const struct observed_table *t)
 {
         struct p_key known[P_KEY_BLOCK_ENTRIES];
@@ -431,22 +425,23 @@ static bool is_open_write(const struct opensm_bases *bases, const struct knowled
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 struct p_key was = known[i], will = w->entries[i];
 
-                if (p_key_is_used(will) && is_among(bases, will) && !p_keys_hold(t->entries, t->capacity, will))
+                if (p_key_is_used(will) && opensm_bases_have(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
                         return true;
-                if (p_key_is_used(was) && is_among(bases, was) && !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
+                if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) &&
+                    !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
                     p_keys_hold(t->entries, t->capacity, was))
                         return true;
         }
         return false;
 }
 
-static bool is_open_table(const struct opensm_bases *bases, const struct knowledge *k, uint32_t record,
+static bool is_open_table(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
                           const struct observed_table *t)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
 
         for (size_t i = 0; r && r->entries && t->source == TABLE_READ && t->capacity == r->capacity && i < r->n_writes; i++)
-                if (r->writes[i].is_sent && is_open_write(bases, r, &r->writes[i], t))
+                if (r->writes[i].is_sent && is_open_write(held, r, &r->writes[i], t))
                         return true;
         return false;
 }
@@ -457,13 +452,11 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
 
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 uint32_t port = p->ways[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, port, k);
-                const struct opensm_bases *bases = &p->held;
 
-                if (opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING)
-                        bases = NULL;
                 if (port == SUBNET_NONE ||
-                    (!is_open_table(bases, k, p->ways[i].record, &seen->tables[port]) &&
-                     (leaf == KNOWLEDGE_NONE || !is_open_table(bases, k, leaf, &seen->tables[s->ports[port].neighbour]))))
+                    (opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&
+                     !is_open_table(&p->held, k, p->ways[i].record, &seen->tables[port]) &&
+                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].neighbour]))))
                         continue;
                 failed[port] = true;
                 seen->tables[port].source = TABLE_UNKNOWN;

@@ -35,8 +35,9 @@ int opensm_admit(struct arena *a, struct opensm_phases *phases, enum opensm_phas
 int opensm_expect(const struct opensm_phases *phases, const struct partitions_file_port *tables, const struct subnet *subnet,
                   struct knowledge *k);
 
-/* The tables were read after the last phase. What was given to OpenSM may come yet, also of a base that is held since: of a port
- * where it did not, and of the switch port before it, what was read is not what is known; they are to be read again (`failed`). */
+/* The tables were read after the last phase. What the file says may come yet, also what an earlier one said of a base that is held
+ * since: of a port where it did not, and of the switch port before it, what was read is not what is known; they are to be read
+ * again (`failed`). */
 void opensm_doubt_open(const struct opensm_phases *phases, struct observed *seen, const struct knowledge *k, bool *failed);
 
 /* The tables were read after a phase: those that are as its file has them are certain, those that could not be read are not. */

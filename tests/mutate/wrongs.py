@@ -1016,7 +1016,7 @@ WRONGS += [
     Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
     Wrong("ends-sender-is-no-part-of-a-record", "src/violations/records.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
     Wrong("ends-notice-has-no-host", "src/violations/book.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
-    Wrong("opensm-late-file-is-forgotten", "src/opensm/admission.c", "                        bases = NULL;\n", "                        ;\n"),
+    Wrong("opensm-late-file-is-forgotten", ADMISSION, "(opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&", "("),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("opensm-first-file-is-put-back", "src/opensm/phases.c", "        if (phase == OPENSM_ADOPT)\n                return true;\n", "        if (phase == OPENSM_ADOPT)\n                return false;\n"),
     Wrong("reload-in-force-too-late", SWEEP_WRITE, "        reload_announce(c);\n        gate", "        gate"),
