@@ -231,18 +231,20 @@ static unsigned let_through(const struct filter *f, struct p_key key)
                (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
 }
 
-/* Does this switch port filter, as far as is known? */
-static bool filters(const struct observed_table *t)
-{
-        return is_known(t) && (t->enforce_inbound || t->enforce_outbound);
-}
-
-/* OpenSM may have turned its filter on or off since the discovery. */
+/* OpenSM may have turned its filter on or off since the discovery, or the switch did not say. */
 static bool may_be_switched(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         uint32_t record = knowledge_find_port(k, observed->subnet, port);
 
         return record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure;
+}
+
+/* May this switch port filter, and what it lets through is known? */
+static bool filters(const struct observed *observed, uint32_t port, const struct knowledge *k)
+{
+        const struct observed_table *t = &observed->tables[port];
+
+        return is_known(t) && (t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, port, k));
 }
 
 /* It was read, as it is now. */
@@ -278,7 +280,7 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
         uint32_t neighbour = observed->subnet->ports[port].neighbour;
         struct filter f = {};
 
-        if (neighbour != SUBNET_NONE && filters(&observed->tables[neighbour]))
+        if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
                 f = (struct filter) {
                         true, observed->tables[neighbour].entries, observed->tables[neighbour].capacity,
                         is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
@@ -484,7 +486,7 @@ static int usable_by_silent(struct arena *a, const struct knowledge *k, const st
         const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
         struct filter f = {};
 
-        if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1]))
+        if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure))
                 f = (struct filter) { true, leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
         return take_usable(a, r->entries, r->capacity, &f, way);
 }

@@ -821,6 +821,12 @@ START_TEST(unread_hosts_stay)
                 ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
                 expect_stays(way_of_host(0, &in_place), 0x0001);
                 expect_stays(way_of_host(0, NULL), 0x8001); /* nobody told it anything */
+                if (silent) {
+                        knowledge_see_block(k, leaf_record(0), 0, (const struct p_key[P_KEY_BLOCK_ENTRIES]) {});
+                        expect_stays(way_of_host(0, NULL), 0x8001);
+                        knowledge_send_filter(k, leaf_record(0)); /* it may be on */
+                        expect_stays(way_of_host(0, NULL), 0);
+                }
                 ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
                 expect_stays(way_of_host(0, &in_place), 0);
         }
@@ -880,6 +886,12 @@ START_TEST(hosts_behind_filters)
         expect_begins(0, &in_place, 0x0001);
         expect_begins(0, &full_in_place, 0x8001);
         expect_begins(0, NULL, 0);
+        leaf->enforce_inbound = false; /* its switch did not say, or it may be on by now */
+        expect_begins(0, NULL, 0);
+        leaf->source = TABLE_ASSUMED;
+        expect_begins(0, NULL, 0);
+        leaf->entries[0].v = 0x8001;
+        expect_begins(0, NULL, 0x8001);
 }
 END_TEST
 
