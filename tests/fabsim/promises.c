@@ -399,11 +399,13 @@ void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport)
         struct change c = {
                 .basis = basis, .endport = endport, .line = &o->ports[endport], .overtaken = &o->overtaken[endport],
         };
+        /* that OpenSM clears what no file gave to a port that had not been read, nobody can expect at any moment */
+        const unsigned writer = basis->unread >> endport & 1 ? SIM_ELSE : basis->process;
         struct fabsim_place leaf;
 
-        note_changes(s, s->endports[endport], basis->process);
+        note_changes(s, s->endports[endport], writer);
         if (observer_leaf(s, endport, &leaf))
-                note_changes(s, leaf, basis->process);
+                note_changes(s, leaf, writer);
         memcpy(c.before, s->reach[endport], sizeof(c.before));
         /* OpenSM makes every port a member of the default partition, and its own a full one, whatever its file says */
         c.skip[0] = world_endport_at(s, s->f.sm) == endport || c.before[0].own == 0 ||
