@@ -25,7 +25,8 @@
  *
  * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
  * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets
- * it up, counts as filtering in both: the first file ends what still passes in the other.
+ * it up, counts as filtering in both: the first file ends what still passes in the other. A full member behind a limited entry
+ * counts as a limited one: that it becomes one is no loss.
  *
  * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
  * as one from the start. Indexes are OpenSM's, too.

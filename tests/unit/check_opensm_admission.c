@@ -616,25 +616,25 @@ START_TEST(lowered_from_between)
                 unsigned filters;
                 uint16_t leaf;
                 bool says_nothing, waits;
-        } cases[] = {
+        } rows[] = {
                 { 3, 0x0001, false, false }, { 3, 0x0001, true, true }, { 3, 0x8001, false, true },
                 { 0, 0x0001, false, true },  { 1, 0x0001, false, true }, { 2, 0x0001, false, true },
         };
 
-        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 begin_single(7, 0, 0, 0);
                 put(port_at(subnet, host_guid(0), 1), 0x8001);
-                put(port_at(subnet, SWITCH, 1), cases[i].leaf);
+                put(port_at(subnet, SWITCH, 1), rows[i].leaf);
                 put(port_at(subnet, host_guid(1), 1), 0x0001);
                 put(port_at(subnet, SWITCH, 2), 0x0001);
                 ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
-                knowledge_see_filter(k, leaf_record(0), cases[i].filters & 1, cases[i].filters & 2);
-                set_way(0, limited, !cases[i].says_nothing, full, 1);
+                knowledge_see_filter(k, leaf_record(0), rows[i].filters & 1, rows[i].filters & 2);
+                set_way(0, limited, !rows[i].says_nothing, full, 1);
                 set_way(1, limited, 1, full, 1);
                 set_way(2, none, 0, none, 0);
                 compute(3);
                 admit(OPENSM_ADOPT);
-                ck_assert_msg(is_held(1) == cases[i].waits, "case %zu", i);
+                ck_assert_msg(is_held(1) == rows[i].waits, "row %zu", i);
         }
 }
 END_TEST
