@@ -167,8 +167,9 @@ static const char *name_held(const struct opensm_writer *w)
 static void report_held(struct opensm_writer *w)
 {
         report(w, LOG_EVENT_APPLY_PARTIAL,
-               "generation %" PRIu64 ": held back: partition%s %s; a port that cannot be read, or is absent, may still be a "
-               "member, so OpenSM is not given what would let others in or cut others off; all else is carried out",
+               "generation %" PRIu64 ": held back: partition%s %s; it is not known what some ports hold, and the change could "
+               "let ports talk that may not, or cut off ports that may; the rest is carried out; 'pkeyctl show held' lists the "
+               "ports",
                w->job.generation->number, text_plural(w->n_held), name_held(w));
 }
 
