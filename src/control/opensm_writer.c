@@ -640,17 +640,39 @@ static void write_again(struct opensm_writer *w)
                 as_it_says(w);
 }
 
+/* Whatever the first file says of this port, it could cut it off, or open the switch port to it. NULL: there is none such, or not
+ * the first file. */
+static const struct opensm_way *find_undecided(const struct opensm_writer *w)
+{
+        for (uint32_t i = 0; !w->phases.in_place && i < w->phases.n_ports; i++)
+                if (w->phases.ways[i].is_undecided)
+                        return &w->phases.ways[i];
+        return NULL;
+}
+
+static void refuse_first(struct opensm_writer *w, const struct opensm_way *undecided)
+{
+        report(w, LOG_EVENT_OPENSM_NOT_DONE,
+               "%s is not written yet: the switch of %s did not answer all queries of discovery, so it is not known whether it filters "
+               "by P_Key, and its table lacks entries of that port; by any file OpenSM could cut the port off or let others in; it is "
+               "written when the switch answers", w->path, undecided->label);
+        end(w, -EAGAIN);
+}
+
 /* The file in place is known, and may be replaced. */
 static void begin(struct opensm_writer *w, usec_t now)
 {
         int r = prepare(w);
+        const struct opensm_way *undecided = r == 0 ? find_undecided(w) : NULL;
 
         if (r < 0) {
                 end(w, r);
+        } else if (!w->job.mirror && !w->given && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed)) {
+                close_at_once(w);
+        } else if (undecided) {
+                refuse_first(w, undecided);
         } else if (w->job.mirror) {
                 write_mirror(w);
-        } else if (!w->given && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed)) {
-                close_at_once(w);
         } else {
                 w->good = w->in_place;
                 w->good_tables = w->phases.in_place;

@@ -206,7 +206,8 @@ static bool is_known(const struct observed_table *t)
 
 /* The table of a switch port, if it filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
 struct filter {
-        bool is_on;
+        bool is_on;   /* or may be */
+        bool is_sure; /* whether it is */
         const struct p_key *entries;
         uint16_t capacity;
         const struct partitions_file_port *told;
@@ -253,6 +254,14 @@ static bool is_sure(const struct observed *observed, uint32_t port, const struct
         return was_read(&observed->tables[port]) && !may_be_switched(observed, port, k);
 }
 
+/* Does the switch port keep back something of this entry? Being a limited member of the default partition every file gives. */
+static bool is_kept_back(unsigned passes, struct p_key key)
+{
+        if (p_key_is_full(key))
+                return !(passes & FULL);
+        return passes == NOTHING && p_key_base(key) != P_KEY_DEFAULT_BASE;
+}
+
 /* What the port can use of these entries. */
 static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f,
                        struct opensm_way *way)
@@ -265,9 +274,11 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
         for (uint16_t i = 0; i < capacity; i++) {
                 unsigned passes = let_through(f, entries[i]);
 
-                if (!p_key_is_used(entries[i]) || passes == NOTHING)
+                if (!p_key_is_used(entries[i]))
                         continue;
-                keys[way->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
+                way->is_undecided |= !f->is_sure && is_kept_back(passes, entries[i]);
+                if (passes != NOTHING)
+                        keys[way->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
         }
         way->before = keys;
         return 0;
@@ -282,7 +293,8 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
 
         if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
                 f = (struct filter) {
-                        true, observed->tables[neighbour].entries, observed->tables[neighbour].capacity,
+                        true, !may_be_switched(observed, neighbour, k), observed->tables[neighbour].entries,
+                        observed->tables[neighbour].capacity,
                         is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
                 };
         return take_usable(a, t->entries, t->capacity, &f, way);
@@ -487,7 +499,7 @@ static int usable_by_silent(struct arena *a, const struct knowledge *k, const st
         struct filter f = {};
 
         if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure))
-                f = (struct filter) { true, leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
+                f = (struct filter) { true, !leaf->filters_unsure, leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
         return take_usable(a, r->entries, r->capacity, &f, way);
 }
 

@@ -26,7 +26,8 @@
  * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
  * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets
  * it up, counts as filtering in both: the first file ends what still passes in the other. A full member behind a limited entry
- * counts as a limited one: that it becomes one is no loss.
+ * counts as a limited one: that it becomes one is no loss. Where it is not known whether the switch port filters, it counts
+ * as one that does, and the first of all files is not given (is_undecided). A later one gives the host what the file in place does.
  *
  * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
  * as one from the start. Indexes are OpenSM's, too.
@@ -86,6 +87,8 @@ struct opensm_way {
         uint16_t capacity;          /* 0: not known */
         const struct p_key *before, *after; /* sets, in any order */
         uint32_t n_before, n_after;
+        bool is_undecided;          /* it holds what a switch port may not let through, of which it is not known whether it filters:
+                                     * `before` is without that */
         bool is_late;               /* its table was read, and has more than the file in place and the policy give it */
 };
 

@@ -824,8 +824,10 @@ START_TEST(unread_hosts_stay)
                 if (silent) {
                         knowledge_see_block(k, leaf_record(0), 0, (const struct p_key[P_KEY_BLOCK_ENTRIES]) {});
                         expect_stays(way_of_host(0, NULL), 0x8001);
+                        ck_assert(!way_of_host(0, NULL)->is_undecided);
                         knowledge_send_filter(k, leaf_record(0)); /* it may be on */
                         expect_stays(way_of_host(0, NULL), 0);
+                        ck_assert(way_of_host(0, NULL)->is_undecided);
                 }
                 ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
                 expect_stays(way_of_host(0, &in_place), 0);
@@ -886,12 +888,30 @@ START_TEST(hosts_behind_filters)
         expect_begins(0, &in_place, 0x0001);
         expect_begins(0, &full_in_place, 0x8001);
         expect_begins(0, NULL, 0);
+        ck_assert(way_of_host(0, NULL)->is_undecided);
         leaf->enforce_inbound = false; /* its switch did not say, or it may be on by now */
         expect_begins(0, NULL, 0);
         leaf->source = TABLE_ASSUMED;
         expect_begins(0, NULL, 0);
+        ck_assert(way_of_host(0, NULL)->is_undecided);
+        leaf->entries[0].v = 0x0001;
+        expect_begins(0, NULL, 0x0001);
+        ck_assert(way_of_host(0, NULL)->is_undecided);
         leaf->entries[0].v = 0x8001;
         expect_begins(0, NULL, 0x8001);
+        ck_assert(!way_of_host(0, NULL)->is_undecided);
+        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x0001;
+        expect_begins(0, NULL, 0x0001);
+        ck_assert(!way_of_host(0, NULL)->is_undecided);
+        leaf->entries[0].v = 0;
+        ck_assert(way_of_host(0, NULL)->is_undecided);
+        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8001;
+        leaf->entries[0].v = 0x0001;
+        knowledge_see_filter(k, leaf_record(0), true, true);
+        expect_begins(0, NULL, 0x8001); /* the switch port's own word of this discovery: it does not filter */
+        leaf->enforce_inbound = true;
+        expect_begins(0, NULL, 0x0001);
+        ck_assert(!way_of_host(0, NULL)->is_undecided);
 }
 END_TEST
 

@@ -1028,6 +1028,48 @@ START_TEST(mute_switch_port)
 }
 END_TEST
 
+static bool lose_description(const struct mad_request *request, struct fabsim_place at)
+{
+        return request->attribute == SMP_ATTR_NODE_DESCRIPTION && at.node == leaf;
+}
+
+/* A host holds what its switch port would not let through, and the switch did not answer all of discovery. By the first file
+ * OpenSM would take that from the host, or open the switch port to it. */
+START_TEST(first_file_waits_for_a_switch)
+{
+        for (unsigned mirrors = 0; mirrors < 2; mirrors++) {
+                enum control_state writes = mirrors ? CONTROL_MIRRORING : CONTROL_WRITING_OPENSM;
+                const char *text;
+
+                put_key(hosts[1], 9, 0x8055);
+                f.nodes[leaf].ports[1].table[0].v = 0xffff; /* beside the head, the only full member of the default partition */
+                start("mode: audit\nunmanaged: keep\n", POLICY_1); /* reads the tables */
+                until(CONTROL_IDLE);
+                lose = lose_description;
+                f.sm = (struct fabsim_place) {mirrors ? hosts[2] : head, 1};
+                give_candidate(OPENSM "unmanaged: keep\nrole: follow-sm\n", POLICY_1, 0);
+                for (unsigned i = 0; i < 2; i++) {
+                        until(writes);
+                        read_files();
+                        until(CONTROL_IDLE);
+                        ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
+                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_NOT_DONE), 1);
+                        expect_logged(LOG_EVENT_OPENSM_NOT_DONE, FILE_CONF " is not written yet: the switch of node2 mlx5_0/1 did not");
+                        ck_assert_int_eq(status()->last_result, mirrors ? SWEEP_PARTIAL : SWEEP_FAILED);
+                }
+                lose = NULL;
+                give_candidate(OPENSM "unmanaged: keep\nrole: follow-sm\nwindow: 7\n", POLICY_1, 0);
+                until(CONTROL_DISCOVERING);
+                until(writes);
+                read_files();
+                text = write_file();
+                ck_assert(has(text, "=0x0055"));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* OpenSM took its defaults, but nobody knows that of the host that does not answer: what it may hold is not given to others. */
 START_TEST(mute_when_it_fell_back)
 {
@@ -1368,6 +1410,7 @@ int main(void)
                         mute_on_the_way_gets_nothing_more,
                         mute_in_the_last_phase,
                         mute_switch_port,
+                        first_file_waits_for_a_switch,
                         mute_port_keeps_its_line,
                         mute_when_it_fell_back,
                         store_fails,
