@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* simulate --seed N [--trace] [--fail-allocations N [--in-reload]] | --first S --seeds N [-j JOBS] [--all] [--opensm] */
+/* simulate --seed N [--trace] [--fail-allocations N [--in-reload]]
+ * simulate --first S --seeds N [-j JOBS] [--all] [--writer opensm|direct] */
 
 #include <errno.h>
 #include <getopt.h>
@@ -142,10 +143,9 @@ static void finish(struct sim *s)
         free(s->neighbors);
 }
 
-/* fail_in_reload: which allocation of the first reload fails; 0: none. */
-static bool opensm_only; /* only histories in which OpenSM writes, one in five */
+static bool lives_with[] = { [WRITER_DIRECT] = true, [WRITER_OPENSM] = true }; /* which histories; OpenSM writes in one of five */
 
-/* False: it is none that was asked for. */
+/* fail_in_reload: which allocation of the first reload fails; 0: none. False: it is no such history. */
 static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_reload)
 {
         bool lives;
@@ -158,7 +158,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
                 s->processes[i].number = i;
         world_make(s);
         keys_make(s);
-        lives = !opensm_only || s->writer == WRITER_OPENSM;
+        lives = lives_with[s->writer];
         while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);
         for (unsigned i = 0; lives && i < s->n_heads && !s->failed; i++) {
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
                 { "first", required_argument, NULL, 'f' }, { "seeds", required_argument, NULL, 'n' },
                 { "jobs", required_argument, NULL, 'j' },  { "all", no_argument, NULL, 'a' },
                 { "fail-allocations", required_argument, NULL, 'm' }, { "in-reload", no_argument, NULL, 'r' },
-                { "opensm", no_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
+                { "writer", required_argument, NULL, 'w' }, { NULL, 0, NULL, 0 },
         };
         uint64_t seed = 0, first = 1, n = 1500;
         unsigned jobs = 1, n_failing = 0;
@@ -383,12 +383,12 @@ int main(int argc, char **argv)
                 case 'r':
                         in_reload = true;
                         break;
-                case 'o':
-                        opensm_only = true;
+                case 'w':
+                        lives_with[strcmp(optarg, "opensm") == 0 ? WRITER_DIRECT : WRITER_OPENSM] = false;
                         break;
                 default:
                         fprintf(stderr, "usage: simulate --seed N [--trace] [--fail-allocations N [--in-reload]]\n"
-                                        "       simulate --first S --seeds N [-j JOBS] [--all] [--opensm]\n");
+                                        "       simulate --first S --seeds N [-j JOBS] [--all] [--writer opensm|direct]\n");
                         return EXIT_FAILURE;
                 }
         if (jobs < 1 || jobs > MAX_JOBS)
