@@ -72,6 +72,16 @@ static void diagnose_m_keys(struct diagnosis_list *l)
 
 /* --- the SA ------------------------------------------------------------------------------------------------------ */
 
+static void add_sm(struct diagnosis_list *l, struct places *ret)
+{
+        const struct subnet *s = l->facts->subnet;
+
+        if (s->sm != SUBNET_NONE)
+                places_add_port(l, ret, s->sm, NULL);
+        else
+                places_add_text(l, ret, diagnosis_text(l, "LID %u", s->sm_lid.v));
+}
+
 /* OpenSM passes over what has a wrong key in silence, and says no to what has none: both are an answer of a kind, but
  * only the second proves that it was there to give it. */
 static void diagnose_sa(struct diagnosis_list *l)
@@ -82,10 +92,7 @@ static void diagnose_sa(struct diagnosis_list *l)
 
         if (l->facts->subnet->sm_lid.v == 0)
                 return;
-        if (l->facts->subnet->sm != SUBNET_NONE)
-                places_add_port(l, &sm, l->facts->subnet->sm, NULL);
-        else
-                places_add_text(l, &sm, diagnosis_text(l, "LID %u", l->facts->subnet->sm_lid.v));
+        add_sm(l, &sm);
         if (probe_is_answered(none))
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm,
                               "the SA shows P_Key tables to a request without an SM_Key");
@@ -181,6 +188,17 @@ static void diagnose_sms(struct diagnosis_list *l)
         diagnose_masters(l, &masters);
 }
 
+static void diagnose_writer(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct places sm = {};
+
+        if (s->sm_lid.v == 0 || !settings_leave_out_the_sm(l->facts->settings))
+                return;
+        add_sm(l, &sm);
+        diagnosis_add(l, DIAGNOSIS_SM_BESIDE, &sm, "a subnet manager may write P_Key tables beside pkeyd");
+}
+
 void diagnose_protection(struct diagnosis_list *l)
 {
         if (!l->facts->probe)
@@ -188,4 +206,5 @@ void diagnose_protection(struct diagnosis_list *l)
         diagnose_m_keys(l);
         diagnose_sa(l);
         diagnose_sms(l);
+        diagnose_writer(l);
 }

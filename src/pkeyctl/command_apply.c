@@ -154,6 +154,7 @@ static int describe_plan(struct context *ctx, struct run *run)
 
         if (!run->plan.changes) { /* not when the person is asked again */
                 warn_standby(ctx);
+                pipeline_warn_sm(ctx);
                 pipeline_note_in_force(ctx);
         }
         r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);

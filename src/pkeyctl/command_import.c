@@ -35,6 +35,19 @@ static int look_for_names(struct context *ctx)
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }
 
+/* Who writes is to be decided before the first apply. A file of that name is not a copy to look at. */
+static void note_writer(struct context *ctx, const char *path)
+{
+        const char *config = ctx->options->opensm_config;
+
+        if (*path != '/')
+                return;
+        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_IMPORT_WRITER, NULL,
+                            "before the first apply, on the host of this OpenSM, let pkeyd write the file: in pkeyd.yaml set "
+                            "writer: opensm and opensm: {partitions_conf: %s, reload: \"systemd:opensm.service\"%s%s}, and follow "
+                            "LIVING WITH AN SM in pkeyd(8)", path, config ? ", config: " : "", config ?: "");
+}
+
 int command_import(struct context *ctx)
 {
         const char *path = ctx->arguments[0], *bytes, *yaml;
@@ -61,6 +74,7 @@ int command_import(struct context *ctx)
         r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
         if (r < 0)
                 return r;
+        note_writer(ctx, path);
         result.status = conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
         result.file.bytes = yaml;
         result.file.n = strlen(yaml);

@@ -16,6 +16,7 @@ enum {
         YES = 1 << 3,
         LOCAL = 1 << 4,
         OF_VIOLATIONS = 1 << 5,
+        BESIDE_OPENSM = 1 << 6,
 };
 
 #define MAX_FORGET 64 /* arguments */
@@ -23,8 +24,8 @@ enum {
 static const struct command commands[] = {
         { "check", "[FILE]", "check the policy; needs no fabric", 0, 1,
           command_check, TOPOLOGY },
-        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, 0 },
-        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES },
+        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, BESIDE_OPENSM },
+        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES | BESIDE_OPENSM },
         { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, LOCAL },
         { "show", "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 2, command_show, 0 },
         { "forget", "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget, YES },
@@ -66,6 +67,7 @@ static const char help_tail[] =
                 "      --json           one JSON object on stdout\n"
                 "      --yes            apply, forget: do not ask\n"
                 "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
+                "      --beside-opensm  plan, apply: a subnet manager that writes P_Key tables, too, is accepted\n"
                 "      --since WHEN     violations: no older ones: 10m, 2h, 3d, or a date and time\n"
                 "      --node NAME      violations: of this host or switch only\n"
                 "      --once           violations: without a daemon; reads all counters twice\n"
@@ -134,6 +136,7 @@ static void check_options(struct context *ctx, const struct command *c)
         refuse_if(ctx, o->output && (refused & OUTPUT), "--output is for import and export only");
         refuse_if(ctx, o->yes && (refused & YES), "--yes is for apply and forget only");
         refuse_if(ctx, o->local && (refused & LOCAL), "--local is for verify only");
+        refuse_if(ctx, o->beside_opensm && (refused & BESIDE_OPENSM), "--beside-opensm is for plan and apply only");
         refuse_if(ctx, (o->since || o->node || o->once || o->interval) && (refused & OF_VIOLATIONS),
                   "--since, --node, --once and --interval are for violations only");
         refuse_if(ctx, o->interval && !o->once, "--interval is for violations --once only");

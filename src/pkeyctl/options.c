@@ -105,6 +105,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("json", 0, FLAG, json),
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes),
         COMMAND_LINE_OPTION("local", 0, FLAG, local),
+        COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm),
         { "since", 0, COMMAND_LINE_READ, 0, read_since },
         { "node", 0, COMMAND_LINE_READ, 0, read_node },
         COMMAND_LINE_OPTION("once", 0, FLAG, once),

@@ -25,6 +25,7 @@ const struct settings_key settings_schema[] = {
         { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
         { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, "enforce" },
         { "writer", SETTINGS_WORD, MEMBER(writer), 0, 0, "direct, opensm", writers, "direct" },
+        { "beside_opensm", SETTINGS_BOOL, MEMBER(beside_opensm), 0, 0, "true, false", NULL, "false" },
         { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, "always" },
         { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, "remove" },
         { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, "both" },

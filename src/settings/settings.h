@@ -34,6 +34,7 @@ struct settings {
         unsigned port;                    /* 0: the first active one */
         enum settings_mode mode;
         enum settings_writer writer;
+        bool beside_opensm;               /* WRITER_DIRECT, and the SM of the fabric may write tables, too */
         enum settings_role role;          /* when to write: always, or while the master SM is on this host (watch/role.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
@@ -94,6 +95,12 @@ void settings_default(struct settings *ret);
 static inline const char *settings_opensm_file(const struct settings *s)
 {
         return s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror;
+}
+
+/* pkeyd writes the tables, and nothing says what an SM that writes them, too, is to have in its file. */
+static inline bool settings_leave_out_the_sm(const struct settings *s)
+{
+        return !settings_opensm_file(s) && !s->beside_opensm;
 }
 
 /* Reads pkeyd.yaml over the defaults. Returns 0, -EBADMSG (findings say why), -ENOMEM. */

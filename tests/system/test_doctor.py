@@ -162,6 +162,32 @@ def test_no_subnet_manager():
         check_equal(data["subnet_managers"], [], "SMs")
 
 
+def test_subnet_manager_beside_pkeyd():
+    """Nothing says how to live with an SM that writes tables, too: plan and doctor warn; with a word of it they do not."""
+    def plan(fabric, *options):
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        findings = fabric.pkeyctl("plan", path, "--json", *options).expect(0, 2).json()["findings"]
+        return [f for f in findings if f["code"] == "plan.beside-sm"]
+
+    with fabric_of() as fabric:
+        check_equal(names(finding(doctor(fabric), "sm.beside")), ["node0001"], "the SM")
+        found = plan(fabric)
+        check_equal([f["severity"] for f in found], ["warning"], "plan")
+        check("the subnet manager on node0001 (LID " in found[0]["text"] and "--beside-opensm" in found[0]["hint"], found)
+        check_equal(plan(fabric, "--beside-opensm"), [], "it was said")
+        applied = fabric.pkeyctl("apply", fabric.path("partitions.yaml"), "--yes", "--json").expect(0).json()
+        check("plan.beside-sm" in {f["code"] for f in applied["findings"]}, applied)
+        conf = fabric.path("partitions.conf")
+        for settings in ("beside_opensm: true\n", "opensm: {mirror: %s}\n" % conf,
+                         "writer: opensm\nopensm: {partitions_conf: %s, reload: \"pid:2\"}\n" % conf):
+            fabric.settings(settings)
+            check_equal(plan(fabric), [], settings)
+            check("sm.beside" not in codes(doctor(fabric)), settings)
+    with fabric_of(opensm=False) as fabric:
+        check_equal(plan(fabric), [], "no SM")
+        check("sm.beside" not in codes(doctor(fabric)), "no SM")
+
+
 def test_silence():
     """A host whose table cannot be read: what is not known is not said."""
     with fabric_of() as fabric:

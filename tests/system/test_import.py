@@ -183,7 +183,10 @@ def test_files():
         check_equal(open(made).read(), printed, "the file")
         # a file that is there is somebody's
         result = fabric.pkeyctl("import", original, "--output", made, "--json").expect(1).json()
-        check_equal([(f["code"], f.get("hint")) for f in result["findings"]],
+        note, *others = result["findings"]
+        check_equal((note["code"], note["severity"]), ("import.writer", "note"), "the writer")
+        check("writer: opensm and opensm: {partitions_conf: %s, " % original in note["text"], note)
+        check_equal([(f["code"], f.get("hint")) for f in others],
                     [("file.unwritable", "no file is replaced: move it away, or name another one with --output")], "findings")
         check_equal(open(made).read(), printed, "the file afterwards")
         check_equal(fabric.pkeyctl("import", fabric.path("no-such.conf"), "--json").expect(1).json()["findings"][0]["code"],

@@ -125,6 +125,7 @@ static void build(void)
         fill_in();
         make_sm(0, SM_MASTER, 5);
         settings_default(&settings);
+        settings.beside_opensm = true;
         facts = (struct doctor_facts) {
                 .settings = &settings, .subnet = subnet, .observed = observed, .probe = probe,
                 .host = {
@@ -285,6 +286,27 @@ START_TEST(subnet_managers)
         ck_assert_ptr_nonnull(strstr(d->places[1].text, "master, priority 4"));
         probe->ports[host[3]].sm_info.outcome = MAD_TIMED_OUT;
         ck_assert_uint_eq(only(DIAGNOSIS_SM_SILENT)->ports[0], host[3]);
+}
+END_TEST
+
+/* Nothing says how to live with an SM that writes tables, too. */
+START_TEST(subnet_manager_beside_pkeyd)
+{
+        settings.beside_opensm = false;
+        ck_assert_uint_eq(only(DIAGNOSIS_SM_BESIDE)->ports[0], host[0]);
+        settings.opensm_mirror = "/etc/opensm/partitions.conf";
+        nothing();
+        settings.opensm_mirror = NULL;
+        settings.writer = WRITER_OPENSM;
+        settings.opensm_partitions_conf = "/etc/opensm/partitions.conf";
+        nothing();
+        settings.writer = WRITER_DIRECT;
+        settings.opensm_partitions_conf = NULL;
+        subnet->sm = SUBNET_NONE;
+        put(host[0], 0, 0x7fff);
+        ck_assert_str_eq(only(DIAGNOSIS_SM_BESIDE)->places[0].text, "LID 10");
+        subnet->sm_lid.v = 0;
+        nothing();
 }
 END_TEST
 
@@ -692,6 +714,7 @@ int main(void)
         tcase_add_test(t, a_port_that_says_nothing);
         tcase_add_test(t, sa_keys);
         tcase_add_test(t, subnet_managers);
+        tcase_add_test(t, subnet_manager_beside_pkeyd);
         tcase_add_test(t, ports_that_obey_another);
         tcase_add_test(t, no_subnet_manager);
         tcase_add_test(t, default_full);

@@ -58,6 +58,7 @@ START_TEST(defaults)
         ck_assert_uint_eq(s->port, 0);
         ck_assert_int_eq(s->mode, MODE_ENFORCE);
         ck_assert_int_eq(s->writer, WRITER_DIRECT);
+        ck_assert(!s->beside_opensm);
         ck_assert_int_eq(s->role, ROLE_ALWAYS);
         ck_assert_int_eq(s->unmanaged, UNMANAGED_REMOVE);
         ck_assert_int_eq(s->enforcement, ENFORCEMENT_BOTH);
@@ -75,7 +76,7 @@ END_TEST
 
 START_TEST(all_keys)
 {
-        const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nrole: follow-sm\nunmanaged: keep\n"
+        const struct settings *s = accept("ca: mlx5_1\nport: 2\nmode: audit\nwriter: direct\nbeside_opensm: true\nrole: follow-sm\nunmanaged: keep\n"
                                           "enforcement: out\nenforcement_overflow: disable\nrepair_index0: true\n"
                                           "sweep_interval: 2m\ntimeout: 250ms\nwindow: 4096\n"
                                           "m_key_file: /etc/pkeyd/m_key\nsa_key_file: '/run/sa key'\n"
@@ -85,6 +86,7 @@ START_TEST(all_keys)
         ck_assert_str_eq(s->ca, "mlx5_1");
         ck_assert_uint_eq(s->port, 2);
         ck_assert_int_eq(s->mode, MODE_AUDIT);
+        ck_assert(s->beside_opensm);
         ck_assert_int_eq(s->role, ROLE_FOLLOW_SM);
         ck_assert_int_eq(s->unmanaged, UNMANAGED_KEEP);
         ck_assert_int_eq(s->enforcement, ENFORCEMENT_OUT);
