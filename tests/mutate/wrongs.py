@@ -1027,4 +1027,6 @@ WRONGS += [
     Wrong("reload-in-force-too-late", SWEEP_WRITE, "        reload_announce(c);\n        gate", "        gate"),
     Wrong("reload-in-force-too-early", "src/control/reload.c", "        c->unannounced = true;\n",
           "        c->unannounced = true;\n        reload_announce(c);\n"),
+    # what only a rare state shows: nothing is known of it but where it was, or memory was out
+    Wrong("counts-arrival-without-memory", COUNTS, "return k->counts.out_of_memory ? RULE_GAIN : verdict;", "return verdict;"),
 ]

@@ -220,18 +220,14 @@ static void expect_same(struct arena *a, const struct knowledge *x, const struct
                                          knowledge_judge_block(y, i, 0, entries, base));
 }
 
-START_TEST(each_allocation_of_knowledge)
+/* Every table was read, and has no entry. */
+static void observe(struct arena *a, struct observed **ret, struct desired **ret_desired)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings f = {};
         struct memberships *memberships;
-        struct knowledge *whole, *k;
         struct settings *settings;
-        struct desired *desired;
         struct policy *policy;
         struct subnet *subnet;
-        struct observed *o;
-        unsigned n = 0;
 
         findings_init(&f, a);
         ck_assert_int_eq(read_texts(a, &f, &settings, &policy, &subnet), 0);
@@ -241,11 +237,22 @@ START_TEST(each_allocation_of_knowledge)
                         subnet->nodes[i].inbound_enforcement_cap = true;
                 }
         ck_assert_int_eq(policy_resolve(a, policy, subnet, &f, &memberships), 0);
-        ck_assert_int_eq(desired_compute(a, memberships, &desired), 0);
-        ck_assert_int_eq(observed_new(a, subnet, &o), 0);
+        ck_assert_int_eq(desired_compute(a, memberships, ret_desired), 0);
+        ck_assert_int_eq(observed_new(a, subnet, ret), 0);
         for (uint32_t i = 0; i < subnet->n_ports; i++)
-                if (o->tables[i].entries)
-                        o->tables[i].source = TABLE_READ;
+                if ((*ret)->tables[i].entries)
+                        (*ret)->tables[i].source = TABLE_READ;
+}
+
+START_TEST(each_allocation_of_knowledge)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct knowledge *whole, *k;
+        struct desired *desired;
+        struct observed *o;
+        unsigned n = 0;
+
+        observe(a, &o, &desired);
         whole = know(o, desired);
         ck_assert(whole && knowledge_n_records(whole) == 5);
         do {
@@ -263,6 +270,49 @@ START_TEST(each_allocation_of_knowledge)
 }
 END_TEST
 
+/* A base could not be counted, so that nobody knows any more who is in the way: nothing is admitted until all are counted anew, no
+ * write and nobody who arrives, of that base or of another. */
+START_TEST(uncounted)
+{
+        const struct p_key open[P_KEY_BLOCK_ENTRIES] = { { 0x8010 } }, other[P_KEY_BLOCK_ENTRIES] = { { 0x8011 } };
+        unsigned n = 0, n_uncounted = 0;
+        bool happened;
+
+        do {
+                _cleanup_(knowledge_free_p) struct knowledge *k = knowledge_new();
+                _cleanup_arena_ struct arena *a = arena_new();
+                struct desired *desired;
+                struct observed *o;
+                uint32_t host;
+                int r;
+
+                observe(a, &o, &desired);
+                ck_assert_int_eq(knowledge_see_subnet(k, o->subnet, 1, 1, USEC_INFINITY), 0);
+                ck_assert_int_eq(knowledge_see_tables(k, o, 1), 0);
+                ck_assert_int_eq(knowledge_set_policy(k, NULL), 0);
+                host = knowledge_find(k, (struct knowledge_name) { { 0x20 }, 1, KNOWLEDGE_ENDPORT });
+                ck_assert_int_eq(knowledge_judge_block(k, host, 0, other, 0x11), RULE_ADMITS);
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                r = knowledge_expect_block(k, host, 0, open);
+                fail_alloc_leave();
+                happened = fail_alloc_happened();
+                ck_assert(r == 0 || happened);
+                if (r == 0) {
+                        enum rule_verdict expected = happened ? RULE_GAIN : RULE_ADMITS;
+
+                        ck_assert_int_eq(knowledge_judge_block(k, host, 0, other, 0x11), expected);
+                        ck_assert_int_eq(knowledge_judge_arrival(k, KNOWLEDGE_NONE, 0x11, LEVEL_FULL, LEVEL_FULL), expected);
+                        n_uncounted += happened;
+                        ck_assert_int_eq(knowledge_set_policy(k, NULL), 0);
+                        ck_assert_int_eq(knowledge_judge_block(k, host, 0, other, 0x11), RULE_ADMITS);
+                        ck_assert_int_eq(knowledge_judge_arrival(k, KNOWLEDGE_NONE, 0x11, LEVEL_FULL, LEVEL_FULL), RULE_ADMITS);
+                }
+        } while (happened);
+        ck_assert_uint_gt(n_uncounted, 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("no_memory");
@@ -272,6 +322,7 @@ int main(void)
 
         tcase_add_test(t, each_allocation);
         tcase_add_test(t, each_allocation_of_knowledge);
+        tcase_add_test(t, uncounted);
         tcase_set_timeout(t, 120);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
