@@ -1029,4 +1029,7 @@ WRONGS += [
           "        c->unannounced = true;\n        reload_announce(c);\n"),
     # what only a rare state shows: nothing is known of it but where it was, or memory was out
     Wrong("counts-arrival-without-memory", COUNTS, "return k->counts.out_of_memory ? RULE_GAIN : verdict;", "return verdict;"),
+    Wrong("knowledge-read-as-before-is-not-read", KNOWLEDGE,
+          "        r->read_at = wall;\n        if (is_as_known(r, t))\n                return 0;\n",
+          "        if (is_as_known(r, t))\n                return 0;\n        r->read_at = wall;\n"),
 ]

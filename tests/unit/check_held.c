@@ -93,6 +93,23 @@ START_TEST(unanswered)
 }
 END_TEST
 
+/* It is as it was when it was read before: since when it was not read counts from the last time all the same. */
+START_TEST(unanswered_and_as_before)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct observed *o;
+
+        read_host(s, 0, 0x8001);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port_at(s, host_guid(0), 1)].entries[0].v = 0x8001;
+        o->tables[port_at(s, host_guid(0), 1)].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, 2 * READ_AT), 0);
+        s = discover(ALL, 0, 0, MINUTE);
+        read_others(s);
+        check_grant(s, host_record(0), HELD_UNANSWERED, 2 * READ_AT);
+}
+END_TEST
+
 START_TEST(unconfirmed)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -547,6 +564,7 @@ int main(void)
         tcase_add_checked_fixture(reasons, setup, knowledge_teardown);
         tcase_add_test(reasons, never_read);
         tcase_add_test(reasons, unanswered);
+        tcase_add_test(reasons, unanswered_and_as_before);
         tcase_add_test(reasons, unconfirmed);
         tcase_add_test(reasons, silent);
         tcase_add_test(reasons, silent_and_never_seen);
