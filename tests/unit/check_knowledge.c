@@ -133,6 +133,23 @@ START_TEST(retracted_block)
 }
 END_TEST
 
+/* OpenSM was asked for a block; then for the same once more, and after all it was not: it may still write what it was asked for
+ * first. */
+START_TEST(retracted_after_it_was_asked)
+{
+        struct p_key full[P_KEY_BLOCK_ENTRIES];
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        block_of(0x8001, full);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        knowledge_settle_expected(k, true);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        knowledge_retract_block(k, host_record(0), 0, full);
+        knowledge_settle_expected(k, false);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* What a copy admits and holds up is what the knowledge does. */
 START_TEST(copy)
 {
@@ -412,6 +429,24 @@ START_TEST(silent_at_a_high_port)
 }
 END_TEST
 
+/* The switch cannot filter, so that its ports have no record: where host 0 was is known all the same, and it is host 0 that does
+ * not answer, not a device of which nothing is known. */
+START_TEST(silent_at_a_switch_that_cannot_filter)
+{
+        for (usec_t now = 0; now < 2; now++) {
+                struct subnet *s = make_subnet(&(struct scene) { .there = now == 0 ? ALL : ALL & ~1u, .silent = (unsigned) now });
+
+                s->nodes[subnet_find_node(s, G(SWITCH))].partition_enforcement_cap = 0;
+                ck_assert_int_eq(knowledge_see_subnet(k, s, now, 0, HOLD), 0);
+                if (now == 0)
+                        read_host(s, 0, 0x8001);
+        }
+        ck_assert_uint_eq(leaf_record(0), KNOWLEDGE_NONE);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+}
+END_TEST
+
 /* Nothing but host 0 was found; whether the link of its port is up. */
 static void discover_host_only(bool link_is_up, usec_t now)
 {
@@ -444,6 +479,61 @@ START_TEST(behind_a_silent_switch)
         check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
         discover_host_only(false, 101 * HOLD);
         check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* Switch 0x10 with host 0 at its port 1, and at its port 2 switch 0x20 with host 1, and with a device at port 3 that never said
+ * anything; or switch 0x10 alone, where nothing answers. */
+static void discover_switches(bool answer, usec_t now)
+{
+        struct subnet_port port = { .number = 1 };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (unsigned i = 0; i < (answer ? 2u : 1u); i++) {
+                struct subnet_node leaf = { .guid = G(0x10 * (i + 1)), .type = NODE_SWITCH, .partition_enforcement_cap = CAPACITY };
+                struct subnet_node host = { .guid = G(host_guid(i)), .type = NODE_CA, .partition_cap = CAPACITY };
+
+                leaf.silent_ports[0] = !answer ? 1u << 1 | 1u << 2 : i == 1 ? 1u << 3 : 0;
+                ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
+                if (!answer)
+                        continue;
+                ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
+                port.guid = host.guid;
+                ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &port), 0);
+                port.guid = leaf.guid;
+                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &port), 0);
+                ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
+}
+
+/* A host that is known hangs at another port of the same switch: that does not explain what is silent beside it. */
+START_TEST(behind_a_silent_switch_beside_a_silent_host)
+{
+        discover_switches(true, 0);
+        discover_switches(false, 100 * HOLD);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+        ck_assert_uint_ne(place_record(1), KNOWLEDGE_NONE);
+}
+END_TEST
+
+/* What never said anything is there, too, for all that is known: it must not be forgotten after some time. */
+START_TEST(place_behind_a_silent_switch)
+{
+        uint32_t place;
+
+        discover_switches(true, 0);
+        place = knowledge_find(k, (struct knowledge_name) { G(0x20), 3, KNOWLEDGE_PLACE });
+        ck_assert_int_eq(knowledge_get(k, place)->presence, KNOWLEDGE_SILENT);
+        discover_switches(false, 100 * HOLD);
+        ck_assert_int_eq(knowledge_get(k, place)->presence, KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -977,6 +1067,7 @@ int main(void)
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, retracted_block);
+        tcase_add_test(bounds, retracted_after_it_was_asked);
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
@@ -993,7 +1084,10 @@ int main(void)
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, silent_beside_others);
         tcase_add_test(presence, silent_at_a_high_port);
+        tcase_add_test(presence, silent_at_a_switch_that_cannot_filter);
         tcase_add_test(presence, behind_a_silent_switch);
+        tcase_add_test(presence, behind_a_silent_switch_beside_a_silent_host);
+        tcase_add_test(presence, place_behind_a_silent_switch);
         tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, found_behind_a_silent_switch);
         tcase_add_test(presence, absent_hold_is_changed);
