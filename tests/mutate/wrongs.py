@@ -1044,4 +1044,13 @@ WRONGS += [
     Wrong("knowledge-retracts-the-first", KNOWLEDGE,
           "        size_t i = r->n_writes;\n\n        while (i > 0 && !(r->writes[i - 1].is_sent && r->writes[i - 1].block == block &&\n                          memcmp(r->writes[i - 1].entries, entries, sizeof(r->writes->entries)) == 0))\n                i--;\n        assert(i > 0);\n        return i - 1;\n",
           "        size_t i = 0;\n\n        while (i < r->n_writes && !(r->writes[i].is_sent && r->writes[i].block == block &&\n                                    memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0))\n                i++;\n        assert(i < r->n_writes);\n        return i;\n"),
+    Wrong("knowledge-announced-first-half", KNOWLEDGE,
+          "memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)\n                        return &r->writes[i];",
+          "memcmp(r->writes[i].entries, entries, P_KEY_BLOCK_ENTRIES) == 0)\n                        return &r->writes[i];"),
+    Wrong("gate-sees-a-lower-port", GATE,
+          "find_record(g, &result->route, result->modifier >> 16);",
+          "find_record(g, &result->route, result->modifier >> 16 & 0x1f);"),
+    Wrong("gate-end-of-port-info", GATE,
+          "return memcmp(expected, set->data, sizeof(expected)) == 0;",
+          "return memcmp(expected, set->data, sizeof(expected) / 2) == 0;"),
 ]

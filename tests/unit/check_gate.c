@@ -53,15 +53,20 @@ static void answered(struct mad_route route, uint16_t attribute, uint32_t modifi
         gate_see(gate, &result);
 }
 
-static void say_who(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
+static void say_who_of(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port, uint8_t n_ports)
 {
         uint8_t data[SMP_DATA_SIZE] = {};
 
         mad_set_field(data, 0, IB_NODE_TYPE_F, type);
-        mad_set_field(data, 0, IB_NODE_NPORTS_F, HOSTS);
+        mad_set_field(data, 0, IB_NODE_NPORTS_F, n_ports);
         mad_set_field64(data, 0, IB_NODE_GUID_F, guid);
         mad_set_field(data, 0, IB_NODE_LOCAL_PORT_F, local_port);
         answered(route, SMP_ATTR_NODE_INFO, 0, data);
+}
+
+static void say_who(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
+{
+        say_who_of(route, type, guid, local_port, HOSTS);
 }
 
 static void say_host(unsigned host)
@@ -238,6 +243,29 @@ START_TEST(leaf_ports)
 }
 END_TEST
 
+/* A switch with more ports than fit into any number of bits less than eight: host 3 is at port 200. */
+START_TEST(leaf_port_of_a_large_switch)
+{
+        const struct knowledge_name high = { G(SWITCH), 200, KNOWLEDGE_LEAF };
+        const struct knowledge_record *leaf;
+
+        subnet = make_subnet(&(struct scene) { .there = ALL });
+        subnet->ports[port_at(subnet, SWITCH, 4)].number = 200;
+        ck_assert_int_eq(knowledge_see_subnet(k, subnet, 1, 0, HOLD), 0);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                read_table(subnet, i, 0);
+        want(subnet, 9);
+        say_who_of(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3, 254);
+        say_key(to_lid(SWITCH_LID), 200u << 16, 0);
+        ck_assert(set_key(to_lid(SWITCH_LID), 200u << 16, 0x8001));
+        leaf = knowledge_get(k, knowledge_find(k, high));
+        ck_assert_uint_eq(leaf->n_writes, 1);
+        say_key(to_lid(SWITCH_LID), 200u << 16, 0x8001);
+        ck_assert_uint_eq(leaf->n_writes, 0);
+        ck_assert_uint_eq(leaf->entries[0].v, 0x8001);
+}
+END_TEST
+
 /* --- what does not ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(closed)
@@ -367,6 +395,23 @@ START_TEST(nobody_is_cut_off)
 }
 END_TEST
 
+/* A base that stays, with another level, is judged like one that comes or goes. */
+START_TEST(another_level_of_the_same_base)
+{
+        prepare(3, 0x0001);
+        ck_assert(!set_host(3, 0x8001));
+        check_refusal("more than the policy gives");
+        prepare(3, 0);
+        prepare(0, 0x8001);
+        prepare(1, 0x0001);
+        ck_assert(!set_host(0, 0x0001));
+        check_refusal("cut ports off");
+        prepare(2, 0x7001);
+        ck_assert(!set_host(2, 0xf001));
+        check_refusal("not within `owns`");
+}
+END_TEST
+
 /* --- PortInfo ------------------------------------------------------------------------------------------------------------ */
 
 START_TEST(filters)
@@ -386,6 +431,31 @@ START_TEST(filters)
         on[20] ^= 1;
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
         check_refusal("more than its filter bits");
+}
+END_TEST
+
+/* Every bit of PortInfo but the two is as it was read: other bits are a link that goes down, or a LID. */
+START_TEST(filter_and_any_other_bit)
+{
+        uint8_t off[SMP_DATA_SIZE], on[SMP_DATA_SIZE];
+        struct port_info info;
+        unsigned n = 0;
+
+        port_info(off, false);
+        port_info(on, true);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        for (unsigned bit = 0; bit < 8 * SMP_DATA_SIZE; bit++) {
+                on[bit / 8] ^= (uint8_t) (1 << bit % 8);
+                port_info_decode(on, &info);
+                if (info.enforce_inbound && !info.enforce_outbound) {
+                        ck_assert_msg(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on), "bit %u", bit);
+                        n++;
+                }
+                on[bit / 8] ^= (uint8_t) (1 << bit % 8);
+        }
+        ck_assert_uint_eq(n, 8 * SMP_DATA_SIZE - 2);
+        ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
 }
 END_TEST
 
@@ -553,6 +623,25 @@ START_TEST(not_stored)
 }
 END_TEST
 
+/* ... at each index. */
+START_TEST(not_stored_at_any_index)
+{
+        struct p_key stored[P_KEY_BLOCK_ENTRIES], sent[P_KEY_BLOCK_ENTRIES];
+        uint8_t data[SMP_DATA_SIZE];
+
+        prepare(0, 0);
+        block_of(0x8001, stored);
+        announce(host_record(0), 0, stored);
+        for (unsigned i = 1; i < P_KEY_BLOCK_ENTRIES; i++) {
+                memcpy(sent, stored, sizeof(sent));
+                sent[i].v = 0x0001;
+                p_key_block_encode(sent, data);
+                ck_assert_msg(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_P_KEY_TABLE, 0, data), "index %u", i);
+                check_refusal("stored");
+        }
+}
+END_TEST
+
 int main(void)
 {
         TCase *t = tcase_create("gate");
@@ -566,6 +655,7 @@ int main(void)
         tcase_add_test(t, directed_routes);
         tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
+        tcase_add_test(t, leaf_port_of_a_large_switch);
         tcase_add_test(t, closed);
         tcase_add_test(t, opened_again);
         tcase_add_test(t, nobody_said_who_it_is);
@@ -576,7 +666,9 @@ int main(void)
         tcase_add_test(t, more_than_the_policy_gives);
         tcase_add_test(t, somebody_may_hold_it);
         tcase_add_test(t, nobody_is_cut_off);
+        tcase_add_test(t, another_level_of_the_same_base);
         tcase_add_test(t, filters);
+        tcase_add_test(t, filter_and_any_other_bit);
         tcase_add_test(t, filter_over_what_is_used);
         tcase_add_test(t, filter_of_each_direction);
         tcase_add_test(t, port_info_of_others);
@@ -587,6 +679,7 @@ int main(void)
         tcase_add_test(t, read_before_it_was_known_who_answers);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
+        tcase_add_test(t, not_stored_at_any_index);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
         srunner_run_all(sr, CK_NORMAL);
