@@ -1053,4 +1053,13 @@ WRONGS += [
     Wrong("gate-end-of-port-info", GATE,
           "return memcmp(expected, set->data, sizeof(expected)) == 0;",
           "return memcmp(expected, set->data, sizeof(expected) / 2) == 0;"),
+    Wrong("knowledge-settled-stays-stored", KNOWLEDGE,
+          "                r->is_stored = r->is_stored && kept == r->n_writes;\n                r->n_writes = kept;\n                change_all(k, i, 1);",
+          "                r->n_writes = kept;\n                change_all(k, i, 1);"),
+    Wrong("memory-restored-since-is-seen", KNOWLEDGE_MEMORY,
+          "        r->since = (uint64_t) since;\n",
+          "        r->since = (uint64_t) seen_at;\n"),
+    Wrong("held-absent-since-it-came", "src/knowledge/held.c",
+          "        if (reason == HELD_ABSENT)\n                return r->seen_at;\n",
+          "        if (reason == HELD_ABSENT)\n                return r->since;\n"),
 ]

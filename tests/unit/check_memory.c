@@ -60,8 +60,10 @@ static void check_bounds(unsigned host, uint16_t base, unsigned has, unsigned ma
 
 START_TEST(tables_come_back)
 {
-        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+        struct subnet *s;
 
+        discover(ALL, 0, 0, 4 * MINUTE);
+        s = discover(ALL, 0, 0, 5 * MINUTE);
         read_host(s, 0, 0x8001);
         read_host(s, 1, 0);
         store();
@@ -76,7 +78,7 @@ START_TEST(tables_come_back)
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.node.v, SWITCH);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.number, 1);
         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_THERE);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 300);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 240);
 }
 END_TEST
 
@@ -224,6 +226,28 @@ START_TEST(expected_is_stored)
         read_host(s, 0, 0x8001);
         check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
         check_bounds(0, 1, LEVEL_FULL, LEVEL_FULL);
+}
+END_TEST
+
+/* No file came to say what was expected: a process that begins anew must not expect it either, or it would wait for what nobody
+ * was asked. What OpenSM was asked for stays. */
+START_TEST(settled_is_stored)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0);
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        knowledge_settle_expected(k, true);
+        block_of(0x8003, block);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
+        store();
+        knowledge_settle_expected(k, false);
+        ck_assert_uint_eq(store(), 1);
+        begin_anew(BOOT);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 3, LEVEL_NONE, LEVEL_NONE);
 }
 END_TEST
 
@@ -576,6 +600,7 @@ int main(void)
         tcase_add_test(t, absent_since_a_restart);
         tcase_add_test(t, vouch_of_a_silent_port);
         tcase_add_test(t, expected_is_stored);
+        tcase_add_test(t, settled_is_stored);
         tcase_add_test(t, store_is_lost);
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);
