@@ -666,6 +666,8 @@ START_TEST(test_owns_and_keep)
         ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8011), UINT32_MAX);
         ck_assert_uint_eq(index_of(&c, p, 0x9234), 2);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011), &p), 0); /* also of the first partition of the policy */
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), UINT32_MAX);
         c.options.unmanaged = UNMANAGED_REMOVE;
         ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x9234), UINT32_MAX);

@@ -436,6 +436,21 @@ START_TEST(grant_by_the_switch)
 }
 END_TEST
 
+/* The host is a limited member and becomes a full one, with both entries: that is a raise, and comes before all that is lowered. */
+START_TEST(raise_by_the_switch)
+{
+        at_rest();
+        hold(host, KEYS(0xffff, 0x0011));
+        hold(leaf, KEYS(0xffff, 0x0011));
+        want(host, KEYS(0x0011, 0x8011, 0xffff));
+        want(leaf, KEYS(0x0011, 0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(writes_in(PHASE_OPEN, leaf), 1);
+        ck_assert_uint_eq(writes_in(PHASE_RAISE, host), 1);
+        ck_assert_uint_eq(plan->n_block_writes, 2);
+}
+END_TEST
+
 /* Two changes of one block in two phases: the second begins where the first ended. */
 START_TEST(writes_follow_each_other)
 {
@@ -523,6 +538,21 @@ START_TEST(lost_index)
 }
 END_TEST
 
+/* Index 0 is for its partition, whoever lost it, and also while that one stands elsewhere: when it is mended it goes there. */
+START_TEST(lost_index0_stays_free)
+{
+        at_rest();
+        note(0, 0x8011, true);
+        hold(host, KEYS(0));
+        f.tables[host][1].v = 0xffff;
+        want(host, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0);
+        ck_assert_uint_eq(final_at(host, 1), 0xffff);
+        ck_assert_uint_eq(final_at(host, 2), 0x8011);
+}
+END_TEST
+
 static void note_open(uint16_t index, uint16_t base)
 {
         const struct subnet_port *p = &f.subnet->ports[host];
@@ -585,6 +615,12 @@ START_TEST(freed_just_now)
         observed = NULL;
         ck_assert_int_eq(compute(), -EBADMSG);
         ck_assert(has_finding(FINDING_PLAN_CAPACITY_TRANSITION));
+        /* that refuses nothing where such a port may stop to filter; its table is left alone */
+        options.enforcement_overflow = OVERFLOW_DISABLE;
+        must_plan();
+        ck_assert(!has_finding(FINDING_PLAN_CAPACITY_TRANSITION));
+        ck_assert(has_finding(FINDING_PLAN_ENFORCEMENT_OFF));
+        ck_assert_ptr_null(plan->final_tables[leaf]);
 }
 END_TEST
 
@@ -643,6 +679,26 @@ START_TEST(repair_from_any_index)
                 ck_assert_uint_eq(final_at(host, 0), 0xffff);
                 ck_assert_uint_eq(final_at(host, old), 0);
         }
+}
+END_TEST
+
+/* No index is free for what stands at index 0, and all that is in the table is wanted: nothing of it makes room for the repair. */
+START_TEST(repair_of_a_full_table)
+{
+        uint16_t keys[FAKE_CAPACITY + 1] = {};
+
+        at_rest();
+        options.repair_index0 = true;
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                keys[i] = (uint16_t) (0x8101 + i);
+        keys[FAKE_CAPACITY - 1] = 0xffff;
+        hold(host, keys);
+        want(host, keys);
+        must_plan();
+        ck_assert_uint_eq(plan->n_block_writes, 0);
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                ck_assert_uint_eq(final_at(host, i), keys[i]);
+        ck_assert(has_finding(FINDING_PLAN_INDEX0));
 }
 END_TEST
 
@@ -950,15 +1006,18 @@ int main(void)
         tcase_add_test(t, phase_of_one_of_two);
         tcase_add_test(t, switch_port_covers_its_host);
         tcase_add_test(t, grant_by_the_switch);
+        tcase_add_test(t, raise_by_the_switch);
         tcase_add_test(t, writes_follow_each_other);
         tcase_add_test(t, index0_of_a_switch_port);
         tcase_add_test(t, index0_of_a_partition);
         tcase_add_test(t, lost_index);
+        tcase_add_test(t, lost_index0_stays_free);
         tcase_add_test(t, index_of_an_open_write);
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, unused_entries);
         tcase_add_test(t, index_left_by_a_repair);
         tcase_add_test(t, repair_from_any_index);
+        tcase_add_test(t, repair_of_a_full_table);
         tcase_add_test(t, no_room_where_nothing_filters);
         tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
