@@ -1077,4 +1077,7 @@ WRONGS += [
     Wrong("plan-first-partition-is-unmanaged", PORT_PLAN,
           "policy_find_base(pp->policy, p_key_base(key)) >= 0;",
           "policy_find_base(pp->policy, p_key_base(key)) > 0;"),
+    Wrong("apply-m-key-of-the-node", APPLY,
+          "m_keys_get(ap->options.m_keys, p->guid)",
+          "m_keys_get(ap->options.m_keys, subnet_port_node(ap->plan->subnet, p)->guid)"),
 ]

@@ -430,13 +430,14 @@ START_TEST(test_m_key_not_counted)
 }
 END_TEST
 
-/* Whose key it is: a host's port its own, a switch's ports that of its port 0; and whose violations are read. */
+/* Whose key it is: a host's port its own (by its port GUID, for each port of a host may have another), a switch's ports that of its
+ * port 0; and whose violations are read. */
 static bool check_key(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         static const struct guid leaf = { 0x1000 };
         uint32_t port = fake_fabric_port_of(&r->f, request);
         const struct m_keys *keys = r->userdata;
-        struct guid guid = request->route.lid.v == 1 ? leaf : (struct guid) { 0x2000u + request->route.lid.v - 10 };
+        struct guid guid = request->route.lid.v == 1 ? leaf : (struct guid) { 0x2100u + request->route.lid.v - 10 };
 
         ck_assert_uint_ne(m_keys_get(keys, guid), 0);
         ck_assert_uint_eq(request->key, m_keys_get(keys, guid));
@@ -449,7 +450,7 @@ static bool check_key(struct run *r, const struct mad_request *request, struct m
 
 START_TEST(test_m_keys)
 {
-        static const char text[] = "0x1000 0x5a\n\n0x2000 0x50\n\n0x2001 0x51\n";
+        static const char text[] = "0x1000 0x5a\n\n0x2100 0x50\n\n0x2101 0x51\n";
         _cleanup_findings_ struct findings findings;
         _cleanup_(m_keys_free_p) struct m_keys *keys = NULL;
         enum membership to[FAKE_MAX_HOSTS][4];

@@ -7,6 +7,7 @@
 
 #define LEAF_GUID UINT64_C(0x1000)
 #define HOST_GUID UINT64_C(0x2000)
+#define PORT_GUID UINT64_C(0x2100)
 
 static void add_hosts(struct fake_fabric *f, struct subnet_builder *b, bool with_leaf)
 {
@@ -32,7 +33,7 @@ static void add_hosts(struct fake_fabric *f, struct subnet_builder *b, bool with
 
                 ck_assert_int_eq(subnet_builder_add_node(b, &host, name, (size_t) n), 0);
                 port = (struct subnet_port) {
-                        .number = 1, .role = PORT_ENDPORT, .state = PORT_STATE_ACTIVE, .guid = { HOST_GUID + i },
+                        .number = 1, .role = PORT_ENDPORT, .state = PORT_STATE_ACTIVE, .guid = { PORT_GUID + i },
                         .lid = { (uint16_t) (10 + i) }, .route = { .lid = { (uint16_t) (10 + i) } },
                 };
                 ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &port), 0);
