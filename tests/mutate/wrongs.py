@@ -1080,4 +1080,7 @@ WRONGS += [
     Wrong("apply-m-key-of-the-node", APPLY,
           "m_keys_get(ap->options.m_keys, p->guid)",
           "m_keys_get(ap->options.m_keys, subnet_port_node(ap->plan->subnet, p)->guid)"),
+    Wrong("apply-differs-without-memory", APPLY,
+          "        if (knowledge_suspect_block(ap->options.knowledge, record_of(ap, w), w->block, entries) < 0)\n                knowledge_doubt(ap->options.knowledge, record_of(ap, w));\n",
+          "        (void) knowledge_suspect_block(ap->options.knowledge, record_of(ap, w), w->block, entries);\n"),
 ]

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail_alloc.h"
 #include "fake_fabric.h"
 #include "knowledge/memory.h"
 
@@ -2090,40 +2091,69 @@ END_TEST
 
 /* --- no memory ------------------------------------------------------------------------------------------------------- */
 
-static unsigned n_allocations, failing; /* the one that fails; 0: none */
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-        return failing && ++n_allocations == failing ? NULL : __real_calloc(n, size);
-}
-
-/* Whichever array is the first that finds no room in the arena. */
+/* Each array of an apply, one at a time. */
 START_TEST(test_no_memory)
 {
         struct apply_options options = {};
-        unsigned n_failed = 0;
+        unsigned n = 0;
         struct run r;
 
         two_grants(&r);
         fake_wire_init(&r.wire, r.o, &r.d, &r.f.policy);
         options.knowledge = r.wire.knowledge;
-        for (size_t used = 0; used < 4096; used += 16)
-                for (unsigned which = 1; which <= 4; which++) {
-                        _cleanup_arena_ struct arena *a = arena_new();
-                        int result;
+        do {
+                _cleanup_arena_ struct arena *a = arena_new();
+                int result;
 
-                        REQUIRE(arena_alloc_array(a, used, 1));
-                        n_allocations = 0;
-                        failing = which;
-                        result = apply_new(a, r.plan, r.o, NULL, &options, &r.apply);
-                        failing = 0;
-                        REQUIRE(result == (n_allocations >= which ? -ENOMEM : 0));
-                        n_failed += result < 0;
-                }
-        ck_assert_uint_gt(n_failed, 256);
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                result = apply_new(a, r.plan, r.o, NULL, &options, &r.apply);
+                fail_alloc_leave();
+                REQUIRE(result == (fail_alloc_happened() ? -ENOMEM : 0));
+        } while (fail_alloc_happened());
+        ck_assert_uint_gt(n, PLAN_N_PHASES);
+        run_done(&r);
+}
+END_TEST
+
+/* Two blocks that are read back are not as they were written, and there is no room for what the second may hold: then nothing is
+ * certain of this table until it is read. */
+START_TEST(test_no_memory_for_what_differs)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct mad_stage stage;
+        uint64_t steps = 0;
+        struct run r;
+
+        run_init(&r, 1, false);
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+        r.f.tables[r.f.host[0]][P_KEY_BLOCK_ENTRIES - 1].v = 0x8013;
+        default_members(to);
+        to[0][2] = to[0][3] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 4);
+        begin_apply(&r);
+        stage = apply_stage(r.apply);
+        while (apply_prepare(r.apply) > 0 && apply_phase(r.apply) < PLAN_N_PHASES) {
+                knowledge_stored(r.wire.knowledge);
+                gate_open(r.wire.gate, r.wire.knowledge, &r.f.policy);
+                run_phase(&r, &stage, &steps);
+        }
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 2).has, LEVEL_FULL);
+        for (unsigned i = 0; i < 2; i++) {
+                struct mad_request request;
+                struct mad_result result;
+
+                ck_assert(stage.next(stage.state, 0, &request));
+                ck_assert(fake_fabric_answer(&r.f, &request, &result));
+                change_block(&result);
+                result.cookie = request.cookie;
+                fail_alloc_at(1);
+                fail_alloc_enter();
+                stage.result(stage.state, 0, &result);
+                fail_alloc_leave();
+                ck_assert_int_eq(fail_alloc_happened(), i == 1);
+                ck_assert_uint_eq(level_of(&r, r.f.host[0], 2).has, i == 1 ? LEVEL_NONE : LEVEL_FULL);
+        }
         run_done(&r);
 }
 END_TEST
@@ -2338,6 +2368,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_enforcement_waits_for_its_table);
         tcase_add_test(t, test_index_memory_is_told);
         tcase_add_test(t, test_no_memory);
+        tcase_add_test(t, test_no_memory_for_what_differs);
         suite_add_tcase(s, t);
         t = tcase_create("failures");
         tcase_set_timeout(t, 0);
