@@ -379,6 +379,31 @@ START_TEST(test_m_key_counted)
 }
 END_TEST
 
+/* Sets are lost, and somebody clears the counter meanwhile. */
+static bool clear_counter(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (!on_fault_port(r, request, MAD_SET))
+                return false;
+        r->f.m_key_violations = r->n_faults++ == 0 ? 7 : 0;
+        return true;
+}
+
+/* A counter that begins anew was not moved by a Set: the port does not want another M_Key, and is tried as often as any other. */
+START_TEST(test_m_key_counter_is_cleared)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = clear_counter;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 4);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted);
+        run_done(&r);
+}
+END_TEST
+
 static unsigned n_counts[2]; /* PortInfo of port 0, and of others */
 
 static bool want_key_of_port_0(struct run *r, const struct mad_request *request, struct mad_result *ret)
@@ -732,6 +757,40 @@ START_TEST(test_stranger_for_another_task)
                 run_done(&r);
         }
         ck_assert_uint_gt(n_stale, 0);
+}
+END_TEST
+
+/* One task asked for its block when the SMA was the right one, and has the answer of the stranger: that is not its table. */
+START_TEST(test_stranger_while_a_block_is_read)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct mad_request who[2], block;
+        struct mad_stage stage;
+        struct run r;
+
+        run_init(&r, 2, true);
+        default_members(to);
+        to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        n_asked_who = 0;
+        r.fault = another_is_there_meanwhile;
+        begin_apply(&r);
+        stage = apply_stage(r.apply);
+        ck_assert_int_eq(apply_prepare(r.apply), 1);
+        ck_assert_int_eq(apply_phase(r.apply), PHASE_OPEN);
+        knowledge_stored(r.wire.knowledge);
+        gate_open(r.wire.gate, r.wire.knowledge, &r.f.policy);
+        ck_assert(stage.next(stage.state, 0, &who[0]) && stage.next(stage.state, 0, &who[1]));
+        answer(&r, &stage, &who[0]);
+        ck_assert(stage.next(stage.state, 0, &block) && block.attribute == SMP_ATTR_P_KEY_TABLE);
+        answer(&r, &stage, &who[1]);
+        answer(&r, &stage, &block);
+        ck_assert(stage.done(stage.state) && apply_is_stale(r.apply));
+        for (unsigned leaf = 0; leaf < 2; leaf++) {
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_OPEN, leaf)->reason, APPLY_STRANGER);
+                ck_assert_uint_ne(r.o->tables[r.f.leaf[leaf]].entries[P_KEY_BLOCK_ENTRIES - 1].v, 0x77);
+        }
+        run_done(&r);
 }
 END_TEST
 
@@ -1159,6 +1218,29 @@ START_TEST(test_hold_back_the_last_entry)
 }
 END_TEST
 
+/* The highest base is one like the others. */
+START_TEST(test_hold_back_the_default_partition)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const uint16_t *bases;
+        struct run r;
+        uint32_t n;
+
+        run_init(&r, 2, false);
+        memset(r.f.tables[r.f.host[1]], 0, sizeof(r.f.tables[0]));
+        default_members(to);
+        to[0][0] = MEMBERSHIP_NONE;
+        run_plan(&r, to, 1);
+        r.fault_port = r.f.host[0];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        bases = apply_held_bases(r.apply, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(bases[0], P_KEY_DEFAULT_BASE);
+        run_done(&r);
+}
+END_TEST
+
 /* Host 0 has room for two more entries, one where partition 1 stands until it is revoked, which cannot be done: what should take
  * its place waits, the other one is written. */
 START_TEST(test_what_is_in_the_way_stays)
@@ -1440,6 +1522,54 @@ START_TEST(test_bits_in_two_phases)
 }
 END_TEST
 
+/* The table of a switch port and its bits are two things to read back. */
+START_TEST(test_bits_and_table)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 1, true);
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        run_apply(&r);
+        expect(&r, 3, 0, 0, 3);
+        ck_assert_uint_eq(r.f.gets, 6); /* before each write, and each read back */
+        run_done(&r);
+}
+END_TEST
+
+/* As a Set of a block: once and the retries, and no more. */
+START_TEST(test_bits_never_arrive)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 3);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_SET_UNANSWERED);
+        run_done(&r);
+}
+END_TEST
+
+/* The bit that was to go off did not: what is to follow waits for it, and nobody else is to blame. */
+START_TEST(test_bits_wait_for_the_first_phase)
+{
+        struct run r;
+
+        change_bits(&r, true, false, ENFORCEMENT_OUT);
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        expect(&r, 0, 1, 1, 3);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->reason, APPLY_SET_UNANSWERED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        run_done(&r);
+}
+END_TEST
+
 static bool swap_bits(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (!on_fault_port(r, request, MAD_SET) || request->attribute != SMP_ATTR_PORT_INFO)
@@ -1580,6 +1710,7 @@ START_TEST(test_bits_reverted)
         run_apply(&r);
         expect(&r, 0, 1, 0, 1);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_REVERTED);
+        ck_assert(r.o->tables[r.f.leaf[0]].enforce_inbound && !r.o->tables[r.f.leaf[0]].enforce_outbound); /* as they were read */
         run_done(&r);
 }
 END_TEST
@@ -1934,6 +2065,12 @@ START_TEST(test_assumed_table_is_not_tried)
         o = *apply_outcome(r.apply, PHASE_REVOKE, 0);
         ck_assert_int_eq(o.reason, APPLY_TIMEOUT);
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        /* what a port said when it refused to be read is why */
+        r.o->tables[r.f.host[0]].failure = MAD_REFUSED;
+        r.o->tables[r.f.host[0]].mad_status = 0x1c;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->reason, APPLY_STATUS);
+        ck_assert_uint_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->mad_status, 0x1c);
         run_done(&r);
 }
 END_TEST
@@ -2303,6 +2440,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
         tcase_add_test(t, test_m_key_counted);
+        tcase_add_test(t, test_m_key_counter_is_cleared);
         tcase_add_test(t, test_m_key_of_a_switch);
         tcase_add_test(t, test_m_key_not_counted);
         tcase_add_test(t, test_m_keys);
@@ -2316,6 +2454,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger);
         tcase_add_test(t, test_stranger_of_the_same_node);
         tcase_add_test(t, test_stranger_for_another_task);
+        tcase_add_test(t, test_stranger_while_a_block_is_read);
         tcase_add_test(t, test_stranger_at_the_end);
         tcase_add_test(t, test_stranger_and_another_look);
         tcase_add_test(t, test_nobody_says_who_at_the_end);
@@ -2333,6 +2472,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_what_is_not_in_the_way);
         tcase_add_test(t, test_hold_back_at_any_index);
         tcase_add_test(t, test_hold_back_the_last_entry);
+        tcase_add_test(t, test_hold_back_the_default_partition);
         tcase_add_test(t, test_what_is_in_the_way_stays);
         tcase_add_test(t, test_pretend);
         tcase_add_test(t, test_pretend_bits);
@@ -2343,6 +2483,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_behind_the_end);
         tcase_add_test(t, test_each_port_once);
         tcase_add_test(t, test_bits_in_two_phases);
+        tcase_add_test(t, test_bits_wait_for_the_first_phase);
+        tcase_add_test(t, test_bits_never_arrive);
+        tcase_add_test(t, test_bits_and_table);
         tcase_add_test(t, test_bits_mismatch);
         tcase_add_test(t, test_bits_changed);
         tcase_add_test(t, test_bits_present);
