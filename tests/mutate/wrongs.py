@@ -1105,4 +1105,10 @@ WRONGS += [
     Wrong("apply-held-filter-fails-nobody", APPLY,
           "        if (state == APPLY_FAILED || state == APPLY_HELD)\n                ap->port_failed[w->port] = true;",
           "        if (w->kind == WRITE_BLOCK && (state == APPLY_FAILED || state == APPLY_HELD))\n                ap->port_failed[w->port] = true;"),
+    Wrong("plan-overflow-goes-off-late", PLAN,
+          "if (pl->plan->final_tables[port] && holds_back(pl, port))",
+          "if (holds_back(pl, port))"),
+    Wrong("plan-unread-neighbour-covers", PORT_PLAN,
+          "pp->neighbour && pp->neighbour->entries &&\n",
+          "pp->neighbour && pp->neighbour->source == TABLE_READ &&\n"),
 ]

@@ -193,9 +193,11 @@ START_TEST(old_reads_are_not_certain)
         struct subnet *s = discover(ALL, 0, 0, 0);
 
         read_host(s, 0, 0x8001);
+        read_leaf(s, 0, 0x8001);
         discover(ALL, 0, 0, MINUTE);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_NONE);
+        check_bounds(knowledge_table_bounds(k, leaf_record(0), 1), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 

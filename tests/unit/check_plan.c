@@ -806,6 +806,12 @@ START_TEST(test_enforcement_overflow)
         ck_assert_uint_eq(p->steps[PHASE_RELAX].n_writes, 1);
         ck_assert(!p->steps[PHASE_RELAX].writes[0].after_inbound && !p->steps[PHASE_RELAX].writes[0].after_outbound);
         ck_assert_ptr_null(p->final_tables[f.leaf[0]]);
+
+        /* at once, even where it holds something back: its table will never be right, so there is nothing to wait for */
+        f.tables[f.host[0]][FAKE_CAPACITY - 1] = (struct p_key) { 0x8077 };
+        ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), 0);
+        ck_assert_uint_eq(p->steps[PHASE_RELAX].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_ENFORCE].n_writes, 0);
 }
 END_TEST
 

@@ -430,6 +430,11 @@ START_TEST(grant_by_the_switch)
         bits(false, true);
         must_plan();
         ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 1);
+        observed = fake_fabric_observe(&f, a); /* also if the host is only taken to hold it */
+        observed->tables[host].source = TABLE_ASSUMED;
+        observed->tables[host].failure = MAD_TIMED_OUT;
+        ck_assert_int_eq(compute(), 0);
+        ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 1);
         hold(host, KEYS(0xffff));
         must_plan();
         ck_assert_uint_eq(writes_in(PHASE_OPEN, leaf), 1);
