@@ -1111,4 +1111,13 @@ WRONGS += [
     Wrong("plan-unread-neighbour-covers", PORT_PLAN,
           "pp->neighbour && pp->neighbour->entries &&\n",
           "pp->neighbour && pp->neighbour->source == TABLE_READ &&\n"),
+    Wrong("apply-unanswered-status-is-lost", APPLY,
+          "        ap->outcomes[ap->phase][i].mad_status = result->mad_status;\n        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));",
+          "        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));"),
+    Wrong("apply-who-result-of-all", APPLY,
+          "for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {",
+          "for (uint32_t k = i; k < ap->n_touched; k++) {"),
+    Wrong("apply-read-failure-of-before", APPLY,
+          "        t->failure = result->outcome;\n        t->mad_status = result->mad_status;\n",
+          "        t->failure = result->outcome;\n"),
 ]

@@ -832,6 +832,43 @@ START_TEST(test_nobody_says_who_at_the_end)
 }
 END_TEST
 
+static bool one_says_who(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (r->sets_by_port[port] == 0 || request->method != MAD_GET)
+                return false;
+        if (request->attribute == SMP_ATTR_NODE_INFO)
+                return port == r->fault_port;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        change_block(ret);
+        return true;
+}
+
+/* Two hosts are not as they were written. That one says who it is says nothing of the other. */
+START_TEST(test_one_says_who_at_the_end)
+{
+        const struct plan_step *grant;
+        struct run r;
+
+        two_grants(&r);
+        r.fault_port = r.f.host[1];
+        r.fault = one_says_who;
+        r.most = 1;
+        run_apply(&r);
+        grant = &r.plan->steps[PHASE_GRANT];
+        for (uint32_t i = 0; i < 2; i++) {
+                bool unnamed = grant->writes[i].port == r.fault_port;
+                uint16_t last = r.o->tables[grant->writes[i].port].entries[P_KEY_BLOCK_ENTRIES - 1].v;
+
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, i)->reason, unnamed ? APPLY_TIMEOUT : APPLY_REVERTED);
+                ck_assert_uint_eq(last, unnamed ? 0 : 0x77);
+        }
+        run_done(&r);
+}
+END_TEST
+
 static bool another_is_there_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (r->sets_by_port[r->f.host[0]] == 0 || request->method != MAD_GET || !another_is_there(r, request, ret))
@@ -1026,6 +1063,27 @@ START_TEST(test_read_before_write_unanswered)
 }
 END_TEST
 
+static bool refuse_block(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_REFUSED, .mad_status = 0x1c };
+        return on_fault_port(r, request, MAD_GET) && request->attribute == SMP_ATTR_P_KEY_TABLE;
+}
+
+/* What the port said is told. */
+START_TEST(test_read_before_write_refused)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = refuse_block;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STATUS);
+        ck_assert_uint_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->mad_status, 0x1c);
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_changed_behind_our_back)
 {
         struct run r;
@@ -1119,6 +1177,30 @@ START_TEST(test_not_read_back)
                 ck_assert_uint_eq(level_of(&r, r.fault_port, 1).has, LEVEL_NONE);
                 run_done(&r);
         }
+}
+END_TEST
+
+static bool refuse_after_set(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        *ret = (struct mad_result) { .outcome = MAD_REFUSED, .mad_status = 0x1c };
+        return on_fault_port(r, request, MAD_GET) && r->sets_by_port[r->fault_port] > 0;
+}
+
+/* Why it was not is known of the table from then on, too. */
+START_TEST(test_not_read_back_with_a_status)
+{
+        const struct observed_table *t;
+        struct run r;
+
+        two_grants(&r);
+        r.fault = refuse_after_set;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STATUS);
+        t = &r.o->tables[r.f.host[0]];
+        ck_assert_int_eq(t->source, TABLE_ASSUMED);
+        ck_assert_int_eq(t->failure, MAD_REFUSED);
+        ck_assert_uint_eq(t->mad_status, 0x1c);
+        run_done(&r);
 }
 END_TEST
 
@@ -2458,16 +2540,19 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_at_the_end);
         tcase_add_test(t, test_stranger_and_another_look);
         tcase_add_test(t, test_nobody_says_who_at_the_end);
+        tcase_add_test(t, test_one_says_who_at_the_end);
         tcase_add_test(t, test_stranger_in_a_later_phase);
         tcase_add_test(t, test_asks_who_is_there_once);
         tcase_add_test(t, test_looks_again_at_what_differs);
         tcase_add_test(t, test_freed_index_is_noted_at_once);
         tcase_add_test(t, test_read_before_write_unanswered);
+        tcase_add_test(t, test_read_before_write_refused);
         tcase_add_test(t, test_changed_behind_our_back);
         tcase_add_test(t, test_there_already);
         tcase_add_test(t, test_mismatch);
         tcase_add_test(t, test_reverted);
         tcase_add_test(t, test_not_read_back);
+        tcase_add_test(t, test_not_read_back_with_a_status);
         tcase_add_test(t, test_hold_back);
         tcase_add_test(t, test_what_is_not_in_the_way);
         tcase_add_test(t, test_hold_back_at_any_index);
