@@ -244,6 +244,8 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 /* For each node of the subnet: the ports, a bit for each, whose silent device is known from before. */
 struct claims {
         uint64_t (*ports)[4];
+        uint64_t *since;   /* when each of these fell silent, ascending in the end */
+        size_t n;
 };
 
 /* A device that is where it was last, behind a link that is up, did not answer discovery. */
@@ -258,6 +260,7 @@ static void see_silent(struct knowledge_record *r, const struct subnet *s, struc
                 return;
         find_again(r, KNOWLEDGE_SILENT, now, wall);
         claims->ports[node][r->place.number / 64] |= UINT64_C(1) << r->place.number % 64;
+        claims->since[claims->n++] = r->since;
 }
 
 static int see_place(struct knowledge *k, struct guid node, uint8_t number, usec_t now, uint64_t wall)
@@ -302,19 +305,40 @@ static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_
                 find_again(r, KNOWLEDGE_SILENT, now, wall);
 }
 
-static int see_all_silent(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall)
+static int compare_times(const void *left, const void *right)
+{
+        const uint64_t *a = left, *b = right;
+
+        return ORDER(*a, *b);
+}
+
+/* A device that fell silent after this one went, and while this one still counts, may be this one: its cable was plugged in there,
+ * and it hangs. As long as that one is silent, this one counts. */
+static void see_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
+{
+        size_t i = LOWER_BOUND(since, claims->since, claims->n, *since < r->seen_at);
+
+        r->may_be_silent = r->name.kind == KNOWLEDGE_ENDPORT && r->presence == KNOWLEDGE_ABSENT && i < claims->n &&
+                           claims->since[i] - r->seen_at <= absent_hold / USEC_PER_SEC;
+}
+
+static int see_all_silent(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
 {
         _cleanup_free_ uint64_t (*ports)[4] = calloc(MAX(s->n_nodes, 1u), sizeof(*ports));
-        struct claims claims = { .ports = ports };
+        _cleanup_free_ uint64_t *since = calloc(MAX(k->n, (size_t) 1), sizeof(*since));
+        struct claims claims = { .ports = ports, .since = since };
         bool switch_is_silent;
 
-        if (!ports)
+        if (!ports || !since)
                 return -ENOMEM;
         for (size_t i = 0; i < k->n; i++)
                 see_silent(&k->records[i], s, &claims, now, wall);
+        qsort(since, claims.n, sizeof(*since), compare_times);
         switch_is_silent = is_switch_silent(s, &claims);
         for (size_t i = 0; switch_is_silent && i < k->n; i++)
                 see_behind(&k->records[i], s, now, wall);
+        for (size_t i = 0; i < k->n; i++)
+                see_moved(&k->records[i], &claims, absent_hold);
         return see_places(k, s, &claims, now, wall);
 }
 
@@ -331,7 +355,8 @@ static bool is_discovered(const struct subnet *s, const struct knowledge_record 
 
 static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
 {
-        r->expired = r->found || (absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
+        r->expired = r->found ||
+                     (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
 /* When a port was seen last is stored when it goes. One that went while nobody looked was there until now, for all that is
@@ -340,7 +365,7 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
-        if (r->is_restored && r->was != KNOWLEDGE_ABSENT)
+        if (r->may_be_silent || (r->is_restored && r->was != KNOWLEDGE_ABSENT))
                 r->seen = now;
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r);
@@ -371,7 +396,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
                 link_port(k, s, &s->ports[i]);
         if (r == 0)
-                r = see_all_silent(k, s, now, wall);
+                r = see_all_silent(k, s, now, wall, absent_hold);
         for (size_t i = 0; r == 0 && i < k->n; i++)
                 judge_absent(&k->records[i], s, now, absent_hold);
         return r;

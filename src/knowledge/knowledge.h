@@ -87,6 +87,7 @@ struct knowledge_record {
         enum knowledge_presence was;     /* before the last discovery */
         bool expired;                    /* absent for longer than absent_hold; or found */
         bool found;                      /* of a place: what is there was discovered */
+        bool may_be_silent;              /* absent, or plugged in where another device is known that fell silent since */
         bool vouched;                    /* by a person: it holds nothing */
         char *vouched_by;                /* who that was, the last time; NULL: nobody ever */
         uint64_t vouched_at;             /* seconds since 1970 */

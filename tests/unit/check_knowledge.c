@@ -413,6 +413,53 @@ START_TEST(silent_beside_others)
 }
 END_TEST
 
+/* Host 0 hangs, and its cable is plugged in where host 1 was: what is silent there may be host 0, which does not expire. Host 2
+ * was unplugged when nothing had fallen silent, nor did within absent_hold: that is not it. Host 3 hangs all the time. */
+START_TEST(moved_to_the_place_of_another)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        read_host(s, 2, 0x8001);
+        discover(ALL & ~8u, 8, 0, MINUTE / 3);
+        discover(ALL & ~8u, 8, 0, MINUTE / 2);
+        discover(ALL & ~12u, 8, 0, MINUTE);
+        discover(ALL & ~13u, 9, 0, MINUTE + HOLD);
+        discover(ALL & ~15u, 10, 0, 2 * MINUTE + HOLD);
+        ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
+        for (unsigned i = 3; i < 100; i += 9) {
+                discover(ALL & ~15u, 10, 0, i * HOLD);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, host_record(2), 1), LEVEL_NONE, LEVEL_NONE);
+        }
+        knowledge_hold_absent(k, 100 * HOLD, HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~15u, 10, 0, 100 * HOLD);
+        /* it was host 1 after all: host 0 may have been unplugged a moment ago */
+        discover(ALL & ~13u, 8, 0, 100 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~13u, 8, 0, 101 * HOLD - 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~13u, 8, 0, 101 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* What hung before a port was unplugged is not that port. */
+START_TEST(silent_before_another_went)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~2u, 2, 0, MINUTE);
+        discover(ALL & ~2u, 2, 0, 2 * MINUTE);
+        discover(ALL & ~3u, 2, 0, 3 * MINUTE);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~3u, 2, 0, 2 * MINUTE + HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 /* A switch with more than 64 ports: host 3 was at port 100. */
 START_TEST(silent_at_a_high_port)
 {
@@ -1085,6 +1132,8 @@ int main(void)
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, silent_beside_others);
+        tcase_add_test(presence, moved_to_the_place_of_another);
+        tcase_add_test(presence, silent_before_another_went);
         tcase_add_test(presence, silent_at_a_high_port);
         tcase_add_test(presence, silent_at_a_switch_that_cannot_filter);
         tcase_add_test(presence, behind_a_silent_switch);
