@@ -162,10 +162,11 @@ static int restore_write(struct knowledge_record *r, const json_t *write)
 {
         struct knowledge_write *w;
         const char *entries;
-        int block, e;
+        json_int_t block;
+        int e;
 
-        if (json_unpack((json_t *) write, "{s:i, s:s}", "block", &block, "entries", &entries) < 0 || block < 0 ||
-            block * P_KEY_BLOCK_ENTRIES >= r->capacity)
+        if (json_unpack((json_t *) write, "{s:I, s:s}", "block", &block, "entries", &entries) < 0 || block < 0 ||
+            block > UINT16_MAX || block * P_KEY_BLOCK_ENTRIES >= r->capacity)
                 return -EBADMSG;
         e = VECTOR_GROW(NULL, r->writes, r->n_writes, r->n_allocated);
         if (e < 0)

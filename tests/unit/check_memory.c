@@ -499,14 +499,16 @@ START_TEST(write_behind_the_end)
 {
         static const char value[] = "{\"capacity\":32,\"read\":true,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\","
                                     "\"since\":1,\"seen_at\":1,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
-                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[{\"block\":%u,\"entries\":\"8001\"}]}";
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[{\"block\":%" PRId64 ",\"entries\":\"8001\"}]}";
 
-        for (unsigned block = 0; block < 2; block++) {
+        static const int64_t blocks[] = { 0, 1, -1, 65536, 67108864, 134217728, INT64_C(1) << 32, INT64_MAX };
+
+        for (unsigned i = 0; i < ELEMENTS(blocks); i++) {
                 char text[512], key[64];
 
-                (void) snprintf(text, sizeof(text), value, block);
-                (void) snprintf(key, sizeof(key), "table/endport/0x0000000000000100/%u", block + 1);
-                ck_assert_int_eq(knowledge_restore(k, "x", key, text, strlen(text)), block ? -EBADMSG : 0);
+                (void) snprintf(text, sizeof(text), value, blocks[i]);
+                (void) snprintf(key, sizeof(key), "table/endport/0x0000000000000100/%u", i + 1);
+                ck_assert_int_eq(knowledge_restore(k, "x", key, text, strlen(text)), i ? -EBADMSG : 0);
         }
 }
 END_TEST
