@@ -67,8 +67,8 @@ static void change_at(struct knowledge *k, const struct counted *c, uint16_t bas
 {
         struct base_counts *at = ensure_counts(&k->counts, base);
 
-        if (!at || at->mark == k->counts.mark)
-                return;
+        if (k->counts.out_of_memory || at->mark == k->counts.mark)
+                return; /* what was not counted cannot be taken away: until all is counted anew nothing is admitted */
         at->mark = k->counts.mark;
         for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                 for (enum filter_model m = 0; m < N_FILTER_MODELS; m++) {

@@ -197,21 +197,28 @@ static void take_filter(struct knowledge_record *r, const struct subnet *s, cons
         r->filters_unsure = s->nodes[p->node].incomplete;
 }
 
-static int see_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, usec_t now, uint64_t wall)
+/* Of a discovery: there is room for it (make_room()). */
+static uint32_t ensure(struct knowledge *k, struct knowledge_name name)
+{
+        uint32_t record = KNOWLEDGE_NONE;
+        int r = knowledge_ensure_record(k, name, &record);
+
+        assert(r == 0);
+        (void) r;
+        return record;
+}
+
+static void see_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, usec_t now, uint64_t wall)
 {
         uint32_t i;
-        int r;
 
         if (!subnet_port_is_managed(s, p))
-                return 0;
-        r = knowledge_ensure_record(k, name_of(s, p), &i);
-        if (r < 0)
-                return r;
+                return;
+        i = ensure(k, name_of(s, p));
         find_again(&k->records[i], KNOWLEDGE_THERE, now, wall);
         set_capacity(&k->records[i], subnet_port_capacity(s, p));
         if (p->role == PORT_SWITCH_EXTERNAL)
                 take_filter(&k->records[i], s, p);
-        return 0;
 }
 
 static void set_place(struct knowledge_record *r, struct knowledge_name place)
@@ -248,6 +255,12 @@ struct claims {
         size_t n;
 };
 
+static void claims_done(struct claims *c)
+{
+        free(c->ports);
+        free(c->since);
+}
+
 /* A device that is where it was last, behind a link that is up, did not answer discovery. */
 static void see_silent(struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall)
 {
@@ -263,27 +276,19 @@ static void see_silent(struct knowledge_record *r, const struct subnet *s, struc
         claims->since[claims->n++] = r->since;
 }
 
-static int see_place(struct knowledge *k, struct guid node, uint8_t number, usec_t now, uint64_t wall)
+static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
 {
-        uint32_t i;
-        int r = knowledge_ensure_record(k, (struct knowledge_name) { node, number, KNOWLEDGE_PLACE }, &i);
-
-        if (r == 0)
-                find_again(&k->records[i], KNOWLEDGE_SILENT, now, wall);
-        return r;
+        return (struct knowledge_name) { node->guid, (uint8_t) number, KNOWLEDGE_PLACE };
 }
 
 /* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. */
-static int see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
+static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
-        int r = 0;
-
         for (uint32_t n = 0; n < s->n_nodes; n++)
-                for (unsigned number = 1; r == 0 && number <= UINT8_MAX; number++)
+                for (unsigned number = 1; number <= UINT8_MAX; number++)
                         if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
                             !(claims->ports[n][number / 64] >> number % 64 & 1))
-                                r = see_place(k, s->nodes[n].guid, (uint8_t) number, now, wall);
-        return r;
+                                find_again(&k->records[ensure(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT, now, wall);
 }
 
 /* Something is silent that is no host known from before: it may be a switch. */
@@ -322,24 +327,20 @@ static void see_moved(struct knowledge_record *r, const struct claims *claims, u
                            claims->since[i] - r->seen_at <= absent_hold / USEC_PER_SEC;
 }
 
-static int see_all_silent(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
+static void see_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
+                           usec_t absent_hold)
 {
-        _cleanup_free_ uint64_t (*ports)[4] = calloc(MAX(s->n_nodes, 1u), sizeof(*ports));
-        _cleanup_free_ uint64_t *since = calloc(MAX(k->n, (size_t) 1), sizeof(*since));
-        struct claims claims = { .ports = ports, .since = since };
         bool switch_is_silent;
 
-        if (!ports || !since)
-                return -ENOMEM;
         for (size_t i = 0; i < k->n; i++)
-                see_silent(&k->records[i], s, &claims, now, wall);
-        qsort(since, claims.n, sizeof(*since), compare_times);
-        switch_is_silent = is_switch_silent(s, &claims);
+                see_silent(&k->records[i], s, claims, now, wall);
+        qsort(claims->since, claims->n, sizeof(*claims->since), compare_times);
+        switch_is_silent = is_switch_silent(s, claims);
         for (size_t i = 0; switch_is_silent && i < k->n; i++)
                 see_behind(&k->records[i], s, now, wall);
         for (size_t i = 0; i < k->n; i++)
-                see_moved(&k->records[i], &claims, absent_hold);
-        return see_places(k, s, &claims, now, wall);
+                see_moved(&k->records[i], claims, absent_hold);
+        see_places(k, s, claims, now, wall);
 }
 
 /* --- who is absent ------------------------------------------------------------------------------------------------------- */
@@ -381,25 +382,52 @@ void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
                         expire(&k->records[i], now, absent_hold);
 }
 
+/* Of which there may be no record yet. */
+static size_t count_new(const struct knowledge *k, const struct subnet *s)
+{
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                n += subnet_port_is_managed(s, &s->ports[i]) && knowledge_find_port(k, s, i) == KNOWLEDGE_NONE;
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                for (unsigned number = 1; number <= UINT8_MAX; number++)
+                        n += subnet_port_is_silent(&s->nodes[i], (uint8_t) number) &&
+                             knowledge_find(k, place_of(&s->nodes[i], number)) == KNOWLEDGE_NONE;
+        return n;
+}
+
+/* All that a discovery may need, before anything is changed: half of it would be lost ports. */
+static int make_room(struct knowledge *k, const struct subnet *s, struct claims *ret)
+{
+        size_t n = count_new(k, s);
+
+        if (VECTOR_EXTEND(NULL, k->records, k->n, k->allocated, n) < 0 || hash_index_reserve(&k->index, (uint32_t) (k->n + n)) < 0)
+                return -ENOMEM;
+        ret->ports = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->ports));
+        ret->since = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->since));
+        return ret->ports && ret->since ? 0 : -ENOMEM;
+}
+
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
 {
-        int r = 0;
+        _cleanup_(claims_done) struct claims claims = {};
 
+        if (make_room(k, s, &claims) < 0)
+                return -ENOMEM;
         k->counts.valid = false;
         k->now = now;
         k->wall = wall;
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++)
                 lose(&k->records[i]);
-        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
-                r = see_port(k, s, &s->ports[i], now, wall);
-        for (uint32_t i = 0; r == 0 && i < s->n_ports; i++)
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                see_port(k, s, &s->ports[i], now, wall);
+        for (uint32_t i = 0; i < s->n_ports; i++)
                 link_port(k, s, &s->ports[i]);
-        if (r == 0)
-                r = see_all_silent(k, s, now, wall, absent_hold);
-        for (size_t i = 0; r == 0 && i < k->n; i++)
+        see_all_silent(k, s, &claims, now, wall, absent_hold);
+        for (size_t i = 0; i < k->n; i++)
                 judge_absent(&k->records[i], s, now, absent_hold);
-        return r;
+        return 0;
 }
 
 /* --- tables --------------------------------------------------------------------------------------------------------------- */

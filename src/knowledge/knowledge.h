@@ -130,14 +130,13 @@ void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s);
 
 /* A discovery ended: who is there, who is silent, who is absent, and what leaf port is before whom. Nothing is fresh any more.
  * `now` is the clock of seen, `wall` seconds since 1970. Ports that are absent for longer than absent_hold (USEC_INFINITY:
- * never) do not count. Returns 0 or -ENOMEM. */
+ * never) do not count. Returns 0 or -ENOMEM (then nothing changed). */
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
 
 /* Other settings: ports that are absent for longer than this absent_hold do not count. knowledge_set_policy() is to follow. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);
 
-/* The tables that were read (TABLE_READ) in `seen`, with the filter bits of the switch ports among them. Returns 0 or
- * -ENOMEM. */
+/* The tables that were read (TABLE_READ) in `seen`. Returns 0 or -ENOMEM. */
 int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall);
 
 /* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. */

@@ -270,6 +270,77 @@ START_TEST(each_allocation_of_knowledge)
 }
 END_TEST
 
+/* Half a discovery would lose ports: there is all of it, or nothing. */
+START_TEST(each_allocation_of_a_discovery)
+{
+        const struct knowledge_name host = { { 0x20 }, 1, KNOWLEDGE_ENDPORT };
+        unsigned n = 0;
+        bool happened;
+
+        do {
+                _cleanup_(knowledge_free_p) struct knowledge *k = knowledge_new();
+                _cleanup_arena_ struct arena *a = arena_new();
+                struct subnet none = {};
+                struct desired *desired;
+                struct observed *o;
+                int r;
+
+                observe(a, &o, &desired);
+                for (uint32_t i = 0; i < o->subnet->n_nodes; i++) /* where nothing was before */
+                        if (o->subnet->nodes[i].type == NODE_SWITCH)
+                                ((struct subnet *) o->subnet)->nodes[i].silent_ports[0] |= UINT64_C(1) << 30;
+                ck_assert_int_eq(knowledge_see_subnet(k, &none, 1, 1, USEC_INFINITY), 0);
+                ck_assert_uint_eq(knowledge_n_records(k), 0);
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                r = knowledge_see_subnet(k, o->subnet, 1, 1, USEC_INFINITY);
+                fail_alloc_leave();
+                happened = fail_alloc_happened();
+                ck_assert_int_eq(r, happened ? -ENOMEM : 0);
+                ck_assert_int_eq(knowledge_n_records(k) == 0, happened);
+                ck_assert_int_eq(knowledge_see_subnet(k, o->subnet, 2, 2, USEC_INFINITY), 0);
+                ck_assert_int_eq(knowledge_get(k, knowledge_find(k, host))->presence, KNOWLEDGE_THERE);
+                fail_alloc_at(n);
+                fail_alloc_enter();
+                r = knowledge_see_subnet(k, &none, 3, 3, USEC_INFINITY);
+                fail_alloc_leave();
+                ck_assert_int_eq(knowledge_get(k, knowledge_find(k, host))->presence,
+                                 r < 0 ? KNOWLEDGE_THERE : KNOWLEDGE_ABSENT);
+        } while (happened);
+        ck_assert_uint_gt(n, 4);
+}
+END_TEST
+
+/* What was not counted must not be taken away: memory is short for some time, and there again. */
+START_TEST(uncounted_and_taken_away)
+{
+        const struct p_key none[P_KEY_BLOCK_ENTRIES] = {}, open[P_KEY_BLOCK_ENTRIES] = { { 0x8010 }, { 0x8011 } };
+
+        for (unsigned n = 1; n < 12; n++) {
+                _cleanup_(knowledge_free_p) struct knowledge *k = knowledge_new();
+                _cleanup_arena_ struct arena *a = arena_new();
+                struct desired *desired;
+                struct observed *o;
+                uint32_t host;
+
+                observe(a, &o, &desired);
+                ck_assert_int_eq(knowledge_see_subnet(k, o->subnet, 1, 1, USEC_INFINITY), 0);
+                ck_assert_int_eq(knowledge_see_tables(k, o, 1), 0);
+                ck_assert_int_eq(knowledge_set_policy(k, NULL), 0);
+                host = knowledge_find(k, (struct knowledge_name) { { 0x20 }, 1, KNOWLEDGE_ENDPORT });
+                ck_assert_int_eq(knowledge_expect_block(k, host, 0, none), 0); /* there is room for a write */
+                knowledge_settle_expected(k, false);
+                fail_alloc_from(n);
+                fail_alloc_enter();
+                (void) knowledge_expect_block(k, host, 0, open);
+                fail_alloc_leave();
+                fail_alloc_at(0);
+                knowledge_see_block(k, host, 0, open);
+                knowledge_see_block(k, host, 0, none);
+        }
+}
+END_TEST
+
 /* A base could not be counted, so that nobody knows any more who is in the way: nothing is admitted until all are counted anew, no
  * write and nobody who arrives, of that base or of another. */
 START_TEST(uncounted)
@@ -322,6 +393,8 @@ int main(void)
 
         tcase_add_test(t, each_allocation);
         tcase_add_test(t, each_allocation_of_knowledge);
+        tcase_add_test(t, each_allocation_of_a_discovery);
+        tcase_add_test(t, uncounted_and_taken_away);
         tcase_add_test(t, uncounted);
         tcase_set_timeout(t, 120);
         suite_add_tcase(s, t);

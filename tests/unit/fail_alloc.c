@@ -8,12 +8,18 @@
 
 static unsigned left; /* until one fails */
 static unsigned depth;
-static bool happened;
+static bool happened, goes_on;
 
 void fail_alloc_at(unsigned n)
 {
         left = n;
-        happened = false;
+        happened = goes_on = false;
+}
+
+void fail_alloc_from(unsigned n)
+{
+        fail_alloc_at(n);
+        goes_on = true;
 }
 
 bool fail_alloc_happened(void)
@@ -35,6 +41,7 @@ static bool fails(void)
 {
         if (depth == 0 || left == 0 || --left > 0)
                 return false;
+        left = goes_on;
         happened = true;
         errno = ENOMEM;
         return true;

@@ -14,6 +14,9 @@
 /* The n-th from now (from 1) fails, all others do not. 0: none. */
 void fail_alloc_at(unsigned n);
 
+/* The n-th from now (from 1) and all behind it. */
+void fail_alloc_from(unsigned n);
+
 /* Did it come to that? */
 bool fail_alloc_happened(void);
 
