@@ -874,7 +874,8 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
 static int prepare_survey(struct opensm_writer *w)
 {
         struct survey_options options = {
-                .m_keys = w->job.generation->m_keys, .retries = STAGE_RETRIES, .identify = true,
+                .m_keys = w->job.generation->m_keys, .retries = STAGE_RETRIES, .before = w->job.snapshot->observed,
+                .identify = true,
         };
         const struct subnet *subnet = w->job.snapshot->subnet;
         int r;

@@ -183,7 +183,8 @@ void sweep_discover(struct control *c)
 {
         struct sweep *s = &c->sweep;
         const struct discovery_config config = {
-                .m_keys = s->m_keys, .expected = c->links, .local_port = c->port_guid, .retries = STAGE_RETRIES,
+                .m_keys = s->m_keys, .expected = c->links, .before = c->snapshot ? c->snapshot->subnet : NULL,
+                .local_port = c->port_guid, .retries = STAGE_RETRIES,
         };
         int r = -ENOMEM;
 
@@ -203,7 +204,10 @@ void sweep_discover(struct control *c)
 static int prepare_survey(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        struct survey_options options = { .m_keys = s->m_keys, .retries = STAGE_RETRIES, .identify = !s->new_snapshot };
+        struct survey_options options = {
+                .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
+                .identify = !s->new_snapshot,
+        };
         uint32_t *ports = s->chosen;
         int r = 0;
 

@@ -26,6 +26,31 @@ static uint32_t link_destination(uint32_t port)
         return port == DISCOVERY_NONE ? UINT32_MAX : 2 * port + 1;
 }
 
+static uint32_t node_before(const struct discovery *d, struct guid node)
+{
+        return d->config.before ? subnet_find_node(d->config.before, node) : SUBNET_NONE;
+}
+
+static uint8_t retries_after(const struct discovery *d, bool failed_before)
+{
+        return failed_before ? MIN(d->config.retries, STAGE_RETRIES_AGAIN) : d->config.retries;
+}
+
+static bool link_was_silent(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_port *p = port == DISCOVERY_NONE ? NULL : &d->ports[port];
+        uint32_t node = p ? node_before(d, d->agents[p->agent].info.node_guid) : SUBNET_NONE;
+
+        return node != SUBNET_NONE && subnet_port_is_silent(&d->config.before->nodes[node], p->number);
+}
+
+static bool agent_was_incomplete(const struct discovery *d, const struct discovery_agent *a)
+{
+        uint32_t node = node_before(d, a->info.node_guid);
+
+        return node != SUBNET_NONE && d->config.before->nodes[node].incomplete;
+}
+
 static void query_link(struct discovery *d, uint32_t port, struct mad_request *ret)
 {
         bool is_second_try = port != DISCOVERY_NONE && d->ports[port].is_second_try;
@@ -36,7 +61,7 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
-                .retries = d->config.retries,
+                .retries = retries_after(d, link_was_silent(d, port)),
         };
         discovery_get_route(d, port, &ret->route);
         if (port == DISCOVERY_NONE)
@@ -79,7 +104,7 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
                 .cookie = make_cookie(a->query, agent, a->number),
                 .method = MAD_GET,
                 .key = m_keys_get(d->config.m_keys, a->info.port_guid),
-                .retries = d->config.retries,
+                .retries = retries_after(d, agent_was_incomplete(d, a)),
         };
         discovery_get_route(d, a->via, &ret->route);
         fill_query(a, ret);

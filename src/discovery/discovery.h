@@ -64,6 +64,8 @@ struct discovery_config {
         const struct m_keys *m_keys;            /* borrows; NULL: none */
         const struct discovery_links *expected; /* borrows; NULL: no peer is expected */
         struct guid local_port;                 /* GUID of the local port, for its M_Key; 0: unknown */
+        const struct subnet *before;            /* borrows; NULL: none. What did not answer then gets fewer retries
+                                                 * (STAGE_RETRIES_AGAIN) */
         uint8_t retries;                        /* of each request */
         /* Limits below the defaults; 0: the default (of hops: MAD_MAX_HOPS). */
         uint32_t max_nodes, max_ports;

@@ -17,6 +17,9 @@
 /* How often a request of a stage is sent again before its port counts as unreachable. On a fabric that loses one MAD in
  * five, one request in 80,000 is given up; a port that is dead costs 11.5 s at the default timeout, once in a survey. */
 #define STAGE_RETRIES 6
+/* Of what did not answer the last time either: it costs 1.5 s. A host that hangs for days makes no sweep long, and no edit waits
+ * for it. */
+#define STAGE_RETRIES_AGAIN 1
 
 struct mad_stage {
         void *state;

@@ -170,6 +170,16 @@ static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
         return (uint64_t) s->ports[c->first] << 16 | (is_identifying(s, c) ? NODE_INFO : c->block);
 }
 
+/* The same port at the last survey, which need not be of the same snapshot. */
+static bool failed_before(const struct survey *s, const struct subnet_port *p)
+{
+        const struct observed *o = s->options.before;
+        uint32_t node = o ? subnet_find_node(o->subnet, subnet_port_node(s->observed->subnet, p)->guid) : SUBNET_NONE;
+        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(o->subnet, node, p->number);
+
+        return port != SUBNET_NONE && o->tables[port].source != TABLE_READ && o->tables[port].failure != MAD_ANSWERED;
+}
+
 static bool survey_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct survey *s = state;
@@ -189,7 +199,7 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
-                .retries = s->options.retries,
+                .retries = failed_before(s, p) ? MIN(s->options.retries, STAGE_RETRIES_AGAIN) : s->options.retries,
         };
         if (is_identifying(s, c))
                 return true;

@@ -26,6 +26,8 @@ struct survey;
 struct survey_options {
         const struct m_keys *m_keys; /* borrows; NULL: none */
         uint8_t retries;
+        const struct observed *before; /* borrows; NULL: none. A port that was asked for this and could not be read gets fewer
+                                        * retries (STAGE_RETRIES_AGAIN) */
         bool identify;         /* the snapshot is not of this moment */
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;

@@ -409,6 +409,34 @@ START_TEST(unanswered_link_is_silent)
 }
 END_TEST
 
+/* What did not answer the last time is tried less often, and nothing else is. */
+START_TEST(fewer_retries_for_the_silent)
+{
+        rules.lose = is_meant;
+        mean(host_b, ANY, ANY);
+        for (unsigned i = 0; i < 3; i++) {
+                n_again = 0;
+                ck_assert_int_eq(discover(), 0);
+                ck_assert_uint_eq(n_again, i > 0); /* the link to it */
+                config.before = subnet;
+        }
+        rules.lose = NULL;
+        n_again = 0;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(n_again, 1); /* it answers: the rest of it is asked as ever */
+        ck_assert_uint_eq(count_silent(), 0);
+        rules.lose = is_meant;
+        mean(router, SMP_ATTR_NODE_DESCRIPTION, ANY);
+        config.before = NULL;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(count_incomplete(), 1);
+        config.before = subnet;
+        n_again = 0;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(n_again, 3); /* all that is asked of it, once its name is known */
+}
+END_TEST
+
 static unsigned nth_is_lost, n_for_leaf2;
 static bool is_missed;
 
@@ -720,6 +748,7 @@ int main(void)
         tcase_add_test(t, sm_lid_with_lmc);
         tcase_add_test(t, sm_lid_is_multicast);
         tcase_add_test(t, unanswered_link_is_silent);
+        tcase_add_test(t, fewer_retries_for_the_silent);
         tcase_add_test(t, any_single_answer_lost);
         tcase_add_test(t, no_description);
         tcase_add_test(t, description_from_second_port);

@@ -142,6 +142,9 @@ static void answer(const struct mad_request *request, struct mad_result *ret)
 }
 
 /* Takes all requests there are, then answers them, last first: no order of answers may matter. */
+static const struct observed *before;
+static bool fewer[MAX_PORTS]; /* retries of the last request to this port */
+
 static unsigned run(struct survey *survey)
 {
         struct mad_stage stage = survey_stage(survey);
@@ -155,6 +158,8 @@ static unsigned run(struct survey *survey)
 
                 while (stage.next(stage.state, 0, &requests[n])) {
                         ck_assert(!fabric.outstanding[requests[n].destination]);
+                        ck_assert(requests[n].retries == 3 || requests[n].retries == STAGE_RETRIES_AGAIN);
+                        fewer[requests[n].cookie >> 16] = requests[n].retries < 3;
                         fabric.outstanding[requests[n].destination] = true;
                         ck_assert_uint_lt(++n, MAX_PORTS);
                 }
@@ -174,7 +179,9 @@ static unsigned run(struct survey *survey)
 
 static struct survey *start(const uint32_t *ports, uint32_t n)
 {
-        struct survey_options options = { .m_keys = keys, .retries = 3, .ports = ports, .n_ports = n, .identify = identify };
+        struct survey_options options = {
+                .m_keys = keys, .retries = 3, .before = before, .ports = ports, .n_ports = n, .identify = identify,
+        };
         struct survey *s;
 
         ck_assert_int_eq(survey_new(arena, observed, &options, &s), 0);
@@ -222,6 +229,47 @@ static void give_keys(void)
         findings_init(&findings, arena);
         ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
 }
+
+/* What could not be read the last time is tried less often; what was read, or not asked for, or was not there, as often as ever. */
+START_TEST(fewer_retries)
+{
+        struct subnet_node other = { .guid = G(0x900), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_builder *b;
+        struct observed *o;
+        struct subnet *s;
+
+        for (unsigned round = 0; round < 4; round++) {
+                identify = round & 1;
+                ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+                ck_assert_int_eq(subnet_builder_add_node(b, &other, "x", 1), 0); /* all others have another number */
+                add_port(b, 0x900, 1);
+                add_node(b, 0x10, NODE_SWITCH);
+                add_port(b, 0x10, 0);
+                for (uint8_t i = 1; i <= 3; i++) {
+                        add_node(b, 0x100u * i, NODE_CA);
+                        add_port(b, 0x100u * i, 1);
+                }
+                ck_assert_int_eq(subnet_builder_finish(b, G(0x100), 1, G(0), 0, &s), 0);
+                ck_assert_int_eq(observed_new(arena, s, &o), 0);
+                for (uint32_t i = 0; i < s->n_ports; i++) {
+                        uint64_t node = subnet_port_node(s, &s->ports[i])->guid.v;
+
+                        o->tables[i].source = node == 0x100 ? TABLE_READ : node == 0x200 ? TABLE_ASSUMED : TABLE_UNKNOWN;
+                        o->tables[i].failure = node == 0x300 ? MAD_ANSWERED : MAD_TIMED_OUT;
+                }
+                before = round < 2 ? o : NULL;
+                memset(fewer, 0, sizeof(fewer));
+                run(start(NULL, 0));
+                for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                        uint64_t node = subnet_port_node(subnet, &subnet->ports[i])->guid.v;
+                        bool failed = node == 0x200 || (node == 0x10 && subnet->ports[i].number == 0);
+
+                        ck_assert_msg(fewer[i] == (before && failed), "port %u", i);
+                }
+        }
+        before = NULL;
+}
+END_TEST
 
 START_TEST(reads_all)
 {
@@ -626,6 +674,7 @@ int main(void)
         int failed;
 
         tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, fewer_retries);
         tcase_add_test(t, reads_all);
         tcase_add_test(t, keeps_all_smas_busy);
         tcase_add_test(t, chosen_ports);

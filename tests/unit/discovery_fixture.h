@@ -33,6 +33,7 @@ extern struct subnet *subnet; /* the last snapshot */
 extern struct discovery_links *links; /* learned by all walks */
 extern struct m_keys *keys;
 extern struct discovery_config config;
+extern unsigned n_again; /* requests with fewer retries than others, of all walks */
 extern int finished; /* what discovery_finish returned */
 
 /* What a test changes; NULL: nothing. */
