@@ -406,6 +406,11 @@ void sweep_carry_out(struct control *c)
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return;
         }
+        /* while this one stands by the other head node carries out the policy, and who hangs then was perhaps written to before */
+        if (!control_may_write(c, s->generation) && knowledge_suspect_policy(c->knowledge) < 0) {
+                sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
+                return;
+        }
         may_write = settings->mode != MODE_AUDIT && control_may_write(c, s->generation);
         by_itself = settings->writer == WRITER_DIRECT;
         if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {

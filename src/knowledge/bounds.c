@@ -31,14 +31,14 @@ static enum level level_in_write(const struct knowledge_record *r, const struct 
         return level_in(write->entries, entries_in(r, write->block), base);
 }
 
-/* The block as it was read, or any of the writes that were sent since. */
-static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base)
+/* The block as it was read, or any of the writes that were sent since; of those that are only suspected, or not. */
+static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base, bool with_suspected)
 {
         uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries_in(r, block), base);
         struct bounds out = { level, level };
 
         for (size_t i = 0; i < r->n_writes; i++) {
-                if (r->writes[i].block != block || !r->writes[i].is_sent)
+                if (r->writes[i].block != block || !r->writes[i].is_sent || (r->writes[i].is_suspected && !with_suspected))
                         continue;
                 level = level_in_write(r, &r->writes[i], base);
                 out.has = MIN(out.has, level);
@@ -62,7 +62,7 @@ static struct bounds bounds_without(const struct knowledge_record *r, uint16_t b
                 out.has = out.may = level_in(r->entries, r->capacity, base);
         } else {
                 for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
-                        struct bounds b = block == without ? NOTHING : block_bounds(r, (uint16_t) block, base);
+                        struct bounds b = block == without ? NOTHING : block_bounds(r, (uint16_t) block, base, true);
 
                         out = (struct bounds) { MAX(out.has, b.has), MAX(out.may, b.may) };
                 }
@@ -168,7 +168,7 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
         uint8_t after = level_in_write(r, &write, base);
 
         return after > rule_policy_for(RULE_GAIN, policy) && after > bounds_without(r, base, block).has &&
-               (!r->entries || after > block_bounds(r, block, base).has);
+               (!r->entries || after > block_bounds(r, block, base, true).has);
 }
 
 /* What the write leaves as it is, and is not known for certain, as it is in one world that may be the real one. */
@@ -178,7 +178,8 @@ struct world {
         bool filters;    /* the leaf port, in the direction of the view */
 };
 
-/* Around the write. A port that answers is there, whatever was found before. */
+/* Around the write. A port that answers is there, whatever was found before. A write that was sent was admitted, so that to send
+ * it again raises nothing; one that is only suspected was not. */
 static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16_t base, const struct knowledge_change *change,
                               const struct world *world, bool after)
 {
@@ -192,7 +193,10 @@ static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16
         if (after)
                 block.has = block.may = level_in_write(r, change->write, base);
         else
-                block = block_bounds(r, change->write->block, base);
+                block = (struct bounds) {
+                        .has = block_bounds(r, change->write->block, base, true).has,
+                        .may = block_bounds(r, change->write->block, base, false).may,
+                };
         return (struct bounds) { r->fresh ? MAX(block.has, world->level) : LEVEL_NONE, MAX(block.may, world->level) };
 }
 

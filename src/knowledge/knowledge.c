@@ -696,7 +696,7 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 /* --- blocks that another writes --------------------------------------------------------------------------------------------- */
 
 static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                       bool is_expected)
+                       bool is_suspected)
 {
         struct knowledge_record *r = &k->records[record];
         struct touched touched;
@@ -707,7 +707,7 @@ static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, con
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
         r->writes[r->n_writes] = (struct knowledge_write) {
-                .block = block, .is_sent = true, .is_foreign = true, .is_expected = is_expected,
+                .block = block, .is_sent = true, .is_foreign = true, .is_expected = !is_suspected, .is_suspected = is_suspected,
         };
         memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
         recount(k, record, &touched, 1);
@@ -718,13 +718,77 @@ static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, con
 int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                            const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        return add_foreign(k, record, block, entries, true);
+        return add_foreign(k, record, block, entries, false);
 }
 
 int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block,
                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        return add_foreign(k, record, block, entries, false);
+        return add_foreign(k, record, block, entries, true);
+}
+
+/* Or is known anyway. */
+static bool is_suspected(const struct knowledge *k, uint32_t record, uint16_t block,
+                         const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct knowledge_record *r = &k->records[record];
+
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent && r->writes[i].block == block &&
+                    memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)
+                        return true;
+        return knowledge_block_is(k, record, block, entries);
+}
+
+/* At which index it would be is a guess. Where no index is free, something goes first. */
+static void add_wanted(struct p_key *table, uint16_t capacity, const struct desired_port *policy)
+{
+        uint32_t next = 0;
+
+        for (uint32_t i = 0; i < policy->n_wanted; i++) {
+                uint32_t at = 0;
+
+                if (p_keys_hold(table, capacity, policy->wanted[i]))
+                        continue;
+                while (at < capacity && p_key_is_used(table[at]))
+                        at++;
+                table[at < capacity ? at : next++ % capacity] = policy->wanted[i];
+        }
+}
+
+static int suspect_table(struct knowledge *k, uint32_t record, const struct desired_port *policy)
+{
+        const struct knowledge_record *r = &k->records[record];
+        size_t n_blocks = (r->capacity + P_KEY_BLOCK_ENTRIES - 1u) / P_KEY_BLOCK_ENTRIES;
+        _cleanup_free_ struct p_key *table = calloc(n_blocks * P_KEY_BLOCK_ENTRIES, sizeof(*table));
+        int e = table ? 0 : -ENOMEM;
+
+        if (table) {
+                memcpy(table, r->entries, r->capacity * sizeof(*table));
+                add_wanted(table, r->capacity, policy);
+        }
+        for (size_t block = 0; e == 0 && block < n_blocks; block++) {
+                const struct p_key *entries = table + block * P_KEY_BLOCK_ENTRIES;
+
+                if (!is_suspected(k, record, (uint16_t) block, entries))
+                        e = knowledge_suspect_block(k, record, (uint16_t) block, entries);
+        }
+        return e;
+}
+
+/* A switch port is given what its neighbour is given. */
+int knowledge_suspect_policy(struct knowledge *k)
+{
+        int e = 0;
+
+        for (uint32_t i = 0; e == 0 && i < k->n; i++) {
+                uint32_t port = knowledge_port_of(k, i);
+                const struct knowledge_record *r = &k->records[i];
+
+                if (port != KNOWLEDGE_NONE && k->records[port].policy && r->entries && r->capacity > 0)
+                        e = suspect_table(k, i, k->records[port].policy);
+        }
+        return e;
 }
 
 static size_t find_last_sent(const struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])

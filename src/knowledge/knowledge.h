@@ -67,6 +67,7 @@ struct knowledge_write {
         bool is_announced, is_sent, is_stored;
         bool is_foreign;                 /* of another writer: at which index it puts a new entry is a guess */
         bool is_expected;                /* of another writer, who is not asked yet */
+        bool is_suspected;               /* of another writer, whom nobody here asked: see knowledge_suspect_block() */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
@@ -159,6 +160,9 @@ int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
 /* Somebody at the port's address said that the block is so, and who that is is not known: it may be, besides what is known.
  * Returns 0 or -ENOMEM. */
 int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* Another pkeyd may carry out the policy (knowledge_set_policy()): what a table lacks of it may be there from now on. Returns 0 or
+ * -ENOMEM. */
+int knowledge_suspect_policy(struct knowledge *k);
 /* The other writer was asked for all that was expected since the last call, or for nothing of it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* It was not asked after all: takes the last block of that kind back. */

@@ -51,8 +51,9 @@ static json_t *writes_to_json(const struct knowledge_record *r)
         json_t *writes = json_array();
 
         for (size_t i = 0; i < r->n_writes; i++)
-                (void) json_array_append_new(writes, json_pack("{s:i, s:o}", "block", r->writes[i].block, "entries",
-                                                               entries_to_json(r->writes[i].entries, P_KEY_BLOCK_ENTRIES)));
+                (void) json_array_append_new(writes, json_pack("{s:i, s:o, s:b}", "block", r->writes[i].block, "entries",
+                                                               entries_to_json(r->writes[i].entries, P_KEY_BLOCK_ENTRIES),
+                                                               "suspected", r->writes[i].is_suspected));
         if (json_array_size(writes) == r->n_writes)
                 return writes;
         json_decref(writes);
@@ -172,7 +173,9 @@ static int restore_write(struct knowledge_record *r, const json_t *write)
         if (e < 0)
                 return e;
         w = &r->writes[r->n_writes];
-        *w = (struct knowledge_write) { .block = (uint16_t) block, .is_sent = true };
+        *w = (struct knowledge_write) {
+                .block = (uint16_t) block, .is_sent = true, .is_suspected = json_is_true(json_object_get(write, "suspected")),
+        };
         e = entries_from_text(entries, w->entries, P_KEY_BLOCK_ENTRIES);
         r->n_writes += e == 0;
         return e;

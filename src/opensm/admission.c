@@ -104,7 +104,7 @@ static void take_block(const struct p_key *table, uint16_t capacity, uint16_t bl
 static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
 {
         for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_sent && r->writes[i].block == w->block &&
+                if (r->writes[i].is_sent && !r->writes[i].is_suspected && r->writes[i].block == w->block &&
                     memcmp(r->writes[i].entries, w->entries, sizeof(w->entries)) == 0)
                         return true;
         return false;

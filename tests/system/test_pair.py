@@ -186,8 +186,9 @@ def test_hand_over_while_writing():
         pair.sms[first].kill()
         a.wait_text(STANDS_BY, after=seen_a)
         stopped = pair.n_sets()[first]
-        check_equal([key for table in pair.tables().values() for key in table or [] if key & 0x7FFF == 0x0011], [],
-                    "entries of the last phase, from before the first one stopped")
+        sent = sets(fabric, "trace-" + first)
+        check_equal([key for mad in sent for key in mad.entries() if key & 0x7FFF == 0x0011], [],
+                    "entries of the last phase, by the first one")
         fabric.lose("node0005", 0)
         b.wait_text(WRITES, after=seen_b)
         pair.wait_right()

@@ -1270,6 +1270,33 @@ START_TEST(takes_over)
 }
 END_TEST
 
+/* The other head node wrote to node1 after this one read it, and node1 hangs since: what this one never saw there counts, for it
+ * has the same policies. */
+START_TEST(takes_over_what_the_other_wrote)
+{
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        start("role: follow-sm\n", POLICY_1);
+        sweep();
+        put_key(hosts[0], 1, 0x8010);
+        lose_tables_of(hosts[0]);
+        give_candidate("role: follow-sm\n", "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node2: full}\n", 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        f.sm = (struct fabsim_place) {head, 1};
+        until(CONTROL_TAKING_OVER);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert(status()->writing && !status()->standby);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
+        lose = NULL;
+        for (unsigned i = 0; i < 2; i++) {
+                until(CONTROL_OPENING_PORT);
+                sweep();
+        }
+        ck_assert(!holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010));
+}
+END_TEST
+
 /* This host has the ports of node2, head1 and node3, and pkeyd works through the one of head1: wherever of these the master
  * SM is, it is here. */
 static void expect_writer_with_sm_at(unsigned node)
@@ -1506,6 +1533,7 @@ int main(void)
                         once_without_a_port,
                         standby,
                         takes_over,
+                        takes_over_what_the_other_wrote,
                         sm_at_the_first_port_of_this_host,
                         sm_at_the_last_port_of_this_host,
                         sm_moves_during_a_sweep,

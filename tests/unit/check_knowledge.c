@@ -150,6 +150,48 @@ START_TEST(retracted_after_it_was_asked)
 }
 END_TEST
 
+/* The other head node carries out the policy: who it gives something may have it until it is read, also behind a switch port that
+ * filters, and whether an index is free or not. */
+START_TEST(what_the_other_head_may_write)
+{
+        struct subnet *s = discover(ALL, 0, 2, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        for (unsigned i = 0; i < HOSTS; i++) {
+                read_host(s, i, 0);
+                read_leaf(s, i, 0);
+        }
+        want(s, 3);
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, host_record(2), 1), LEVEL_NONE, LEVEL_NONE);
+                ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1); /* once */
+                ck_assert_uint_eq(knowledge_get(k, host_record(2))->n_writes, 0);
+        }
+        /* another policy: what was written by the one before is there, for all that is known */
+        want(s, 4);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        block_of(0x8001, block);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(2), 0, block, 1), RULE_GAIN);
+        read_host(s, 0, 0);
+        read_host(s, 1, 0);
+        read_host(s, 2, 0);
+        want(s, 4);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(2), 0, block, 1), RULE_ADMITS);
+        /* a table that is full */
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                block[i].v = (uint16_t) (0x8100 + i);
+        for (unsigned i = 0; i * P_KEY_BLOCK_ENTRIES < CAPACITY; i++)
+                knowledge_see_block(k, host_record(2), (uint16_t) i, block);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(2), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* What a copy admits and holds up is what the knowledge does. */
 START_TEST(copy)
 {
@@ -1117,6 +1159,7 @@ int main(void)
         tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, retracted_block);
         tcase_add_test(bounds, retracted_after_it_was_asked);
+        tcase_add_test(bounds, what_the_other_head_may_write);
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);

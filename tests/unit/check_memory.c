@@ -229,6 +229,21 @@ START_TEST(expected_is_stored)
 }
 END_TEST
 
+/* What the other head node may have written, it may have written whoever begins anew; and nobody here asked for it. */
+START_TEST(suspected_is_stored)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0);
+        want(s, 1);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        ck_assert(knowledge_get(k, host_record(0))->writes[0].is_suspected);
+}
+END_TEST
+
 /* No file came to say what was expected: a process that begins anew must not expect it either, or it would wait for what nobody
  * was asked. What OpenSM was asked for stays. */
 START_TEST(settled_is_stored)
@@ -603,6 +618,7 @@ int main(void)
         tcase_add_test(t, vouch_of_a_silent_port);
         tcase_add_test(t, expected_is_stored);
         tcase_add_test(t, settled_is_stored);
+        tcase_add_test(t, suspected_is_stored);
         tcase_add_test(t, store_is_lost);
         tcase_add_test(t, withdrawn);
         tcase_add_test(t, another_boot);

@@ -1059,6 +1059,23 @@ START_TEST(expected_once)
 }
 END_TEST
 
+/* What another pkeyd may have written nobody admitted here: a file that gives the same is judged like any other. */
+START_TEST(suspected_is_judged)
+{
+        for (unsigned mute = 0; mute < 2; mute++) {
+                begin_single(7, 0, mute, mute);
+                set_way(0, mute ? full : none, mute, mute ? full : none, mute);
+                set_way(1, none, 0, full, 1);
+                set_way(2, none, 0, none, 0);
+                compute(2);
+                ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+                ck_assert_uint_eq(knowledge_port_bounds(k, host_record(1), 1).may, LEVEL_FULL);
+                admit(OPENSM_GRANT);
+                ck_assert_int_eq(is_held(1), mute);
+        }
+}
+END_TEST
+
 /* A base that is held needs its room: what no longer fits beside it is held, too. */
 START_TEST(held_needs_room)
 {
@@ -1149,6 +1166,7 @@ int main(void)
         tcase_add_test(t, unread_hosts_stay);
         tcase_add_test(t, unread_hosts_hold_what_they_were_told);
         tcase_add_test(t, expected_once);
+        tcase_add_test(t, suspected_is_judged);
         tcase_add_test(t, it_may_come_yet);
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, hosts_behind_unseen_switches);
