@@ -322,7 +322,7 @@ static int restore_header(struct remembered *r, uint64_t number, const void *val
 
 static int restore_part(struct remembered *r, uint64_t part, const void *value, size_t n)
 {
-        if (r->filling.damaged || part != r->filling.n_parts || n > r->filling.size - r->filling.bytes.n)
+        if (!value || r->filling.damaged || part != r->filling.n_parts || n > r->filling.size - r->filling.bytes.n)
                 return -EBADMSG;
         text_add_n(&r->filling.bytes, value, n);
         r->filling.n_parts++;
@@ -412,6 +412,11 @@ int remembered_restore(struct remembered *r, const char *key, const void *value,
 {
         int e;
 
+        if (!key) {
+                r->in_doubt = true; /* it may be that of a generation */
+                count_damaged(r, "(its key is none)");
+                return 0;
+        }
         if (begins_with(key, KNOWLEDGE_PREFIX))
                 e = knowledge_restore(r->knowledge, r->boot, key, value, n);
         else if (begins_with(key, RECORDS_GENERATION))

@@ -87,7 +87,8 @@ struct remembered *remembered_free(struct remembered *r);
 DEFINE_CLEANUP(struct remembered *, remembered_free)
 #define _cleanup_remembered_ _cleanup_(remembered_free_p)
 
-/* Takes one record in; all come in the order of their keys. Returns 0, also of one that is damaged, or -ENOMEM. */
+/* Takes one record in; all come in the order of their keys. Key or value NULL: it is damaged, as store/store.h has it. Returns 0,
+ * also of one that is damaged, or -ENOMEM. */
 int remembered_restore(struct remembered *r, const char *key, const void *value, size_t n);
 /* All records were given. Before this no policy is in force. */
 void remembered_end(struct remembered *r);

@@ -46,7 +46,7 @@ static const char *const sql[N_STATEMENTS] = {
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO record(key, value) VALUES(?1, ?2)",
         [STATEMENT_DELETE] = "DELETE FROM record WHERE key = ?1",
-        [STATEMENT_LOAD] = "SELECT key, value FROM record WHERE key >= ?1 AND key < ?2 ORDER BY key",
+        [STATEMENT_LOAD] = "SELECT key, value FROM record WHERE key >= ?1 AND (key < ?2 OR typeof(key) <> 'text') ORDER BY key",
         [STATEMENT_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -454,19 +454,40 @@ static int bind_range(sqlite3_stmt *st, const char *first, const char *end)
         return code == SQLITE_OK ? sqlite3_bind_text(st, 2, end, -1, SQLITE_STATIC) : code;
 }
 
+/* *ret is NULL if this is no key. */
+static int read_key(sqlite3_stmt *st, const char **ret)
+{
+        const char *key;
+
+        *ret = NULL;
+        if (sqlite3_column_type(st, 0) != SQLITE_TEXT) /* asked first: reading a value as text makes it text */
+                return 0;
+        key = (const char *) sqlite3_column_text(st, 0);
+        if (!key)
+                return -ENOMEM;
+        if (strlen(key) == (size_t) sqlite3_column_bytes(st, 0) && store_key_is_valid(key))
+                *ret = key;
+        return 0;
+}
+
 /* Another program may have written what no transaction can have. */
 static int give_record(sqlite3_stmt *st, store_record_handler each, void *userdata)
 {
-        const char *key = (const char *) sqlite3_column_text(st, 0);
-        const void *value = sqlite3_column_blob(st, 1);
-        int n = sqlite3_column_bytes(st, 1);
+        bool is_value = sqlite3_column_type(st, 1) == SQLITE_BLOB;
+        const void *value;
+        const char *key;
+        size_t n;
+        int r = read_key(st, &key);
 
-        if (!key || (!value && n > 0))
+        if (r < 0)
+                return r;
+        value = is_value ? sqlite3_column_blob(st, 1) : NULL;
+        n = is_value ? (size_t) sqlite3_column_bytes(st, 1) : 0;
+        if (!value && n > 0)
                 return -ENOMEM;
-        if (!store_key_is_valid(key) || strlen(key) != (size_t) sqlite3_column_bytes(st, 0) ||
-            sqlite3_column_type(st, 1) != SQLITE_BLOB || (size_t) n > STORE_VALUE_MAX)
-                return -EUCLEAN;
-        return each(userdata, key, value ?: "", (size_t) n);
+        if (!is_value || n > STORE_VALUE_MAX)
+                return each(userdata, key, NULL, 0);
+        return each(userdata, key, value ?: "", n);
 }
 
 static int give_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)

@@ -55,7 +55,7 @@ static const char *why(int error)
         case EPROTONOSUPPORT:
                 return "a newer version of pkeyd wrote it";
         case EUCLEAN:
-                return "it is damaged, or was removed, and another process still has it open";
+                return "it is damaged, or was removed, and another process has it open";
         case EBUSY:
                 return "another process has it open or locked";
         default:
@@ -247,7 +247,7 @@ static void report_records(struct state *s, const struct remembered *r)
 {
         if (r->n_damaged > 0)
                 report(s, STATE_DAMAGED, "nothing is assumed of what they are about",
-                       "check the disk; please report it with a copy of the file",
+                       "check the disk, unless another program wrote to the file; please report it with a copy of the file",
                        "%s/" SQLITE_FILES_NAME ": %zu record%s cannot be understood, one is %s", s->path, r->n_damaged,
                        text_plural(r->n_damaged), r->first_damaged);
 }

@@ -47,8 +47,8 @@ struct store_transaction {
         int error;
 };
 
-/* A record while it is read; key and value are borrowed until the function returns. Other than 0: the load ends, and
- * returns it. */
+/* A record while it is read; key and value are borrowed until the function returns. What no transaction can have put there, and
+ * another program did, is NULL: a key or a value that is no such thing. Other than 0: the load ends, and returns it. */
 typedef int (*store_record_handler)(void *userdata, const char *key, const void *value, size_t n);
 
 /* An empty transaction. Borrows the arena. */

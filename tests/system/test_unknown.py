@@ -5,8 +5,10 @@ The scene: P1 gives 0x0010 to A and B, P2 gives it to B and C. A and C may never
 it; when A has answered and given it up, C gets it.
 """
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import time
 
 from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
@@ -268,6 +270,21 @@ def test_never_fails_open_without_a_store():
         wait_for(lambda: "state" in s.daemon.text() and "nothing is written" in s.daemon.text(), "the reason")
         s.sweeps()
         check(s.holds(A) and not s.holds(C), "something was written")
+
+
+def test_records_of_a_wrong_type():
+    """Another program made text of the values: they stand for nothing, which is reported, and pkeyd goes on."""
+    with Scene() as s:
+        s.mute()
+        s.daemon.stop()
+        with contextlib.closing(sqlite3.connect(s.fabric.path("state/state.db"))) as db, db:
+            db.execute("UPDATE record SET value = CAST(value AS TEXT)")
+        s.set_policy(P2)
+        s.daemon = s.start()
+        check("cannot be understood" in s.daemon.text(), "pkeyd does not report it:", s.daemon.text())
+        s.expect_held()
+        s.unmute()
+        s.expect_granted()
 
 
 if __name__ == "__main__":

@@ -613,6 +613,31 @@ START_TEST(generation_of_unknown_number)
 }
 END_TEST
 
+/* Another program put it into the database: NULL stands for what is no value, or no key. */
+START_TEST(not_a_record)
+{
+        static const char *const keys[] = { "index/0x0000000000000001/1", "known/0x0000000000000001", GENERATION(2), PART(2, 0),
+                                            "table/endport/0x0000000000000001/1" };
+
+        for (size_t i = 0; i < ELEMENTS(keys); i++) {
+                remembered_free(now);
+                now = remembered_new(BOOT);
+                ck_assert_int_eq(remembered_restore(now, keys[i], NULL, 0), 0);
+                ck_assert_uint_eq(now->n_damaged, 1);
+                ck_assert_str_eq(now->first_damaged, keys[i]);
+        }
+        put_generation(2, "newer", 5);
+        remembered_free(now);
+        now = remembered_new(BOOT);
+        for (uint32_t i = 0; i < n_all; i++)
+                ck_assert_int_eq(remembered_restore(now, all[i].key, all[i].value, all[i].n), 0);
+        ck_assert_int_eq(remembered_restore(now, NULL, "", 0), 0);
+        remembered_end(now);
+        ck_assert_uint_eq(now->n_damaged, 1);
+        ck_assert_ptr_null(now->policy); /* it may be a newer one */
+}
+END_TEST
+
 /* A store that does not keep the order does not bring an older one into force. */
 START_TEST(generations_out_of_order)
 {
@@ -721,6 +746,7 @@ int main(void)
         tcase_add_test(c, damaged_generation);
         tcase_add_test(c, damaged_older_generation);
         tcase_add_test(c, generation_of_unknown_number);
+        tcase_add_test(c, not_a_record);
         tcase_add_test(c, generations_out_of_order);
         tcase_add_test(c, not_ended);
         tcase_add_test(c, many_ports);

@@ -202,6 +202,41 @@ START_TEST(damaged_records)
 }
 END_TEST
 
+/* What is of a type that pkeyd does not write stands for nothing; the rest counts, and the store works. */
+START_TEST(records_of_wrong_types)
+{
+        static const struct {
+                const char *change, *report;
+        } cases[] = {
+                { "UPDATE record SET value = CAST(value AS TEXT) WHERE key LIKE '%1/1'",
+                  "1 record cannot be understood, one is index/0x0000000000000001/1" },
+                { "UPDATE record SET value = 1 WHERE key LIKE '%1/1'",
+                  "1 record cannot be understood, one is index/0x0000000000000001/1" },
+                { "UPDATE record SET key = CAST(key AS BLOB) WHERE key LIKE '%1/1'", "1 record cannot be understood" },
+        };
+        int holder;
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                _cleanup_remembered_ struct remembered *m = NULL;
+                sqlite3 *db;
+
+                ck_assert_int_eq(commit_index(&state, 1), 0);
+                ck_assert_int_eq(commit_index(&state, 2), 0);
+                state_close(&state);
+                ck_assert_int_eq(sqlite3_open(file("state.db"), &db), SQLITE_OK);
+                ck_assert_int_eq(sqlite3_exec(db, cases[i].change, NULL, NULL, NULL), SQLITE_OK);
+                ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+                ck_assert_int_eq(state_open(&state, path, true), 0);
+                m = load();
+                ck_assert_uint_eq(n_freed(m), 1);
+                check_report(STATE_DAMAGED, cases[i].report);
+                check_no_report();
+                ck_assert_int_eq(lock(&state, &holder), 0);
+                ck_assert_int_eq(commit_index(&state, 1), 0);
+        }
+}
+END_TEST
+
 /* --- who only reads ----------------------------------------------------------------------------------------------- */
 
 START_TEST(only_reading)
@@ -724,6 +759,7 @@ int main(void)
         tcase_add_test(t, made_with_mode_0700);
         tcase_add_test(t, comes_back);
         tcase_add_test(t, damaged_records);
+        tcase_add_test(t, records_of_wrong_types);
         tcase_add_test(t, only_reading);
         tcase_add_test(t, never_opened);
         tcase_add_test(t, cannot_be_opened);
