@@ -25,7 +25,7 @@ static const struct printer {
         [RESULT_PARTITIONS] = { text_show_partitions, as_json_show_partitions, TERSE },
         [RESULT_PORT] = { text_show_port, as_json_show_port, TERSE },
         [RESULT_FILE] = { text_file, as_json_file, FINDINGS_LAST },
-        [RESULT_HELD] = { text_show_held, as_json_show_held, TERSE },
+        [RESULT_HELD] = { text_show_held, as_json_show_held, 0 }, /* "nothing is held" is no answer if the state cannot be read */
         [RESULT_FORGOTTEN] = { text_forgotten, as_json_vouches, QUIET },
         [RESULT_VOUCHES] = { text_vouches, as_json_vouches, QUIET },
         [RESULT_EXPLAIN] = { text_explain, as_json_explain, TERSE | QUIET },

@@ -280,6 +280,8 @@ def test_records_of_a_wrong_type():
         with contextlib.closing(sqlite3.connect(s.fabric.path("state/state.db"))) as db, db:
             db.execute("UPDATE record SET value = CAST(value AS TEXT)")
         s.set_policy(P2)
+        r = s.fabric.pkeyctl("show", "held", "--policy", s.fabric.path("partitions.yaml")).expect(2)
+        check("cannot be understood" in r.err, "pkeyctl show held does not warn:", r)
         s.daemon = s.start()
         check("cannot be understood" in s.daemon.text(), "pkeyd does not report it:", s.daemon.text())
         s.expect_held()
