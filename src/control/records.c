@@ -121,9 +121,9 @@ static json_t *known_to_json(const struct known_port *p)
         (void) snprintf(node, sizeof(node), "0x%016" PRIx64, p->node_guid.v);
         (void) snprintf(port, sizeof(port), "0x%016" PRIx64, p->port_guid.v);
         (void) snprintf(leaf, sizeof(leaf), "0x%016" PRIx64, p->switch_guid.v);
-        return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:i, s:I}", "node", node, "port", p->number, "port_guid", port, "type",
-                         (int) p->type, "description", p->description, "switch", leaf, "switch_port", p->switch_port, "seen",
-                         (json_int_t) p->seen);
+        return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:i, s:I, s:I}", "node", node, "port", p->number, "port_guid", port,
+                         "type", (int) p->type, "description", p->description, "switch", leaf, "switch_port", p->switch_port,
+                         "seen", (json_int_t) p->seen, "absent", (json_int_t) (p->absent / USEC_PER_SEC));
 }
 
 void records_put_known(struct store_transaction *t, const struct known *k)
@@ -146,7 +146,7 @@ void records_put_known(struct store_transaction *t, const struct known *k)
 static bool read_known(const json_t *o, struct known_port *ret)
 {
         const char *description = json_string_value(json_object_get(o, "description"));
-        json_int_t type, number, switch_port, seen;
+        json_int_t type, number, switch_port, seen, absent = 0;
 
         if (!json_member_hex(o, "node", UINT64_MAX, &ret->node_guid.v) ||
             !json_member_hex(o, "port_guid", UINT64_MAX, &ret->port_guid.v) ||
@@ -154,7 +154,8 @@ static bool read_known(const json_t *o, struct known_port *ret)
             !json_member_number(o, "type", NODE_CA, NODE_ROUTER, &type) ||
             !json_member_number(o, "port", 0, UINT8_MAX, &number) ||
             !json_member_number(o, "switch_port", 0, UINT8_MAX, &switch_port) ||
-            !json_member_number(o, "seen", 0, INT64_MAX, &seen) || !description || ret->port_guid.v == 0 ||
+            !json_member_number(o, "seen", 0, INT64_MAX, &seen) ||
+            (json_object_get(o, "absent") && !json_member_number(o, "absent", 0, INT32_MAX, &absent)) || !description || ret->port_guid.v == 0 ||
             strlen(description) >= sizeof(ret->description))
                 return false;
         (void) strcpy(ret->description, description);
@@ -162,6 +163,7 @@ static bool read_known(const json_t *o, struct known_port *ret)
         ret->number = (uint8_t) number;
         ret->switch_port = (uint8_t) switch_port;
         ret->seen = ret->noted = (uint64_t) seen;
+        ret->absent = (usec_t) absent * USEC_PER_SEC;
         return true;
 }
 

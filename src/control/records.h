@@ -8,7 +8,7 @@
  *     index/0xNODE/NUMBER            the freed indexes of a port, {"node", "port", "freed": [{"index", "base", "sequence",
  *                                    "lost"}]}
  *     known/0xPORTGUID               an endport that was seen, {"node", "port", "port_guid", "type", "description",
- *                                    "switch", "switch_port", "seen"}
+ *                                    "switch", "switch_port", "seen", "absent"}
  *     generation/NUMBER              a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
  *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
  *

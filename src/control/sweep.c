@@ -99,7 +99,7 @@ static int adopt_snapshot(struct control *c)
         replace_snapshot(c);
         /* out of memory: a policy knows less of those that are not there */
         if (control_serves(c))
-                (void) known_learn(&c->known, c->snapshot->subnet, wall);
+                (void) known_learn(&c->known, c->snapshot->subnet, c->now, wall);
         return 0;
 }
 

@@ -264,7 +264,7 @@ static int commit(struct forget *f)
                                              : knowledge_vouch(f->remembered->knowledge, record, who, wall / USEC_PER_SEC);
         }
         if (r == 0)
-                r = known_learn(&f->remembered->known, ctx->subnet, wall / USEC_PER_SEC);
+                r = known_learn(&f->remembered->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
         if (r < 0)
                 return r;
         store_transaction_init(&t, ctx->arena);

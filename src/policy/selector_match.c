@@ -158,7 +158,7 @@ static const struct known_port *find_absent(struct matcher *m, const struct sele
                 return NULL;
         for (uint32_t i = 0; i < list.n; i++) {
                 port = known_find(m->known, larger->subnet->ports[list.ports[i]].guid);
-                if (port && is_absent(m, s, port) && (!last || port->seen > last->seen))
+                if (port && is_absent(m, s, port) && (!last || known_is_later(port, last)))
                         last = port;
         }
         return last;

@@ -8,7 +8,10 @@
 #include "util/cleanup.h"
 #include "util/vector.h"
 
-#define DAY 86400u
+#define DAY         86400u
+#define MAX_ABSENCE (KNOWN_DAYS * DAY * USEC_PER_SEC)
+#define MAX_COUNTED (DAY * USEC_PER_SEC)  /* between two sweeps: in a longer time nobody looked */
+#define NOTE_PERIOD (3600 * USEC_PER_SEC) /* of absence, after which it is worth storing */
 
 void known_done(struct known *k)
 {
@@ -35,6 +38,17 @@ const struct known_port *known_find(const struct known *k, struct guid port_guid
         return find(k, port_guid);
 }
 
+/* Below 0: x was there later. By the clock that nobody sets, as far as that goes. */
+static int compare_last(const struct known_port *x, const struct known_port *y)
+{
+        return ORDER(x->absent, y->absent) ?: ORDER(y->seen, x->seen);
+}
+
+bool known_is_later(const struct known_port *x, const struct known_port *y)
+{
+        return compare_last(x, y) < 0;
+}
+
 int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = place_of(k, port->port_guid);
@@ -51,13 +65,13 @@ int known_add(struct known *k, const struct known_port *port)
         return 0;
 }
 
-static void describe(const struct subnet *s, const struct subnet_port *p, uint64_t now, struct known_port *ret)
+static void describe(const struct subnet *s, const struct subnet_port *p, uint64_t wall, struct known_port *ret)
 {
         const struct subnet_node *node = subnet_port_node(s, p);
 
         *ret = (struct known_port) {
-                .node_guid = node->guid, .port_guid = p->guid, .type = node->type, .number = p->number, .seen = now,
-                .noted = now,
+                .node_guid = node->guid, .port_guid = p->guid, .type = node->type, .number = p->number,
+                .seen = wall, .noted = wall,
         };
         (void) snprintf(ret->description, sizeof(ret->description), "%s", node->description);
         if (p->neighbour != SUBNET_NONE) {
@@ -71,22 +85,16 @@ static bool is_news(const struct known_port *old, const struct known_port *port)
 {
         return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
                old->switch_guid.v != port->switch_guid.v || old->switch_port != port->switch_port ||
-               strcmp(old->description, port->description) != 0 || port->seen > old->noted + DAY;
+               strcmp(old->description, port->description) != 0 || port->seen > old->noted + DAY || port->seen + DAY < old->noted;
 }
 
-/* A clock that was set back must not make everybody young for ever. */
-static bool is_young(const struct known_port *port, uint64_t now)
-{
-        return port->seen <= now + DAY && port->seen + KNOWN_DAYS * DAY >= now;
-}
-
-static bool forget(struct known *k, uint64_t now)
+static bool forget(struct known *k)
 {
         uint32_t kept = 0;
 
         /* without memory it is kept: it would stay in the store for ever */
         for (uint32_t i = 0; i < k->n; i++)
-                if (is_young(&k->ports[i], now) || VECTOR_GROW(NULL, k->gone, k->n_gone, k->allocated_gone) < 0)
+                if (k->ports[i].absent <= MAX_ABSENCE || VECTOR_GROW(NULL, k->gone, k->n_gone, k->allocated_gone) < 0)
                         k->ports[kept++] = k->ports[i];
                 else
                         k->gone[k->n_gone++] = k->ports[i].port_guid;
@@ -96,26 +104,53 @@ static bool forget(struct known *k, uint64_t now)
         return true;
 }
 
-/* A port that was seen in the last sweep and is gone: the store is to have that time, not that of a day before. */
-static bool note_gone(struct known *k, const struct subnet *subnet, uint64_t now)
+static bool find_again(struct known_port *port)
 {
-        bool news = false;
+        bool news = port->absent > 0;
 
-        for (uint32_t i = 0; i < k->n; i++) {
-                struct known_port *port = &k->ports[i];
+        port->absent = 0;
+        port->is_absent = false;
+        if (news)
+                port->is_stored = false;
+        return news;
+}
 
-                if (port->seen == now || port->seen == port->noted || subnet_find_endport(subnet, port->port_guid) != SUBNET_NONE)
-                        continue;
+/* It counts from the first sweep that missed it. The store is to have when it was seen last, not a day before. */
+static bool miss(struct known_port *port, usec_t passed, bool must_note)
+{
+        bool news = must_note || (!port->is_absent && port->seen != port->noted);
+
+        if (port->is_absent)
+                port->absent += passed;
+        port->is_absent = true;
+        if (news) {
                 port->noted = port->seen;
                 port->is_stored = false;
-                news = true;
         }
         return news;
 }
 
-int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
+/* All who are absent are stored at once: else who is gone for longer could seem to be gone for less. */
+static bool count_absence(struct known *k, const struct subnet *subnet, usec_t now)
 {
-        bool news = forget(k, now);
+        usec_t passed = k->counted > 0 ? MIN(now - MIN(now, k->counted), MAX_COUNTED) : 0;
+        bool must_note = k->unnoted + passed >= NOTE_PERIOD, news = false;
+
+        k->counted = now;
+        k->unnoted = must_note ? 0 : k->unnoted + passed;
+        for (uint32_t i = 0; i < k->n; i++) {
+                bool is_there = subnet_find_endport(subnet, k->ports[i].port_guid) != SUBNET_NONE;
+
+                news |= is_there ? find_again(&k->ports[i]) : miss(&k->ports[i], passed, must_note);
+        }
+        return news;
+}
+
+int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64_t wall)
+{
+        bool news = count_absence(k, subnet, now);
+
+        news |= forget(k);
 
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
                 struct known_port port, *old;
@@ -124,10 +159,10 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                 if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0 ||
                     subnet_port_is_incomplete(subnet, &subnet->ports[i]))
                         continue;
-                describe(subnet, &subnet->ports[i], now, &port);
+                describe(subnet, &subnet->ports[i], wall, &port);
                 old = find(k, port.port_guid);
                 if (!is_news(old, &port)) {
-                        old->seen = now; /* not worth storing before it is a day old */
+                        old->seen = wall; /* not worth storing before it is a day old */
                         continue;
                 }
                 port.is_new = !old || old->is_new;
@@ -136,7 +171,7 @@ int known_learn(struct known *k, const struct subnet *subnet, uint64_t now)
                         return r;
                 news = news || r == 0;
         }
-        return note_gone(k, subnet, now) || news;
+        return news;
 }
 
 void known_reported(struct known *k)
@@ -230,7 +265,7 @@ static int compare_seen(const void *left, const void *right)
 {
         const struct known_port *const *a = left, *const *b = right;
 
-        return ORDER((*b)->seen, (*a)->seen) ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v);
+        return compare_last(*a, *b) ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v);
 }
 
 /* Who was seen last at a switch port has it. */

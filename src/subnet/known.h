@@ -5,7 +5,9 @@
  * Endports that were seen once. A host that is down is in no snapshot, but who writes partitions ahead for the day it comes back
  * (opensm/phases.h) has to know the port GUIDs behind its name. What is known of a port is what was true when it was last seen.
  *
- * Bounded: the oldest are forgotten after KNOWN_DAYS, and beyond KNOWN_MAX no new ones are taken.
+ * Bounded: who was absent for KNOWN_DAYS is forgotten, and beyond KNOWN_MAX no new ones are taken. How long a port is absent is
+ * counted from sweep to sweep of one process, by a clock that nobody can set. So nobody is forgotten because the wall clock was
+ * set wrong, or because no process ran for long.
  */
 
 #include "subnet/subnet.h"
@@ -20,7 +22,9 @@ struct known_port {
         char description[4 * NODE_DESCRIPTION_SIZE + 1]; /* escaped, as in struct subnet_node */
         struct guid switch_guid;    /* what it was plugged into; 0: no switch */
         uint8_t switch_port;
-        uint64_t seen;              /* seconds since 1970; after a restart it may be a day early */
+        uint64_t seen;              /* seconds since 1970, as the clock said; after a restart it may be a day early */
+        usec_t absent;              /* for how long, as was counted; after a restart it may be an hour less */
+        bool is_absent;             /* it was missing in the last snapshot that known_learn() took */
         bool is_stored;             /* it is in the store as it is here */
         bool is_new;                /* it was never seen before the discoveries since known_reported() */
         uint64_t noted;             /* `seen` as the store has it, or is to have it */
@@ -31,6 +35,7 @@ struct known {
         uint32_t n, allocated;
         struct guid *gone;          /* malloc'ed; port GUIDs that were forgotten since the last known_stored() */
         uint32_t n_gone, allocated_gone;
+        usec_t counted, unnoted;    /* when absence was counted last (0: never), and how much of it is not to be stored yet */
 };
 
 void known_done(struct known *k);
@@ -41,9 +46,13 @@ int known_add(struct known *k, const struct known_port *port);
 /* The port with this GUID; NULL: it was never seen. Borrowed until the next change. */
 const struct known_port *known_find(const struct known *k, struct guid port_guid);
 
-/* All endports of a snapshot, but for incomplete ones, were seen at `now`; who was not for too long is forgotten. Returns 1 if
- * that is worth writing down (somebody is new, moved, gone or forgotten, or what is stored is a day old), 0, or -ENOMEM. */
-int known_learn(struct known *k, const struct subnet *subnet, uint64_t now);
+/* Was x there after y was gone? */
+bool known_is_later(const struct known_port *x, const struct known_port *y);
+
+/* All endports of a snapshot, but for incomplete ones, were seen at `wall` (seconds since 1970); who is absent for too long, by the
+ * clock of `now`, is forgotten. Returns 1 if that is worth writing down (somebody is new, moved, gone or forgotten, what is stored
+ * is a day old, or an hour of absence was counted), 0, or -ENOMEM. */
+int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64_t wall);
 
 /* The snapshot with those that are not in it, where they were last seen, and with what is known of incomplete nodes. Only good for
  * asking who is a member of what. Returns 0 or -ENOMEM; *ret in the arena. */

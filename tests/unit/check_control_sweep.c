@@ -809,6 +809,29 @@ START_TEST(edits_beside_an_absent_host)
 }
 END_TEST
 
+/* The wall clock is set wrong for a sweep: a host that is down stays known, and with it what the policy gives it. */
+START_TEST(clock_is_set)
+{
+        static const int64_t days[] = { -2, -19000, 100, 36500 };
+        const struct guid guid = port_of(hosts[1])->guid;
+
+        start("sweep_interval: 10s\n", POLICY_2);
+        sweep();
+        fabsim_disconnect(&f, hosts[1], 1);
+        next_sweep();
+        for (size_t i = 0; i < ELEMENTS(days); i++) {
+                usec_t step = (usec_t) (days[i] * 86400) * USEC_PER_SEC;
+
+                wall_offset += step;
+                next_sweep();
+                ck_assert_ptr_nonnull(known_find(status()->known, guid));
+                wall_offset -= step;
+                next_sweep();
+                ck_assert_ptr_nonnull(known_find(status()->known, guid));
+        }
+}
+END_TEST
+
 /* pkeyctl, where the first policy was in force (NULL: none was). */
 static int plan_beside(const char *in_force, const char *policy)
 {
@@ -1503,6 +1526,7 @@ int main(void)
                         new_policy_with_a_contested_port,
                         edits_beside_a_frozen_port,
                         edits_beside_an_absent_host,
+                        clock_is_set,
                         plan_of_what_is_in_force,
                         plan_of_an_edit,
                         plan_of_a_new_policy,

@@ -50,14 +50,20 @@ static struct subnet *picture(const char *text)
         return s;
 }
 
+/* A sweep, while both clocks are right. */
+static int learn(const struct subnet *subnet, uint64_t seconds)
+{
+        return known_learn(&k, subnet, seconds * USEC_PER_SEC, seconds);
+}
+
 START_TEST(test_absent_ports_stand_where_they_were)
 {
         struct subnet *s, *now = picture(one);
         uint32_t port;
 
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
         ck_assert_uint_eq(k.n, 3);
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + 60), 0);
+        ck_assert_int_eq(learn(now, 1000 * DAY + 60), 0);
         ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
         port = subnet_find_endport(s, (struct guid) { 0x31 });
         ck_assert_uint_ne(port, SUBNET_NONE);
@@ -116,7 +122,7 @@ START_TEST(test_an_absent_switch_has_its_ports)
         struct subnet *s;
         uint32_t port;
 
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
         ck_assert_int_eq(known_extend(arena, &k, picture(host_only), &s), 0);
         port = subnet_find_endport(s, (struct guid) { 0x31 });
         ck_assert_uint_ne(port, SUBNET_NONE);
@@ -132,10 +138,10 @@ START_TEST(test_an_incomplete_node_is_what_it_was)
         struct subnet *s, *now = picture(both);
         uint32_t node = subnet_find_node(now, (struct guid) { 0x30 });
 
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY), 1);
+        ck_assert_int_eq(learn(now, 1000 * DAY), 1);
         now->nodes[node].incomplete = true;
         now->nodes[node].description = now->nodes[node].name = now->nodes[node].device = "";
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY), 0);
+        ck_assert_int_eq(learn(now, 1000 * DAY), 0);
         ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
         node = subnet_find_node(s, (struct guid) { 0x30 });
         ck_assert_str_eq(s->nodes[node].name, "node2");
@@ -143,20 +149,99 @@ START_TEST(test_an_incomplete_node_is_what_it_was)
 }
 END_TEST
 
+/* A sweep each day. */
+static void learn_daily(const struct subnet *subnet, unsigned first, unsigned last)
+{
+        for (unsigned day = first; day <= last; day++)
+                ck_assert_int_ge(learn(subnet, day * DAY), 0);
+}
+
 START_TEST(test_forgetting)
 {
         struct subnet *now = picture(one);
 
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY), 0);
-        ck_assert_int_eq(known_learn(&k, now, 1000 * DAY + DAY + 1), 1); /* the store is to say so */
-        ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        learn_daily(now, 1001, 1001 + KNOWN_DAYS); /* it counts from the first sweep that missed it */
         ck_assert_uint_eq(k.n, 3);
-        ck_assert_int_eq(known_learn(&k, now, (1000 + KNOWN_DAYS) * DAY + 1), 1);
+        ck_assert_int_eq(learn(now, (1001 + KNOWN_DAYS) * DAY + 1), 1);
         ck_assert_uint_eq(k.n, 2);
-        ck_assert_int_eq(known_learn(&k, now, 10 * DAY), 1); /* the clock was set back: all are learned again */
+        ck_assert_ptr_null(known_find(&k, (struct guid) { 0x31 }));
+        ck_assert_uint_eq(k.n_gone, 1);
+        ck_assert_uint_eq(k.gone[0].v, 0x31);
+}
+END_TEST
+
+/* Who was there for one sweep is absent anew. */
+START_TEST(test_back_for_a_moment)
+{
+        struct subnet *now = picture(one), *whole = picture(both);
+
+        ck_assert_int_eq(learn(whole, 1000 * DAY), 1);
+        learn_daily(now, 1001, 1000 + KNOWN_DAYS);
+        known_stored(&k);
+        ck_assert_int_eq(learn(whole, (1000 + KNOWN_DAYS) * DAY + 1), 1);
+        ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_stored);
+        learn_daily(now, 1001 + KNOWN_DAYS, 1001 + 2 * KNOWN_DAYS);
+        ck_assert_uint_eq(k.n, 3);
+        /* one that answers only some queries is not absent */
+        whole->nodes[subnet_find_node(whole, (struct guid) { 0x30 })].incomplete = true;
+        learn_daily(whole, 1002 + 2 * KNOWN_DAYS, 1002 + 4 * KNOWN_DAYS);
+        ck_assert_uint_eq(k.n, 3);
+}
+END_TEST
+
+/* However the wall clock is set, and set right again: nobody is forgotten by it, nor kept for ever. */
+START_TEST(test_a_wall_clock_that_is_set)
+{
+        static const int64_t offsets[] = { 0, 100, -2, 36500, -999, -1000, 0, 91 };
+        struct subnet *now = picture(one);
+        usec_t clock = DAY * USEC_PER_SEC;
+
+        ck_assert_int_eq(known_learn(&k, picture(both), clock, 1000 * DAY), 1);
+        for (unsigned i = 0; i < 1000; i++) {
+                int64_t wall = (1000 + offsets[i % ELEMENTS(offsets)]) * DAY + i;
+
+                ck_assert_int_ge(known_learn(&k, now, clock += USEC_PER_SEC, (uint64_t) wall), 0);
+                ck_assert_uint_eq(k.n, 3);
+                ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->seen, 1000 * DAY);
+                ck_assert_uint_eq(known_find(&k, (struct guid) { 0x21 })->seen, (uint64_t) wall);
+        }
+        for (unsigned day = 0; day <= KNOWN_DAYS; day++)
+                ck_assert_int_ge(known_learn(&k, now, clock += DAY * USEC_PER_SEC, day), 0);
         ck_assert_uint_eq(k.n, 2);
-        ck_assert_uint_eq(k.ports[0].seen, 10 * DAY);
+}
+END_TEST
+
+/* No process ran, or none of its sweeps succeeded: nobody knows who was absent meanwhile. */
+START_TEST(test_time_without_sweeps)
+{
+        struct known stored = {};
+        struct subnet *now = picture(one);
+
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_ge(learn(now, 1000 * DAY + 60), 0);
+        ck_assert_int_ge(learn(now, 2000 * DAY), 0);
+        ck_assert_uint_eq(k.n, 3);
+        ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->absent, DAY * USEC_PER_SEC);
+        for (uint32_t i = 0; i < k.n; i++)
+                ck_assert_int_eq(known_add(&stored, &k.ports[i]), 0);
+        known_done(&k);
+        k = stored;
+        ck_assert_int_ge(known_learn(&k, now, 5 * USEC_PER_SEC, 3000 * DAY), 0); /* after the host was started again */
+        ck_assert_int_ge(known_learn(&k, now, 4 * USEC_PER_SEC, 3000 * DAY), 0);
+        ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->absent, DAY * USEC_PER_SEC);
+}
+END_TEST
+
+/* The clock was wrong when the later one was there. */
+START_TEST(test_later_in_spite_of_the_clock)
+{
+        struct known_port earlier = { .seen = 2000 * DAY, .absent = 3 }, later = { .seen = 1000 * DAY, .absent = 2 };
+
+        ck_assert(known_is_later(&later, &earlier) && !known_is_later(&earlier, &later));
+        later.absent = 3;
+        ck_assert(known_is_later(&earlier, &later) && !known_is_later(&later, &earlier));
+        ck_assert(!known_is_later(&later, &later));
 }
 END_TEST
 
@@ -172,18 +257,22 @@ static unsigned n_unstored(void)
 
 START_TEST(test_what_is_to_be_stored)
 {
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
         ck_assert_uint_eq(n_unstored(), 3);
         known_stored(&k);
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 60), 0);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 60), 0);
         ck_assert_uint_eq(n_unstored(), 0);
         k.ports[1].switch_port++; /* it was elsewhere */
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 60), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 60), 1);
         ck_assert_uint_eq(n_unstored(), 1);
-        ck_assert_int_eq(known_learn(&k, picture(one), 1002 * DAY), 1);
+        ck_assert_int_eq(learn(picture(one), 1002 * DAY), 1);
         ck_assert_uint_eq(n_unstored(), 3);
         known_stored(&k);
-        ck_assert_int_eq(known_learn(&k, picture(one), (1000 + KNOWN_DAYS) * DAY + 61), 1);
+        for (unsigned minute = 1; minute < 60; minute++)
+                ck_assert_int_eq(learn(picture(one), 1002 * DAY + minute * 60), 0);
+        ck_assert_int_eq(learn(picture(one), 1002 * DAY + 3600), 1); /* for how long it is absent */
+        ck_assert_uint_eq(n_unstored(), 1);
+        learn_daily(picture(one), 1003, 1003 + KNOWN_DAYS);
         ck_assert_uint_eq(k.n_gone, 1);
         ck_assert_uint_eq(k.gone[0].v, 0x31);
         known_stored(&k);
@@ -196,19 +285,19 @@ END_TEST
 /* Of a port that was known and is described anew nothing is new; what was not reported stays new. */
 START_TEST(test_what_is_new)
 {
-        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(picture(one), 1000 * DAY), 1);
         ck_assert(known_find(&k, (struct guid) { 0x21 })->is_new);
         ck_assert_ptr_null(known_find(&k, (struct guid) { 0x31 }));
         ck_assert_ptr_null(known_find(&k, (struct guid) { 0x20 }));
         known_reported(&k);
-        ck_assert_int_eq(known_learn(&k, picture(both), 1002 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1002 * DAY), 1);
         ck_assert(!known_find(&k, (struct guid) { 0x21 })->is_new);
         ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
-        ck_assert_int_eq(known_learn(&k, picture(both), 1004 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1004 * DAY), 1);
         ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
         known_reported(&k);
-        ck_assert_int_eq(known_learn(&k, picture(one), 1004 * DAY), 0);
-        ck_assert_int_eq(known_learn(&k, picture(both), 1006 * DAY), 1);
+        ck_assert_int_eq(learn(picture(one), 1004 * DAY), 0);
+        ck_assert_int_eq(learn(picture(both), 1006 * DAY), 1);
         ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_new);
 }
 END_TEST
@@ -216,19 +305,19 @@ END_TEST
 /* To the sweep, while pkeyd runs; and then the store is to have it. */
 START_TEST(test_last_seen)
 {
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
         known_stored(&k);
-        ck_assert_int_eq(known_learn(&k, picture(both), 1000 * DAY + 600), 0);
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 600), 0);
         ck_assert_uint_eq(n_unstored(), 0);
-        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY + 660), 1);
+        ck_assert_int_eq(learn(picture(one), 1000 * DAY + 660), 1);
         ck_assert_uint_eq(known_find(&k, (struct guid) { 0x21 })->seen, 1000 * DAY + 660);
         ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->seen, 1000 * DAY + 600);
         ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_stored);
         ck_assert_uint_eq(n_unstored(), 1);
         known_stored(&k);
-        ck_assert_int_eq(known_learn(&k, picture(one), 1000 * DAY + 720), 0);
-        ck_assert_int_eq(known_learn(&k, picture(one), 1001 * DAY + 1), 1); /* those that are there, for once in a day */
-        ck_assert_uint_eq(n_unstored(), 2);
+        ck_assert_int_eq(learn(picture(one), 1000 * DAY + 720), 0);
+        ck_assert_int_eq(learn(picture(one), 1001 * DAY + 1), 1); /* those that are there, for once in a day */
+        ck_assert_uint_eq(n_unstored(), 3);
 }
 END_TEST
 
@@ -246,6 +335,10 @@ int main(void)
         tcase_add_test(c, test_an_absent_switch_has_its_ports);
         tcase_add_test(c, test_an_incomplete_node_is_what_it_was);
         tcase_add_test(c, test_forgetting);
+        tcase_add_test(c, test_back_for_a_moment);
+        tcase_add_test(c, test_a_wall_clock_that_is_set);
+        tcase_add_test(c, test_time_without_sweeps);
+        tcase_add_test(c, test_later_in_spite_of_the_clock);
         tcase_add_test(c, test_what_is_to_be_stored);
         tcase_add_test(c, test_what_is_new);
         tcase_add_test(c, test_last_seen);

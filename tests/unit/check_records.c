@@ -343,7 +343,8 @@ END_TEST
 
 #define KNOWN "known/0x0000000000000002"
 
-static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6, .noted = 6 };
+static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6,
+                                         .absent = 7 * USEC_PER_SEC, .noted = 6 };
 
 static void know(uint64_t guid)
 {
@@ -375,14 +376,15 @@ END_TEST
 
 START_TEST(known_ports_that_are_gone)
 {
-        const uint64_t later = (KNOWN_DAYS + 10) * 86400;
+        const usec_t day = 86400 * USEC_PER_SEC;
         struct subnet *s;
 
         know(2);
         know(3);
         ck_assert_uint_eq(commit_changes(), 2);
         s = discover(0, 0, 0, 0);
-        ck_assert_int_eq(known_learn(&now->known, s, later), 1);
+        for (unsigned i = 1; i <= KNOWN_DAYS + 2; i++)
+                ck_assert_int_ge(known_learn(&now->known, s, i * day, i), 0);
         know(3); /* and back */
         ck_assert_uint_eq(commit_changes(), 4); /* with the switch's own port */
         ck_assert_ptr_null(stored(KNOWN));
@@ -394,11 +396,11 @@ START_TEST(known_ports_that_are_gone)
 END_TEST
 
 static const char good_known[] = "{\"node\":\"0x01\",\"port\":3,\"port_guid\":\"0x2\",\"type\":1,\"description\":\"a\","
-                                 "\"switch\":\"0x4\",\"switch_port\":5,\"seen\":6}";
+                                 "\"switch\":\"0x4\",\"switch_port\":5,\"seen\":6,\"absent\":8}";
 static const char *const wrong_known[][2] = {
         { "0x01", "1" }, { "0x2", "0x0" }, { "0x2", "0x3" }, { "0x4", "" }, { "\"type\":1", "\"type\":0" },
         { "\"type\":1", "\"type\":4" }, { "\"port\":3", "\"port\":256" }, { "\"a\"", "7" }, { ":5", ":256" }, { ":6", ":-1" },
-        { ",\"seen\":6", "" }, { "{", "[" },
+        { ",\"seen\":6", "" }, { ":8", ":-1" }, { ":8", ":\"\"" }, { ":8", ":4294967296" }, { "{", "[" },
 };
 
 START_TEST(damaged_known_ports)
@@ -409,6 +411,11 @@ START_TEST(damaged_known_ports)
         begin_anew();
         ck_assert_uint_eq(now->n_damaged, 0);
         ck_assert_uint_eq(now->known.n, 1);
+        ck_assert_uint_eq(now->known.ports[0].absent, 8 * USEC_PER_SEC);
+        put_text(KNOWN, with(good_known, ",\"absent\":8", "")); /* of an earlier version */
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(now->known.ports[0].absent, 0);
         for (size_t i = 0; i < ELEMENTS(wrong_known); i++) {
                 put_text(KNOWN, with(good_known, wrong_known[i][0], wrong_known[i][1]));
                 check_damaged(KNOWN);

@@ -16,7 +16,7 @@ void (*before_request)(const struct mad_request *request);
 struct control *c;
 struct arena *arena;
 struct findings findings;
-usec_t now;
+usec_t now, wall_offset;
 struct noted noted;
 bool is_inside;
 struct logged logged[MAX_LOGGED];
@@ -314,7 +314,7 @@ int give(struct control_event *event)
         struct control_action action;
         int r;
 
-        event->wall = UINT64_C(1700000000) * USEC_PER_SEC + now;
+        event->wall = wall_offset + now;
         is_inside = true;
         r = control_event(c, now, event);
         is_inside = false;
@@ -661,6 +661,7 @@ void setup(void)
         out_of_reach = UINT32_MAX;
         before_request = NULL;
         now = 1000 * USEC_PER_SEC;
+        wall_offset = UINT64_C(1700000000) * USEC_PER_SEC;
         c = NULL;
         memset(files, 0, sizeof(files));
         make_fabric();

@@ -79,7 +79,7 @@ extern unsigned out_of_reach; /* UINT32_MAX: none */
 extern struct control *c;
 extern struct arena *arena;      /* of the test */
 extern struct findings findings; /* of a goal other than CONTROL_SERVE */
-extern usec_t now;
+extern usec_t now, wall_offset;  /* of the wall clock from `now` */
 
 /* What control asked for and that needs no answer. */
 struct noted {
