@@ -5,7 +5,8 @@
 
 #include "knowledge/records.h"
 
-#define MAX_BASES 256 /* of one change of a block: then all bases of its port are counted anew */
+#define CLOCK_STEP 3600 /* seconds; by less the wall clock is slewed, or nobody cares */
+#define MAX_BASES  256  /* of one change of a block: then all bases of its port are counted anew */
 
 struct knowledge *knowledge_new(void)
 {
@@ -151,6 +152,32 @@ void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s)
         }
 }
 
+/* 0 stays 0: it was never. Nothing lies in the future. */
+static void move_time(uint64_t *t, int64_t step, uint64_t wall)
+{
+        if (*t > 0)
+                *t = (uint64_t) (MIN((int64_t) *t + step, (int64_t) wall) ?: 1);
+}
+
+/* The times of a record say how long ago something was, by the wall clock as it is now. One of another boot that was seen in the
+ * future was seen just now, for all that is known: the clock of that boot or of this one is wrong. */
+static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
+{
+        int64_t clock = (int64_t) wall - (int64_t) (now / USEC_PER_SEC);
+        int64_t step = r->has_clock ? clock - r->clock : MIN((int64_t) wall - (int64_t) r->seen_at, INT64_C(0));
+
+        if (r->has_clock && step > -CLOCK_STEP && step < CLOCK_STEP)
+                return;
+        r->clock = clock;
+        r->has_clock = true;
+        if (step > -CLOCK_STEP && step < CLOCK_STEP)
+                return;
+        move_time(&r->since, step, wall);
+        move_time(&r->seen_at, step, wall);
+        move_time(&r->read_at, step, wall);
+        move_time(&r->vouched_at, step, wall);
+}
+
 /* Until it is found it counts as absent; `seen` stays. It is behind no filter: it may come back elsewhere. */
 static void lose(struct knowledge_record *r)
 {
@@ -171,6 +198,7 @@ static void find_again(struct knowledge_record *r, enum knowledge_presence prese
         r->expired = r->found = r->is_restored = false;
         r->seen = now;
         r->seen_at = wall;
+        follow_clock(r, now, wall); /* a new one */
 }
 
 void knowledge_forget_read(struct knowledge_record *r)
@@ -418,8 +446,10 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         k->now = now;
         k->wall = wall;
         k->absent_hold = absent_hold;
-        for (size_t i = 0; i < k->n; i++)
+        for (size_t i = 0; i < k->n; i++) {
+                follow_clock(&k->records[i], now, wall);
                 lose(&k->records[i]);
+        }
         for (uint32_t i = 0; i < s->n_ports; i++)
                 see_port(k, s, &s->ports[i], now, wall);
         for (uint32_t i = 0; i < s->n_ports; i++)

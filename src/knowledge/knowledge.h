@@ -86,6 +86,8 @@ struct knowledge_record {
         struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
         uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
         enum knowledge_presence was;     /* before the last discovery */
+        int64_t clock;                   /* seconds that the wall clock was ahead of `now` when it gave these times */
+        bool has_clock;                  /* else it gave them in another boot, or to an earlier version */
         bool expired;                    /* absent for longer than absent_hold; or found */
         bool found;                      /* of a place: what is there was discovered */
         bool may_be_silent;              /* absent, or plugged in where another device is known that fell silent since */
@@ -130,8 +132,9 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
 void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s);
 
 /* A discovery ended: who is there, who is silent, who is absent, and what leaf port is before whom. Nothing is fresh any more.
- * `now` is the clock of seen, `wall` seconds since 1970. Ports that are absent for longer than absent_hold (USEC_INFINITY:
- * never) do not count. Returns 0 or -ENOMEM (then nothing changed). */
+ * `now` is the clock of seen, `wall` seconds since 1970. If the wall clock was set since, all times that it gave are moved with it;
+ * they may then be before 1970, which is negative in an int64_t. Ports that are absent for longer than absent_hold (USEC_INFINITY:
+ * never), by the clock of `now`, do not count. Returns 0 or -ENOMEM (then nothing changed). */
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
 
 /* Other settings: ports that are absent for longer than this absent_hold do not count. knowledge_set_policy() is to follow. */

@@ -60,6 +60,12 @@ static json_t *writes_to_json(const struct knowledge_record *r)
         return NULL;
 }
 
+/* Before 1970 are only times that a clock which is not set was moved to. */
+static json_int_t time_of(uint64_t t)
+{
+        return t > INT64_MAX ? 1 : (json_int_t) t;
+}
+
 static char *value_of(const struct knowledge_record *r, const char *boot)
 {
         _cleanup_json_ json_t *o = NULL;
@@ -69,9 +75,11 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
                 (void) snprintf(place, sizeof(place), "0x%016" PRIx64 "/%u", r->place.node.v, r->place.number);
         o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
-                      (json_int_t) r->read_at, "presence", presences[r->presence], "since", (json_int_t) r->since, "seen_at",
-                      (json_int_t) r->seen_at, "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched,
-                      "vouched_by", r->vouched_by ?: "", "vouched_at", (json_int_t) r->vouched_at, "writes", writes_to_json(r));
+                      time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
+                      time_of(r->seen_at), "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched,
+                      "vouched_by", r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
+        if (o && r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0)
+                return NULL;
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
@@ -208,7 +216,11 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         r->presence = (enum knowledge_presence) p;
         r->since = (uint64_t) since;
         r->seen_at = (uint64_t) seen_at;
-        r->seen = strcmp(when, boot) == 0 ? (usec_t) seen : 0;
+        if (strcmp(when, boot) == 0) {
+                r->seen = (usec_t) seen;
+                r->has_clock = json_is_integer(json_object_get(o, "clock"));
+                r->clock = json_integer_value(json_object_get(o, "clock"));
+        }
         r->place.kind = KNOWLEDGE_LEAF;
         return *place ? port_from_text(place, &r->place.node, &r->place.number) : 0;
 }

@@ -41,7 +41,7 @@ static json_t *waiting_object(struct doc *d, const struct held_words *words, con
 
 static json_t *time_or_null(uint64_t seconds)
 {
-        return as_json_time(seconds * USEC_PER_SEC);
+        return as_json_time(seconds > INT64_MAX ? USEC_PER_SEC : seconds * USEC_PER_SEC); /* before 1970: see knowledge.h */
 }
 
 static json_t *by_object(struct doc *d, const struct held_words *words, const struct held *h, const struct held_by *by)

@@ -97,6 +97,90 @@ START_TEST(silent_after_a_restart)
 }
 END_TEST
 
+#define WALL INT64_C(1800000000)
+
+/* Host 0 is absent, and host 1 silent, unless all are there. */
+static void see(bool all_there, unsigned seconds, int64_t wall)
+{
+        const struct scene scene = { .there = all_there ? ALL : ALL & ~3u, .silent = all_there ? 0 : 2 };
+
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), seconds * USEC_PER_SEC, (uint64_t) wall, HOLD), 0);
+}
+
+static void check_times(int64_t absent, int64_t silent, bool expired)
+{
+        const struct knowledge_record *host = knowledge_get(k, host_record(0));
+
+        ck_assert_int_eq((int64_t) host->seen_at, absent);
+        ck_assert_int_eq(host->expired, expired);
+        ck_assert_int_eq((int64_t) knowledge_get(k, host_record(1))->since, silent);
+}
+
+static const int64_t steps[] = { 365 * 86400, -365 * 86400, 100 * INT64_C(365) * 86400, 3600, -3600, 10 - WALL };
+
+/* The wall clock is set, and set right again: times say how long ago it was, in this process and the next; and absent_hold is as
+ * long as it is. */
+START_TEST(wall_clock_is_set)
+{
+        const int64_t there = WALL + steps[_i], hold = HOLD / USEC_PER_SEC;
+
+        see(true, 100, WALL + 100);
+        see(false, 200, WALL + 200);
+        see(false, 300, there + 300);
+        check_times(there + 100, there + 200, false);
+        store();
+        begin_anew(BOOT);
+        see(false, 400, there + 400);
+        check_times(there + 100, there + 200, false);
+        see(false, 500, WALL + 500);
+        check_times(WALL + 100, WALL + 200, false);
+        store();
+        begin_anew(BOOT);
+        see(false, 600, there + 600);
+        check_times(there + 100, there + 200, false);
+        see(false, 99 + (unsigned) hold, WALL + 99 + hold);
+        check_times(WALL + 100, WALL + 200, false);
+        see(false, 100 + (unsigned) hold, there + 100 + hold);
+        check_times(there + 100, there + 200, true);
+}
+END_TEST
+
+/* To a time so early that what was before it is negative; what never was stays so. */
+START_TEST(wall_clock_without_a_time)
+{
+        see(true, 1000, WALL);
+        see(false, 1200, WALL + 200);
+        see(false, 1201, 5);
+        check_times(5 - 201, 5 - 1, false);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->read_at, 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->vouched_at, 0);
+        store();
+        see(false, 1202, WALL + 202);
+        check_times(WALL, WALL + 200, false);
+        begin_anew(BOOT); /* before 1970 is nothing in the store, but the record is good */
+        see(false, 1203, 7);
+        ck_assert_int_ge((int64_t) knowledge_get(k, host_record(0))->seen_at, 1);
+        ck_assert_int_le((int64_t) knowledge_get(k, host_record(0))->seen_at, 7);
+}
+END_TEST
+
+/* Of another boot nothing is known but that nothing was seen in the future. */
+START_TEST(wall_clock_of_another_boot)
+{
+        see(true, 100, WALL + 100);
+        see(false, 200, WALL + 200);
+        store();
+        begin_anew("another");
+        see(false, 50, WALL + 100000);
+        check_times(WALL + 100, WALL + 200, false);
+        begin_anew("another");
+        see(false, 50, WALL - 100000);
+        check_times(WALL - 100000, WALL - 100000, false);
+        see(false, 60, WALL + 60); /* it is set right */
+        check_times(WALL + 50, WALL + 50, false);
+}
+END_TEST
+
 /* ... where it was last: hosts 0 and 1 changed their cables, and it is host 1 that hangs. */
 START_TEST(silent_at_another_place)
 {
@@ -608,6 +692,9 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, silent_after_a_restart);
+        tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
+        tcase_add_test(t, wall_clock_without_a_time);
+        tcase_add_test(t, wall_clock_of_another_boot);
         tcase_add_test(t, silent_at_another_place);
         tcase_add_test(t, writes_come_back);
         tcase_add_test(t, announced);
