@@ -7,6 +7,8 @@
 #define MAX_LABELS 3 /* of ports in one sentence */
 #define MAX_PORTS  4 /* that stand in the way, in one line */
 
+#define FIRST_DATE UINT64_C(1577836800) /* 2020-01-01, in seconds since 1970 */
+
 /* --- ports ------------------------------------------------------------------------------------------------------------- */
 
 static const struct known_port *find_known(const struct known *known, struct knowledge_name name)
@@ -93,6 +95,11 @@ static void add_duration(struct text *t, uint64_t s)
                 text_add(t, "%" PRIu64 " s", s);
 }
 
+bool held_has_dates(const struct held_words *words)
+{
+        return words->time && words->now >= FIRST_DATE;
+}
+
 static void add_time(const struct held_words *words, const char *word, uint64_t when, struct text *t)
 {
         const char *time = words->time(words->arena, when);
@@ -104,21 +111,23 @@ static void add_time(const struct held_words *words, const char *word, uint64_t 
 /* " since ..." or " for ..."; nothing if it is not known. */
 static void add_since(const struct held_words *words, uint64_t since, struct text *t)
 {
+        int64_t age = (int64_t) (words->now - since); /* `since` may be before 1970 (knowledge.h) */
+
         if (since == 0)
                 return;
-        if (words->time) {
+        if (held_has_dates(words)) {
                 add_time(words, "since", since, t);
                 return;
         }
         text_add(t, " for ");
-        add_duration(t, words->now - MIN(words->now, since));
+        add_duration(t, (uint64_t) MAX(age, INT64_C(0)));
 }
 
 static void add_until(const struct held_words *words, uint64_t until, struct text *t)
 {
         if (until == 0) {
                 text_add(t, " for ever (absent_hold: forever)");
-        } else if (words->time) {
+        } else if (held_has_dates(words)) {
                 add_time(words, "until", until, t);
         } else {
                 text_add(t, " for ");

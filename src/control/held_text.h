@@ -33,6 +33,9 @@ struct held_port {
 /* Returns 0 or -ENOMEM. */
 int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret);
 
+/* Can times be given as dates? Not by a clock that shows a time from before pkeyd was written: it is not set. */
+bool held_has_dates(const struct held_words *words);
+
 /* The name of the partition of this base; "": there is none. */
 const char *held_partition(const struct held_words *words, uint16_t base);
 

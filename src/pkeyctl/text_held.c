@@ -93,7 +93,7 @@ void text_vouches_proposal(struct context *ctx, const struct vouches_result *r)
         for (uint32_t i = 0; i < r->n; i++) {
                 held_add_reason(&words, &r->items[i].by, &t);
                 text_add(&t, "\n   may hold %s", may_hold(ctx, &r->items[i]));
-                if (!r->items[i].may_hold_anything)
+                if (!r->items[i].may_hold_anything && held_has_dates(&words))
                         text_add(&t, " (last read %s)", time_of(ctx, r->items[i].by.read_at));
                 text_add(&t, "\n");
         }

@@ -8,7 +8,7 @@
 #include "control/held_text.h"
 #include "knowledge_fixture.h"
 
-#define NOW UINT64_C(1000000)
+#define NOW UINT64_C(1800000000)
 
 static struct held_words words;
 static struct held held;
@@ -189,13 +189,13 @@ START_TEST(reasons)
         } cases[] = {
                 { HELD_NEVER_READ, " has never answered for its P_Key table (link up)",
                   " has never answered for its P_Key table (link up)" },
-                { HELD_UNANSWERED, " has not answered for its P_Key table since T996339 (link up)",
+                { HELD_UNANSWERED, " has not answered for its P_Key table since T1799996339 (link up)",
                   " has not answered for its P_Key table for 1 h 1 min (link up)" },
-                { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T996339",
+                { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T1799996339",
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
-                { HELD_SILENT, " has not answered at all since T996339 (link up)",
+                { HELD_SILENT, " has not answered at all since T1799996339 (link up)",
                   " has not answered at all for 1 h 1 min (link up)" },
-                { HELD_ABSENT, " is not in the fabric since T996339, and counts as holding what it held until T1000065",
+                { HELD_ABSENT, " is not in the fabric since T1799996339, and counts as holding what it held until T1800000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
                 { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
                   " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen" },
@@ -214,6 +214,19 @@ START_TEST(reasons)
                 words.time = NULL;
                 check_reason(&by, arena_printf(arena, "host/1 (0x0000000000000101)%s", cases[i].lasting));
         }
+}
+END_TEST
+
+/* A clock that is not set yet gives no dates; and what is not known is no date either. */
+START_TEST(clock_without_a_time)
+{
+        struct held_by by = { .name = host(0), .reason = HELD_ABSENT, .since = 300, .read_at = 1, .until = 1000 };
+
+        words.now = 600;
+        check_reason(&by, "host/1 (0x0000000000000101) is not in the fabric for 5 min, and counts as holding what it held for 6 min more");
+        by.since = (uint64_t) -(3 * 86400 - 600);
+        check_reason(&by, "host/1 (0x0000000000000101) is not in the fabric for 3 d 0 h, and counts as holding what it held for 6 min "
+                          "more");
 }
 END_TEST
 
@@ -377,6 +390,7 @@ int main(void)
         tcase_add_test(t, changes);
         tcase_add_test(t, many);
         tcase_add_test(t, reasons);
+        tcase_add_test(t, clock_without_a_time);
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);
         tcase_add_test(t, rules_have_words);
