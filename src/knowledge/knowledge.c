@@ -279,7 +279,7 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 /* For each node of the subnet: the ports, a bit for each, whose silent device is known from before. */
 struct claims {
         uint64_t (*ports)[4];
-        uint64_t *since;   /* when each of these fell silent, ascending in the end */
+        int64_t *since;    /* when each of these fell silent, ascending in the end */
         size_t n;
 };
 
@@ -301,7 +301,7 @@ static void see_silent(struct knowledge_record *r, const struct subnet *s, struc
                 return;
         find_again(r, KNOWLEDGE_SILENT, now, wall);
         claims->ports[node][r->place.number / 64] |= UINT64_C(1) << r->place.number % 64;
-        claims->since[claims->n++] = r->since;
+        claims->since[claims->n++] = (int64_t) r->since;
 }
 
 static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
@@ -340,7 +340,7 @@ static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_
 
 static int compare_times(const void *left, const void *right)
 {
-        const uint64_t *a = left, *b = right;
+        const int64_t *a = left, *b = right;
 
         return ORDER(*a, *b);
 }
@@ -349,10 +349,11 @@ static int compare_times(const void *left, const void *right)
  * and it hangs. As long as that one is silent, this one counts. */
 static void see_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
 {
-        size_t i = LOWER_BOUND(since, claims->since, claims->n, *since < r->seen_at);
+        const int64_t seen = (int64_t) r->seen_at; /* may be before 1970, if the clock was set */
+        size_t i = LOWER_BOUND(since, claims->since, claims->n, *since < seen);
 
         r->may_be_silent = r->name.kind == KNOWLEDGE_ENDPORT && r->presence == KNOWLEDGE_ABSENT && i < claims->n &&
-                           claims->since[i] - r->seen_at <= absent_hold / USEC_PER_SEC;
+                           (uint64_t) (claims->since[i] - seen) <= absent_hold / USEC_PER_SEC;
 }
 
 static void see_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
