@@ -19,41 +19,39 @@ static const struct known_port *find_known(const struct known *known, struct kno
         return NULL;
 }
 
-/* The node as it is in the snapshot, or was when it was seen last. */
+/* The node as it is in the snapshot, or was when it was seen last. A port may be gone while its node is there. */
 static int find_node(const struct held_words *words, struct knowledge_name name, struct subnet_node *ret, struct guid *ret_port)
 {
         uint32_t i = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE, port;
-        const struct known_port *known;
+        const struct known_port *known = name.kind == KNOWLEDGE_ENDPORT ? find_known(words->known, name) : NULL;
 
         *ret = (struct subnet_node) { .guid = name.node, .description = "", .name = "", .device = "" };
+        if (known)
+                *ret_port = known->port_guid;
         if (i != SUBNET_NONE) {
                 *ret = words->subnet->nodes[i];
                 port = subnet_find_port(words->subnet, i, name.number);
-                if (port != SUBNET_NONE)
+                if (port != SUBNET_NONE && words->subnet->ports[port].guid.v)
                         *ret_port = words->subnet->ports[port].guid;
                 return 0;
         }
-        known = name.kind == KNOWLEDGE_ENDPORT ? find_known(words->known, name) : NULL;
         if (!known)
                 return 0;
-        *ret_port = known->port_guid;
         return node_description_split(words->arena, known->description, strlen(known->description), &ret->description, &ret->name,
                                       &ret->device);
 }
 
-/* What `pkeyctl forget` takes: the name of a host, the GUID of what has none, the place of what was never seen. */
-static const char *forget_of(struct arena *a, struct knowledge_name name, const struct subnet_node *node, struct guid port)
+/* GUIDs only: a name may mean other ports, too, and a host chooses its own name, which a person may paste into a shell. */
+static const char *forget_of(struct arena *a, struct knowledge_name name, struct guid port)
 {
-        if (name.kind == KNOWLEDGE_ENDPORT && node->name[0])
-                return node->name;
-        if (name.kind == KNOWLEDGE_ENDPORT)
-                return arena_printf(a, "0x%016" PRIx64, port.v ? port.v : node->guid.v);
-        return node->name[0] ? arena_printf(a, "@%s/%u", subnet_node_label(a, node) ?: "?", name.number)
-                             : arena_printf(a, "@0x%016" PRIx64 "/%u", node->guid.v, name.number);
+        if (name.kind == KNOWLEDGE_ENDPORT && port.v)
+                return arena_printf(a, "0x%016" PRIx64, port.v);
+        return arena_printf(a, "%s0x%016" PRIx64 "/%u", name.kind == KNOWLEDGE_PLACE ? "@" : "", name.node.v, name.number);
 }
 
 int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret)
 {
+        bool is_place = name.kind == KNOWLEDGE_PLACE;
         struct subnet_node node;
         const char *label;
         int r;
@@ -63,12 +61,13 @@ int held_port_find(const struct held_words *words, struct knowledge_name name, s
         label = r == 0 ? subnet_node_label(words->arena, &node) : NULL;
         if (!label)
                 return -ENOMEM;
-        if (name.kind == KNOWLEDGE_PLACE)
+        if (is_place)
                 ret->port_guid.v = 0;
         ret->node = node.name[0] ? node.name : node.description;
-        ret->label = arena_printf(words->arena, name.kind == KNOWLEDGE_PLACE ? "the device at %s/%u" : "%s/%u", label, name.number);
-        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(words->arena, name, &node, ret->port_guid);
-        return ret->label && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
+        ret->label = arena_printf(words->arena, is_place ? "the device at %s/%u" : "%s/%u", label, name.number);
+        ret->place = is_place ? arena_printf(words->arena, "@%s/%u", label, name.number) : NULL;
+        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(words->arena, name, ret->port_guid);
+        return ret->label && (ret->place || !is_place) && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
 }
 
 static const char *label_of(const struct held_words *words, struct knowledge_name name, struct text *t)

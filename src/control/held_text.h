@@ -27,7 +27,10 @@ struct held_port {
         const char *label;           /* "nodeA mlx5_0/1", "leaf07/12", "the device at leaf07/12" */
         const char *node;            /* its name or description; "": not known */
         struct guid node_guid, port_guid; /* port_guid 0: not known */
-        const char *forget;          /* what `pkeyctl forget` takes for it; NULL: a vouch for it ends nothing */
+        const char *place;           /* "@leaf07/12"; NULL: it is not a place */
+        /* What `pkeyctl forget` takes for this port and no other, without a name from the fabric: "0xPORTGUID", "0xNODEGUID/1",
+         * "@0xSWITCHGUID/12". NULL: a vouch for it ends nothing */
+        const char *forget;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -43,7 +46,7 @@ const char *held_partition(const struct held_words *words, uint16_t base);
 void held_add_headline(const struct held_words *words, const struct held *h, struct text *t);
 /* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t);
-/* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget nodeA". One for all ports of this base
+/* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget 0x..." One for all ports of this base
  * with this reason. */
 void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t);
 /* All of that in one line, with the first few ports. */

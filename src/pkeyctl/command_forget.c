@@ -157,8 +157,13 @@ static int take_selected(struct forget *f, const char *text, struct found *found
         return r;
 }
 
-/* A device that was never discovered, by its place; a port of which nothing but its node's GUID is known. */
-static int take_named(struct forget *f, const char *text, struct found *found)
+/* What a held base printed for this port, or the place of what was never discovered. */
+static bool is_called(const struct held_port *port, const char *text, bool by_place)
+{
+        return strcasecmp(by_place ? port->place ?: "" : port->forget, text) == 0;
+}
+
+static int take_named(struct forget *f, const char *text, bool by_place, struct found *found)
 {
         const struct held_words words = output_held_words(f->ctx);
         const struct knowledge *k = f->remembered->knowledge;
@@ -170,9 +175,21 @@ static int take_named(struct forget *f, const char *text, struct found *found)
                 if (knowledge_get(k, i)->name.kind == KNOWLEDGE_LEAF)
                         continue;
                 r = held_port_find(&words, knowledge_get(k, i)->name, &port);
-                if (r == 0 && strcasecmp(port.forget, text) == 0)
+                if (r == 0 && is_called(&port, text, by_place))
                         r = take(f, i, found);
         }
+        return r;
+}
+
+/* What a held base printed means that port and nothing else, even where a selector of the same text would mean more. */
+static int take_argument(struct forget *f, const char *text, struct found *found)
+{
+        int r = take_named(f, text, false, found);
+
+        if (r == 0 && found->n == found->n_fresh + found->n_expired)
+                r = take_selected(f, text, found);
+        if (r == 0 && found->n == 0)
+                r = take_named(f, text, true, found);
         return r;
 }
 
@@ -200,9 +217,7 @@ static int gather(struct forget *f)
         for (char **argument = ctx->arguments; r == 0 && *argument; argument++) {
                 struct found found = {};
 
-                r = take_selected(f, *argument, &found);
-                if (r == 0 && found.n == 0)
-                        r = take_named(f, *argument, &found);
+                r = take_argument(f, *argument, &found);
                 if (r == 0 && found.n == found.n_fresh + found.n_expired)
                         r = complain(ctx, *argument, &found);
         }

@@ -37,6 +37,10 @@ def holds(fabric, name):
     return any(k & 0x7FFF == 0x0010 for k in fabric.tables()[fabric.topology.port_guid(name)].keys())
 
 
+def guid_of(fabric, name):
+    return "0x%016x" % fabric.topology.port_guid(name)
+
+
 class Scene(Muted):
     """P1 gave 0x0010 to A and B. Now A is mute, and P2 gives it to B and C: A and C must not meet."""
 
@@ -58,13 +62,14 @@ def the_base(data):
                 [C, 1, "endport", "none", "full", "isolation"], "what waits")
     check_equal([by[k] for k in ("node", "port", "kind", "reason")], [A, 1, "endport", "unanswered"], "what holds it")
     check(by["since"].endswith("Z") and by["since"] == by["last_read"] and by["until"] is None, "since when", by)
-    check(by["way_out"].endswith("pkeyctl forget " + A), "the way out", by)
+    check(by["way_out"].endswith("pkeyctl forget " + by["port_guid"]), "the way out", by)
     return base
 
 
-def check_words(text, where):
+def check_words(fabric, text, where):
+    forget = "pkeyctl forget " + guid_of(fabric, A)
     for words in ('base 0x0010 (partition "storage") is held: %s' % C, "gets it when %s" % A, "is known not to hold it",
-                  "has not answered for its P_Key table", "way out: repair or unplug it", "pkeyctl forget " + A):
+                  "has not answered for its P_Key table", "way out: repair or unplug it", forget):
         check(words in text, "'%s' is not in %s:" % (words, where), text)
 
 
@@ -82,7 +87,7 @@ def test_forget():
         check("counts as holding nothing" in r.out, "what that means is not said:", r)
         (v,) = vouches(f)
         check_equal((v["node"], v["port"], v["kind"], v["may_hold"]), (A, 1, "endport", None), "the vouch")
-        check_equal(v["port_guid"], "0x%016x" % f.topology.port_guid(A), "its port")
+        check_equal(v["port_guid"], guid_of(f, A), "its port")
         check(v["vouched_by"] and v["vouched_at"].endswith("Z"), "who and when", v)
         check(A in f.pkeyctl("show", "vouches").expect(0).out, "show vouches in words")
 
@@ -95,7 +100,7 @@ def test_forget_as_json():
 
 def test_who_vouches():
     with Muted() as f:
-        f.pkeyctl("forget", "0x%016x" % f.topology.port_guid(A), "--yes", SUDO_USER="alice").expect(0)
+        f.pkeyctl("forget", guid_of(f, A), "--yes", SUDO_USER="alice").expect(0)
         check_equal([v["vouched_by"] for v in vouches(f)], ["alice"], "the person behind sudo")
 
 
@@ -147,16 +152,16 @@ def test_plan_and_show():
     with Scene() as f:
         path = f.path("partitions.yaml")
         the_base(f.pkeyctl("plan", path, "--json").expect(2).json())
-        check_words(f.pkeyctl("plan", path).expect(2).out, "plan")
+        check_words(f, f.pkeyctl("plan", path).expect(2).out, "plan")
         the_base(f.pkeyctl("show", "held", "--policy", path, "--json").expect(2).json())
-        check_words(f.pkeyctl("show", "held", "--policy", path).expect(2).out, "show held")
+        check_words(f, f.pkeyctl("show", "held", "--policy", path).expect(2).out, "show held")
 
 
 def test_apply_and_forget():
     with Scene() as f:
         path = f.path("partitions.yaml")
         the_base(f.apply(path, "--json").expect(3).json())
-        check_words(f.apply(path).expect(3).out, "apply")
+        check_words(f, f.apply(path).expect(3).out, "apply")
         check(not holds(f, C), "C got the P_Key while A may still hold it")
         r = f.pkeyctl("forget", A, "--yes").expect(0)
         check("0x8010" in r.out, "what A may hold is not said:", r)
@@ -170,6 +175,42 @@ def test_apply_and_forget():
         f.apply(path).expect(0)
         check(not holds(f, A), "A still holds the P_Key")
         check_equal(vouches(f), [], "vouches after A answered")
+
+
+def printed_forget(fabric, path):
+    """The arguments of `pkeyctl forget` as `show held` prints it for the base of the scene."""
+    held = fabric.pkeyctl("show", "held", "--policy", path, "--json").expect(2).json()["held"]
+    (by,) = next(base for base in held if base["base"] == "0x0010")["held_by"]
+    return by["way_out"].partition("pkeyctl forget ")[2].split()
+
+
+def test_as_printed():
+    """What is printed means the port that the line names: not the other adapter of the same host, be it mute, too."""
+    topology = two_level(2, 2, 4)
+    other = next(h for h in topology.hosts if h[0] == "node0005")
+    topology.hosts[topology.hosts.index(other)] = (*other[:2], A + " mlx5_1", *other[3:])
+    with Fabric(topology) as f:
+        f.settings(SETTINGS)
+        f.apply(f.write("partitions.yaml", Policy().add("storage", 0x0010, {A + "/mlx5_0": "full", B: "full"}).yaml())).expect(0)
+        f.lose(A, 100)
+        f.lose(other[0], 100)
+        arguments = printed_forget(f, f.write("partitions.yaml", policy(B, C)))
+        check_equal(arguments, [guid_of(f, A)], "what is printed")
+        (v,) = f.pkeyctl("forget", *arguments, "--yes", "--json").expect(0).json()["vouches"]
+        check_equal(v["port_guid"], guid_of(f, A), "the port that is vouched for")
+
+
+def test_place_as_printed():
+    """A device that was never discovered has no name: its place is the switch's GUID and the port."""
+    with Fabric(two_level(2, 2, 4)) as f:
+        f.settings(SETTINGS)
+        f.lose(A, 100, 0x11)
+        switch, port = f.topology.neighbour(A)
+        place = "@0x%016x/%u" % (f.topology.guid(switch), port)
+        check_equal(printed_forget(f, f.write("partitions.yaml", policy(B, C))), [place], "what is printed")
+        for text in (place, "@%s/%u" % (switch, port)):
+            (v,) = f.pkeyctl("forget", text, "--yes", "--json").expect(0).json()["vouches"]
+            check_equal((v["node_guid"], v["port"], v["kind"]), (place[1:].split("/")[0], port, "unknown-device"), "the place")
 
 
 def test_vouch_ends():
@@ -194,7 +235,7 @@ def test_daemon():
         daemon.wait_text('base 0x0010 (partition "storage") is held')
         check(not holds(f, C), "C got the P_Key while A may still hold it")
         text = daemon.text()
-        check("way out:" in text and "pkeyctl forget " + A in text, "the way out is not in the journal:", text)
+        check("way out:" in text and "pkeyctl forget " + guid_of(f, A) in text, "the way out is not in the journal:", text)
 
         def status(*arguments):
             return f.pkeyctl("status", *arguments, **bus.environment()).expect(0, 2, 3)
@@ -202,7 +243,7 @@ def test_daemon():
         data = status("--json").json()
         check_equal(data["held_bases"], 1, "held bases in status")
         check(A in data["held"] and C in data["held"], "the ports", data["held"])
-        check_words(status().out, "status")
+        check_words(f, status().out, "status")
         wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
         # the daemon takes the vouch over at its next sweep

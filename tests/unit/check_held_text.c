@@ -18,16 +18,19 @@ static const char *time_of(struct arena *a, uint64_t seconds)
         return arena_printf(a, "T%" PRIu64, seconds);
 }
 
-/* Host 3 is gone, and was known as "gone mlx5_0"; host 2 is gone and not known. */
+/* Host 3 is gone, and was known as "gone mlx5_0"; host 2 is gone and not known. Host 0 is there, its second port is gone. */
 static void setup(void)
 {
-        static struct known_port port = { .node_guid = { 0x400 }, .port_guid = { 0x401 }, .number = 1, .type = NODE_CA };
-        static struct known known = { .ports = &port, .n = 1 };
+        static struct known_port ports[] = {
+                { .node_guid = { 0x100 }, .port_guid = { 0x102 }, .number = 2, .type = NODE_CA },
+                { .node_guid = { 0x400 }, .port_guid = { 0x401 }, .number = 1, .type = NODE_CA },
+        };
+        static struct known known = { .ports = ports, .n = ELEMENTS(ports) };
         static struct policy_partition partition = { .name = "storage", .base = 0x10 };
         static struct policy policy = { .partitions = &partition, .n_partitions = 1 };
 
         knowledge_setup();
-        (void) snprintf(port.description, sizeof(port.description), "gone mlx5_0");
+        (void) snprintf(ports[1].description, sizeof(ports[1].description), "gone mlx5_0");
         words = (struct held_words) {
                 .arena = arena, .subnet = make_subnet(&(struct scene) { .there = 3 }), .known = &known, .policy = &policy,
                 .now = NOW, .time = time_of,
@@ -92,13 +95,17 @@ START_TEST(ports_have_names)
                 struct knowledge_name name;
                 const char *label, *node, *forget;
                 uint64_t port_guid;
+                const char *place;
         } cases[] = {
-                { { { 0x100 }, 1, KNOWLEDGE_ENDPORT }, "host/1", "host", "host", 0x101 },
-                { { { 0x400 }, 1, KNOWLEDGE_ENDPORT }, "gone mlx5_0/1", "gone", "gone", 0x401 },
-                { { { 0x400 }, 2, KNOWLEDGE_ENDPORT }, "0x0000000000000400/2", "", "0x0000000000000400", 0 },
+                { { { 0x100 }, 1, KNOWLEDGE_ENDPORT }, "host/1", "host", "0x0000000000000101", 0x101 },
+                { { { 0x100 }, 2, KNOWLEDGE_ENDPORT }, "host/2", "host", "0x0000000000000102", 0x102 },
+                { { { 0x400 }, 1, KNOWLEDGE_ENDPORT }, "gone mlx5_0/1", "gone", "0x0000000000000401", 0x401 },
+                { { { 0x400 }, 2, KNOWLEDGE_ENDPORT }, "0x0000000000000400/2", "", "0x0000000000000400/2", 0 },
                 { { { SWITCH }, 1, KNOWLEDGE_LEAF }, "leaf/1", "leaf", NULL, SWITCH },
-                { { { SWITCH }, 9, KNOWLEDGE_PLACE }, "the device at leaf/9", "leaf", "@leaf/9", 0 },
-                { { { 0x99 }, 9, KNOWLEDGE_PLACE }, "the device at 0x0000000000000099/9", "", "@0x0000000000000099/9", 0 },
+                { { { SWITCH }, 9, KNOWLEDGE_PLACE }, "the device at leaf/9", "leaf", "@0x0000000000000010/9", 0,
+                  "@leaf/9" },
+                { { { 0x99 }, 9, KNOWLEDGE_PLACE }, "the device at 0x0000000000000099/9", "", "@0x0000000000000099/9",
+                  0, "@0x0000000000000099/9" },
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
@@ -109,6 +116,7 @@ START_TEST(ports_have_names)
                 ck_assert_str_eq(port.node, cases[i].node);
                 ck_assert_uint_eq(port.port_guid.v, cases[i].port_guid);
                 ck_assert_uint_eq(port.node_guid.v, cases[i].name.node.v);
+                ck_assert_pstr_eq(port.place, cases[i].place);
                 if (cases[i].forget)
                         ck_assert_str_eq(port.forget, cases[i].forget);
                 else
@@ -246,7 +254,7 @@ END_TEST
 START_TEST(ways_out)
 {
         static const char repair[] = "repair or unplug it (what is unplugged counts for absent_hold); or, if you are certain that it "
-                                     "holds nothing: pkeyctl forget host";
+                                     "holds nothing: pkeyctl forget 0x0000000000000101";
         static const enum held_reason alike[] = { HELD_NEVER_READ, HELD_UNANSWERED, HELD_UNCONFIRMED, HELD_SILENT };
 
         for (size_t i = 0; i < ELEMENTS(alike); i++) {
@@ -255,11 +263,12 @@ START_TEST(ways_out)
                 block_by(host(1), HELD_ABSENT, 1);
                 check_way_out(alike[i], repair);
         }
-        check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget host");
+        check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
+                      "0x0000000000000201");
         block_by(host(3), HELD_SILENT, 1);
         block_by(leaf, HELD_SILENT, 1);
         check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
-                                   "hold nothing: pkeyctl forget host gone");
+                                   "hold nothing: pkeyctl forget 0x0000000000000101 0x0000000000000401");
         block_by(leaf, HELD_LACK, 1);
         check_way_out(HELD_LACK, "pkeyd tries again; the journal and pkeyctl plan name what that change failed at or waits for");
         block_by(leaf, HELD_NOBODY, 1);
@@ -327,7 +336,7 @@ START_TEST(logged_when_it_changes)
         static const char unanswered[] =
                 "base 0x0001 is held: host/1 gets it when host/1 is known not to hold it; host/1 (0x0000000000000101) has not answered "
                 "for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (what is unplugged counts for absent_hold); "
-                "or, if you are certain that it holds nothing: pkeyctl forget host";
+                "or, if you are certain that it holds nothing: pkeyctl forget 0x0000000000000101";
         struct subnet *s = read_all_but_the_first(0);
         const struct log_entry *e;
 
