@@ -107,10 +107,16 @@ static void count_sweep(struct control *c, enum sweep_result result)
                 c->status.last_result = result;
 }
 
+/* A held base waits for what a sweep finds, such as a host that comes back: sweeps are no more frequent for it. */
+static enum sweep_result get_result_to_schedule(const struct sweep *s)
+{
+        return s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result;
+}
+
 /* Once, or again and again. */
 static void sweep_ended(struct control *c)
 {
-        enum sweep_result result = c->sweep.result;
+        enum sweep_result result = c->sweep.result, to_schedule = get_result_to_schedule(&c->sweep);
 
         count_sweep(c, result);
         if (!control_serves(c)) {
@@ -127,7 +133,7 @@ static void sweep_ended(struct control *c)
         }
         sweep_free(c);
         c->state = CONTROL_IDLE;
-        schedule_ended(&c->schedule, c->now, result, control_wanted(c)->settings->sweep_interval);
+        schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);
         if (result == SWEEP_WAITS) /* the next sweep may find another */
                 control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }

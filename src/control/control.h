@@ -207,7 +207,7 @@ enum control_state {
 /* How a sweep ended. */
 enum sweep_result {
         SWEEP_DONE,    /* everything is as the policy says, or was reported to differ (audit, standby) */
-        SWEEP_PARTIAL, /* some ports did not answer or refused, or the mirror for OpenSM could not be written */
+        SWEEP_PARTIAL, /* some ports did not answer or refused, a base is held, or the mirror for OpenSM could not be written */
         SWEEP_REFUSED, /* no policy can be carried out on this fabric; nothing was written */
         SWEEP_WAITS,   /* the port does not work yet */
         SWEEP_STALE,   /* what was read is old by now: begin anew */

@@ -97,6 +97,7 @@ struct sweep {
 
         bool ended;
         enum sweep_result result;
+        bool only_waits;              /* of SWEEP_PARTIAL: nothing failed that could be tried again sooner than at the next sweep */
 };
 
 struct control {

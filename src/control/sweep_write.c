@@ -106,11 +106,25 @@ static void store_policy(struct control *c)
         control_will_store(c, g);
 }
 
+/* In audit mode, and on a standby, no write waits: what is held there only would be. */
+static bool writes_wait(const struct control *c)
+{
+        const struct generation *g = c->sweep.generation;
+        size_t n = 0;
+
+        if (c->status.held)
+                (void) held_list_items(c->status.held, &n);
+        return n > 0 && g->settings->mode == MODE_ENFORCE && control_may_write(c, g);
+}
+
 static void finish(struct control *c)
 {
+        bool failed = snapshot_n_failed(c->snapshot) > 0;
+
         if (c->config.goal == CONTROL_APPLY)
                 store_policy(c);
-        sweep_end(c, snapshot_n_failed(c->snapshot) > 0 ? SWEEP_PARTIAL : SWEEP_DONE);
+        c->sweep.only_waits = !failed;
+        sweep_end(c, failed || writes_wait(c) ? SWEEP_PARTIAL : SWEEP_DONE);
 }
 
 /* True: the tables were compared. False: the sweep has ended with a problem. */

@@ -38,6 +38,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "knowledge/held.h"
 #include "sim.h"
 #include "util/cleanup.h"
 
@@ -961,6 +962,19 @@ static void all_converged(struct sim *s, const struct judgement *by)
         }
 }
 
+/* A filter waits as long as ports have entries that are not pkeyd's (owns): no port failed, and endports are right all the same. */
+static bool only_a_filter_waits(const struct process *p, const struct control_status *status)
+{
+        size_t n = 0;
+
+        if (status->held)
+                (void) held_list_items(status->held, &n);
+        for (uint32_t i = 0; status->snapshot && i < status->snapshot->subnet->n_ports; i++)
+                if (status->snapshot->failed[i])
+                        return false;
+        return p->last_result == SWEEP_PARTIAL && n > 0;
+}
+
 void promises_converged(struct sim *s, const struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
@@ -984,7 +998,7 @@ void promises_converged(struct sim *s, const struct process *p)
         }
         if (p->last_result == SWEEP_FAILED && !is_calm)
                 return; /* the fabric is behind a switch that answers nobody */
-        if (p->last_result != SWEEP_DONE || !by)
+        if ((p->last_result != SWEEP_DONE && !only_a_filter_waits(p, status)) || !by)
                 sim_fail(s, "process %u did not converge: its last sweep ended with %d (%s)", p->number, (int) p->last_result,
                          status->text);
         else if (status->writing && is_calm)

@@ -359,6 +359,7 @@ WRONGS += [
     Wrong("control-ready-before-a-sweep-ended", CONTROL, "if (is_settled(result) && !c->schedule.reload_due) {", "if (true) {"),
     Wrong("control-partial-is-a-success", CONTROL, "if (result == SWEEP_DONE && is_right(", "if (whole && (result == SWEEP_PARTIAL || is_right("
           "&c->status.ports)))\n                n->last_success = c->wall;\n        if (false && is_right("),
+    Wrong("control-held-base-is-swept-for", CONTROL, "s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result", "s->result"),
     Wrong("control-audit-is-a-success", CONTROL, "        return ports->differ == 0 && ports->unreachable == 0;", "        return ports->unreachable == 0;"),
     Wrong("control-same-policy-is-another", CONTROL, "        c->candidate->number = c->in_force->number;\n", ""),
     # reloads

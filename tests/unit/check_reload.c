@@ -273,6 +273,54 @@ START_TEST(unchanged_in_part)
 }
 END_TEST
 
+#define POLICY_OF_NODE2 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node2: full\n"
+#define HOLD "sweep_interval: 1h\nabsent_hold: forever\n"
+
+/* node1 is gone with its P_Key, so node2 does not get it. */
+static void hold(const char *settings, uint64_t request)
+{
+        ck_assert_int_eq(give_candidate(settings, POLICY_OF_NODE2, request), 0);
+        next_sweep();
+        ck_assert(!holds(hosts[1], 0x8010));
+        ck_assert_uint_eq(noted.n_answers, request);
+        ck_assert_ptr_nonnull(strstr(noted.answer, "1 base held"));
+}
+
+static void lose_node1(void)
+{
+        start(HOLD, POLICY_1);
+        sweep();
+        fabsim_disconnect(&f, hosts[0], 1);
+        next_sweep();
+}
+
+/* No sweep is sooner than without that. */
+START_TEST(base_is_held)
+{
+        usec_t began;
+
+        lose_node1();
+        for (unsigned i = 0; i < 2; i++) { /* the second time both files are as they were */
+                hold(HOLD, 1 + i);
+                ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+                ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+                ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_PARTIAL], 1 + i);
+        }
+        began = now;
+        until(CONTROL_OPENING_PORT);
+        ck_assert_uint_gt(now - began, 3500 * S);
+}
+END_TEST
+
+/* In audit mode nothing is written, so nothing waits. */
+START_TEST(base_would_be_held)
+{
+        lose_node1();
+        hold(HOLD AUDIT, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+}
+END_TEST
+
 /* What is in force cannot be carried out either: who waits hears why. */
 START_TEST(nothing_can_be_carried_out)
 {
@@ -390,6 +438,8 @@ int main(void)
                         sweep_failed,
                         carried_out_in_part,
                         unchanged_in_part,
+                        base_is_held,
+                        base_would_be_held,
                         nothing_can_be_carried_out,
                         planners_findings_for_who_waits,
                         too_many_callers,
