@@ -47,6 +47,14 @@ static enum exit_status status_of_outcome(const char *outcome)
         return EXIT_REFUSED;
 }
 
+/* What the new policy has to wait for. The reload is over, whatever comes of this. */
+static int find_held(struct context *ctx, struct result *result)
+{
+        int r = result->status == EXIT_REFUSED ? 0 : bus_client_find(ctx, &result->reload.daemon);
+
+        return r < 0 ? r : 0;
+}
+
 int command_reload(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
@@ -67,5 +75,6 @@ int command_reload(struct context *ctx)
         if (r < 0)
                 return r;
         result.status = status_of_outcome(reload->outcome);
-        return output(ctx, &result);
+        r = find_held(ctx, &result);
+        return r < 0 ? r : output(ctx, &result);
 }

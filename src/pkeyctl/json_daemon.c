@@ -79,6 +79,8 @@ void as_json_status(struct doc *d, const struct result *r)
 void as_json_reload(struct doc *d, const struct result *r)
 {
         doc_merge(d, d->root, reload_object(d, &r->reload));
+        doc_add(d, d->root, "{s:I, s:o}", "held_bases", (json_int_t) r->reload.daemon.held_bases, "held",
+                doc_text(r->reload.daemon.held ?: ""));
 }
 
 void as_json_violations(struct doc *d, const struct result *result)

@@ -117,6 +117,7 @@ struct reload_result {
         const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
         uint64_t generation;           /* in force */
         const char *text;
+        struct daemon_status daemon;   /* behind it, for its held bases; empty: not known */
 };
 
 struct violations_result {

@@ -117,6 +117,8 @@ void text_reload(struct context *ctx, const struct result *result)
                 fprintf(stderr, "%s\n", r->text);
         else if (!ctx->options->quiet)
                 printf("%s%s\n", sentence, r->text);
+        if (result->status != EXIT_REFUSED && !ctx->options->quiet)
+                print_held(&r->daemon);
 }
 
 /* --- violations ------------------------------------------------------------------------------------------------------ */
@@ -200,11 +202,32 @@ static void print_changes(const struct watched *r)
                 printf("%s%s", *space ? ": " : "", r->status.text);
 }
 
+/* A line for each base, with all that status has of it. */
+static void print_watched_held(const struct watched *r)
+{
+        const char *line = r->changed & UINT64_C(1) << DAEMON_STATUS_HELD ? r->status.held : NULL;
+        char buffer[TIME_SIZE];
+
+        (void) format_time(r->when, buffer);
+        if (line && *line == '\0' && r->kind == WATCHED_CHANGE)
+                printf("%s no base is held any more\n", buffer);
+        while (line && *line) {
+                size_t length = strcspn(line, "\n");
+
+                printf("%s %.*s\n", buffer, (int) length, line);
+                line += length + (line[length] == '\n');
+        }
+}
+
 void text_watched(struct context *ctx, const struct watched *r)
 {
         char buffer[TIME_SIZE];
 
         (void) ctx;
+        if (r->kind == WATCHED_CHANGE && r->changed == UINT64_C(1) << DAEMON_STATUS_HELD) {
+                print_watched_held(r);
+                return;
+        }
         printf("%s ", format_time(r->when, buffer));
         switch (r->kind) {
         case WATCHED_STATUS:
@@ -222,4 +245,5 @@ void text_watched(struct context *ctx, const struct watched *r)
                 break;
         }
         putchar('\n');
+        print_watched_held(r);
 }

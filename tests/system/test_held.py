@@ -234,6 +234,10 @@ def test_daemon():
         bus.wait_name()
         daemon.wait_text('base 0x0010 (partition "storage") is held')
         check(not holds(f, C), "C got the P_Key while A may still hold it")
+        f.start(f.pkeyctl_arguments("watch"), "watch.out", **bus.environment())
+        watched = lambda: read_file(f.path("watch.out"))
+        wait_for(lambda: "way out" in watched(), "the held base in watch")
+        check_words(f, watched(), "watch")
         text = daemon.text()
         check("way out:" in text and "pkeyctl forget " + guid_of(f, A) in text, "the way out is not in the journal:", text)
 
@@ -244,6 +248,12 @@ def test_daemon():
         check_equal(data["held_bases"], 1, "held bases in status")
         check(A in data["held"] and C in data["held"], "the ports", data["held"])
         check_words(f, status().out, "status")
+        r = f.pkeyctl("reload", **bus.environment()).expect(3)
+        check("carried out in part" in r.out, "reload with a held base:", r)
+        check_words(f, r.out, "reload")
+        data = f.pkeyctl("reload", "--json", **bus.environment()).expect(3).json()
+        check_equal((data["ok"], data["outcome"], data["held_bases"]), (False, "partial", 1), "reload --json")
+        check_words(f, data["held"], "reload --json")
         wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
         # the daemon takes the vouch over at its next sweep
@@ -251,6 +261,8 @@ def test_daemon():
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
         daemon.wait_text("no base is held any more")
         wait_for(lambda: status("--json").json()["held_bases"] == 0, "status without held bases")
+        wait_for(lambda: "no base is held any more" in watched(), "the end in watch")
+        check(all(len(line) > 20 for line in watched().splitlines()), "a line of watch is empty:", watched())
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
