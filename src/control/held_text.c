@@ -334,7 +334,7 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
         case HELD_EXCESS:
         case HELD_LACK:
         case HELD_EARLIER:
-                text_add(t, "pkeyd tries again; the journal and pkeyctl plan name what that change failed at or waits for");
+                text_add(t, "pkeyd tries again; the journal names what that change failed at, pkeyctl show held what it waits for");
                 break;
         case HELD_NOBODY:
                 text_add(t, "pkeyd goes on when discovery finds a port there");

@@ -177,7 +177,8 @@ static int show_port(struct context *ctx, const char *text)
 
 /* --- show held -------------------------------------------------------------------------------------------------------- */
 
-/* What would wait now, if the policy was applied: so it needs no daemon. */
+/* What would wait now, if the policy was applied: so it needs no daemon. But a plan cannot foresee that a port that was read does
+ * not take a write, which a daemon on this host knows. That of another port may be of another fabric. */
 static int show_held(struct context *ctx)
 {
         struct result result = { .kind = RESULT_HELD };
@@ -189,11 +190,15 @@ static int show_held(struct context *ctx)
                 r = session_sweep(ctx, CONTROL_PLAN, NULL);
         if (r < 0)
                 return r;
-        result.held = control_get_results(ctx->control)->held;
-        if (!result.held)
+        result.held.list = control_get_results(ctx->control)->held;
+        if (!result.held.list)
                 return -ENOMEM;
-        (void) held_list_items(result.held, &n);
-        result.status = exit_status_of(n > 0, false);
+        r = ctx->options->ca || ctx->options->port ? 0 : bus_client_find(ctx, &result.held.daemon);
+        if (r < 0)
+                return r;
+        result.held.has_daemon = r > 0;
+        (void) held_list_items(result.held.list, &n);
+        result.status = exit_status_of(n > 0 || result.held.daemon.held_bases > 0, false);
         return output(ctx, &result);
 }
 

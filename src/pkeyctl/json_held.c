@@ -87,7 +87,12 @@ json_t *as_json_held(struct doc *d, const struct held_list *held)
 
 void as_json_show_held(struct doc *d, const struct result *result)
 {
-        doc_add(d, d->root, "{s:o}", "held", as_json_held(d, result->held));
+        const struct held_result *r = &result->held;
+        json_t *daemon = json_null();
+
+        if (r->has_daemon)
+                daemon = doc_pack(d, "{s:I, s:o}", "held_bases", (json_int_t) r->daemon.held_bases, "held", doc_text(r->daemon.held ?: ""));
+        doc_add(d, d->root, "{s:o, s:o}", "held", as_json_held(d, r->list), "daemon", daemon);
 }
 
 /* --- vouches ------------------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,13 @@ struct vouches_result {
         uint32_t n;
 };
 
+/* show held */
+struct held_result {
+        const struct held_list *list;  /* what would wait if all ports that were read answer */
+        bool has_daemon;
+        struct daemon_status daemon;   /* which has seen more, such as a write that was not confirmed */
+};
+
 /* How a reload of the daemon ended. */
 struct reload_result {
         const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
@@ -186,7 +193,7 @@ struct result {
                         const char *bytes;
                         size_t n;
                 } file;
-                const struct held_list *held;
+                struct held_result held;
                 struct vouches_result vouches;
                 struct explain_result explain;
                 struct doctor_result doctor;

@@ -69,7 +69,7 @@ static void print_held(const struct daemon_status *s)
 {
         if (s->held_bases == 0)
                 return;
-        printf("  held          %" PRIu64 " base%s; pkeyctl show held lists all\n", s->held_bases, text_plural(s->held_bases));
+        printf("  held          %" PRIu64 " base%s; pkeyctl show held lists them\n", s->held_bases, text_plural(s->held_bases));
         print_lines(s->held, MAX_HELD_LINES, s->held_bases);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "pkeyctl/text.h"
 
@@ -49,11 +50,43 @@ void text_held(struct context *ctx, const struct held_list *held)
                 fputs(output_taken(ctx, &t), stdout);
 }
 
+/* Is the base of this line of the daemon in the list? */
+static bool is_listed(const struct held_list *list, const char *line)
+{
+        const struct held *const *items;
+        unsigned base;
+        size_t n;
+
+        items = held_list_items(list, &n);
+        for (size_t i = 0; i < n && sscanf(line, "base 0x%4x ", &base) == 1; i++)
+                if (items[i]->base == base)
+                        return true;
+        return false;
+}
+
+static void print_held_by_daemon(const struct held_result *r)
+{
+        uint64_t n_lines = 0, n_new = 0;
+        size_t length;
+
+        for (const char *line = r->daemon.held ?: ""; *line; line += length + (line[length] == '\n'), n_lines++) {
+                length = strcspn(line, "\n");
+                if (is_listed(r->list, line))
+                        continue;
+                if (n_new++ == 0)
+                        puts("held by pkeyd on this host, which may know of more than this look at the fabric shows:");
+                printf("   %.*s\n", (int) length, line);
+        }
+        if (n_lines < r->daemon.held_bases)
+                printf("pkeyd holds %" PRIu64 " bases more; they are in its journal\n", r->daemon.held_bases - n_lines);
+}
+
 void text_show_held(struct context *ctx, const struct result *result)
 {
         if (result->status == EXIT_DONE)
                 puts("no base is held");
-        text_held(ctx, result->held);
+        text_held(ctx, result->held.list);
+        print_held_by_daemon(&result->held);
 }
 
 /* --- vouches ------------------------------------------------------------------------------------------------------------- */

@@ -266,5 +266,30 @@ def test_daemon():
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
+def test_show_what_the_daemon_holds():
+    """By the other policy nothing would wait; what the daemon holds is shown all the same, and only once."""
+    require()
+    with Scene() as f:
+        bus = Bus(f)
+        f.settings("sweep_interval: 1h\ntimeout: 100ms\nabsent_hold: forever\n")
+        f.console('Unlink "%s"' % A)
+        daemon = Daemon(f, f.path("partitions.yaml"), environment=bus.environment())
+        bus.wait_name()
+        daemon.wait_text("base 0x0010")
+
+        def show(path, *more):
+            return f.pkeyctl("show", "held", "--policy", path, *more, **bus.environment()).expect(2)
+
+        other = f.write("other.yaml", policy())
+        data = show(other, "--json").json()
+        check_equal((data["held"], data["daemon"]["held_bases"]), ([], 1), "what is held, and what the daemon holds")
+        for text in (data["daemon"]["held"], show(other).out):
+            check('base 0x0010 (partition "storage") is held: ' in text and "way out: wait" in text, "show held:", text)
+        text = show(f.path("partitions.yaml")).out
+        check_equal(text.count("is held:"), 1, "lines of " + text)
+        check_equal(f.pkeyctl("show", "held", "--policy", other, "--json").expect(0).json()["daemon"], None, "without a daemon")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
 if __name__ == "__main__":
     main()

@@ -270,7 +270,7 @@ START_TEST(ways_out)
         check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
                                    "hold nothing: pkeyctl forget 0x0000000000000101 0x0000000000000401");
         block_by(leaf, HELD_LACK, 1);
-        check_way_out(HELD_LACK, "pkeyd tries again; the journal and pkeyctl plan name what that change failed at or waits for");
+        check_way_out(HELD_LACK, "pkeyd tries again; the journal names what that change failed at, pkeyctl show held what it waits for");
         block_by(leaf, HELD_NOBODY, 1);
         check_way_out(HELD_NOBODY, "pkeyd goes on when discovery finds a port there");
         held.n_by = 0;
