@@ -313,11 +313,31 @@ static void add_differences(struct line *l, struct arena *a, const struct genera
                 line_add(l, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
 }
 
+/* Tables that were not read, and devices that did not answer discovery behind links that are up. */
+static uint32_t count_unread(const struct subnet *s, const struct verification *v)
+{
+        uint32_t n = v->n_unreachable;
+
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                for (size_t w = 0; w < ELEMENTS(s->nodes[i].silent_ports); w++)
+                        n += (uint32_t) __builtin_popcountll(s->nodes[i].silent_ports[w]);
+        return n;
+}
+
+/* What differed may differ still where nothing was read. Where nothing differed before, it is no news of the standby. */
+static uint64_t digest_standby(const struct subnet *s, const struct verification *v, uint32_t n_unread, uint64_t said)
+{
+        if (v->n_differ == 0 && n_unread > 0 && said != 0)
+                return hash_mix(HASH_START, 0);
+        return digest_verification(s, v);
+}
+
 void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet,
                  const struct verification *v, uint64_t *said)
 {
         struct log_about about = { .generation = g->number };
-        uint64_t digest = digest_verification(subnet, v);
+        uint32_t n_unread = count_unread(subnet, v);
+        uint64_t digest = digest_standby(subnet, v, n_unread, *said);
         _cleanup_arena_ struct arena *a = arena_new();
         struct line line = {};
 
@@ -328,6 +348,12 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
                 log_add(l, LOG_EVENT_STANDBY_AGREES, &about,
                               "standing by: the fabric is as the policy of this host says (generation %" PRIu64 ")",
                               g->number);
+                return;
+        }
+        if (v->n_differ == 0) {
+                log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about,
+                        "standing by: it is not known whether the fabric is as the policy of this host says (generation %" PRIu64
+                        "): %u port%s not answer, all others are", g->number, n_unread, n_unread == 1 ? " does" : "s do");
                 return;
         }
         line_add(&line, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u "

@@ -24,7 +24,8 @@ void event_text_watch(struct log *l, const struct generation *g, const struct wa
                bool standby);
 
 /* How the tables differ from the policy of a standby, summed up in one entry. `reported` is the digest of what was logged
- * last (0: nothing): the same again is not logged again, and the end of it once. */
+ * last (0: nothing): the same again is not logged again, and the end of it once; while ports are not read, that the end is not
+ * known. */
 void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet, const struct verification *v,
                  uint64_t *reported);
 
