@@ -179,12 +179,14 @@ static const char *list_entries(struct arena *a, const struct desired_port *port
 
 const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port)
 {
-        const char *label = subnet_port_label(a, r->plan->subnet, port), *entries = list_entries(a, &r->desired->ports[port]);
+        const struct subnet *s = r->plan->subnet;
+        const char *label = subnet_port_label(a, s, port), *entries = list_entries(a, &r->desired->ports[port]);
 
         if (!label || !entries)
                 return NULL;
-        return arena_printf(a, "%s is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)", label,
-                            freeze_reason(r->plan->frozen[port]), entries);
+        /* with the GUID: of two that have one name both are frozen */
+        return arena_printf(a, "%s (0x%016" PRIx64 ") is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)",
+                            label, s->ports[port].guid.v, freeze_reason(r->plan->frozen[port]), entries);
 }
 
 static void report_frozen(const struct reconciled *out, struct findings *findings)

@@ -682,7 +682,8 @@ START_TEST(second_line_claims_a_host)
         ck_assert_uint_eq(status()->frozen[0].since, UINT64_C(1700000000) + now / S);
         ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed - 2);
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_FROZEN), 1);
-        expect_logged(LOG_EVENT_PORT_FROZEN, "important mlx5_0/1 is frozen: two equally specific lines");
+        expect_logged(LOG_EVENT_PORT_FROZEN, ") is frozen: two equally specific lines");
+        expect_logged(LOG_EVENT_PORT_FROZEN, "important mlx5_0/1 (0x");
         expect_logged(LOG_EVENT_PORT_FROZEN, "(0x0010 0x8055 0x7fff)");
         expect_logged(LOG_EVENT_PORT_FROZEN, "; check whether the host has the right name");
         next_sweep();
