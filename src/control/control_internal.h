@@ -81,6 +81,7 @@ struct sweep {
         bool surveyed;                /* tables were read in this sweep */
         usec_t lock_at;               /* when the lock is tried again; USEC_INFINITY: it is being tried */
         bool locked, waited_for_lock, store_was_lost;
+        int lock_r;                   /* why it is not locked; 0: it was not tried */
         const struct plan *confirmed; /* by a person; NULL: none was */
 
         struct generation *generation; /* referenced: what it decided by */

@@ -492,6 +492,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 return;
         }
         s->locked = event->lock.r == 0;
+        s->lock_r = event->lock.r;
         if (!s->locked && !control_serves(c)) {
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);
                 return;

@@ -433,7 +433,7 @@ void sweep_carry_out(struct control *c)
         }
         sweep_foresee_held(c);
         if (may_write && !s->locked)
-                sweep_fail(c, "nothing is written, because the state directory cannot be used", -ENOLCK);
+                sweep_fail(c, "nothing is written, because the state directory cannot be used", s->lock_r ?: -ENOLCK);
         else if (may_write && !by_itself)
                 start_writer(c, CONTROL_WRITING_OPENSM);
         else
