@@ -99,10 +99,10 @@ END_TEST
 
 #define WALL INT64_C(1800000000)
 
-/* Host 0 is absent, and host 1 silent, unless all are there. */
-static void see(bool all_there, unsigned seconds, int64_t wall)
+/* Host 0 is absent, and something silent where nothing was before, unless all is well. */
+static void see(bool all_is_well, unsigned seconds, int64_t wall)
 {
-        const struct scene scene = { .there = all_there ? ALL : ALL & ~3u, .silent = all_there ? 0 : 2 };
+        const struct scene scene = { .there = all_is_well ? ALL & ~2u : ALL & ~3u, .silent = all_is_well ? 0 : 2 };
 
         ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), seconds * USEC_PER_SEC, (uint64_t) wall, HOLD), 0);
 }
@@ -113,7 +113,7 @@ static void check_times(int64_t absent, int64_t silent, bool expired)
 
         ck_assert_int_eq((int64_t) host->seen_at, absent);
         ck_assert_int_eq(host->expired, expired);
-        ck_assert_int_eq((int64_t) knowledge_get(k, host_record(1))->since, silent);
+        ck_assert_int_eq((int64_t) knowledge_get(k, place_record(1))->since, silent);
 }
 
 static const int64_t steps[] = { 365 * 86400, -365 * 86400, 100 * INT64_C(365) * 86400, 3600, -3600, 10 - WALL };
