@@ -192,6 +192,26 @@ START_TEST(what_the_other_head_may_write)
 }
 END_TEST
 
+/* They talk for certain, so that more of the same is no gain; not if what stands there may have been overwritten. */
+START_TEST(suspected_may_have_taken_an_entry)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES], other[P_KEY_BLOCK_ENTRIES];
+
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        for (unsigned i = 0; i < HOSTS; i++) {
+                read_host(s, i, i == 0 ? 0x0001 : i == 1 ? 0x8001 : 0);
+                read_leaf(s, i, 0);
+        }
+        want(s, 0);
+        block_of(0x8001, block);
+        block_of(0x8002, other);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, block, 1), RULE_ADMITS);
+        ck_assert_int_eq(knowledge_suspect_block(k, host_record(0), 0, other), 0);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, block, 1), RULE_GAIN);
+}
+END_TEST
+
 /* What a copy admits and holds up is what the knowledge does. */
 START_TEST(copy)
 {
@@ -1160,6 +1180,7 @@ int main(void)
         tcase_add_test(bounds, retracted_block);
         tcase_add_test(bounds, retracted_after_it_was_asked);
         tcase_add_test(bounds, what_the_other_head_may_write);
+        tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
