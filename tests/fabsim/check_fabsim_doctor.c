@@ -151,6 +151,7 @@ static void diagnose(uint64_t key)
         stage = probe_stage(probe);
         run(&stage);
         settings_default(&settings);
+        settings.beside_opensm = true;
         facts.settings = &settings;
         facts.observed = observed;
         facts.probe = result;
