@@ -120,11 +120,7 @@ static int combine(struct arena *a, const struct desired_port *x, const struct d
 /* Of the port of the decision, in `all`. */
 static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32_t port)
 {
-        uint32_t node = all == s ? SUBNET_NONE : subnet_find_node(all, node_guid_of(s, port));
-
-        if (all == s)
-                return port;
-        return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(all, node, s->ports[port].number);
+        return all == s ? port : subnet_find_port_of(all, node_guid_of(s, port), s->ports[port].number);
 }
 
 /* The lower one of what it was given before and of what the lines say, but at least what is certain. ret may be `lines`. */

@@ -177,8 +177,7 @@ static void add_known_port(struct text *t, const struct subnet *s, const struct 
 /* host: NULL: the one of the snapshot. */
 static void add_port(struct text *t, const struct subnet *s, struct violation_port port, const struct violation_host *host)
 {
-        uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
-        uint32_t p = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
+        uint32_t p = s ? subnet_find_port_of(s, port.node_guid, port.number) : SUBNET_NONE;
 
         text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
         if (host && host->guid.v != 0)

@@ -194,11 +194,7 @@ static void sort_ports(struct subnet_builder *b, struct subnet *s)
 
 static uint32_t find_cable_end(const struct subnet *s, struct guid node_guid, uint8_t number)
 {
-        uint32_t node = subnet_find_node(s, node_guid);
-
-        if (node == SUBNET_NONE || number == 0)
-                return SUBNET_NONE;
-        return subnet_find_port(s, node, number);
+        return number == 0 ? SUBNET_NONE : subnet_find_port_of(s, node_guid, number);
 }
 
 /* A port has one cable: of links that contradict each other the first counts. */
@@ -305,8 +301,7 @@ static int index_port_guids(struct arena *a, struct subnet *s)
 
 static uint32_t find_named_endport(const struct subnet *s, struct guid node_guid, uint8_t number)
 {
-        uint32_t node = node_guid.v ? subnet_find_node(s, node_guid) : SUBNET_NONE;
-        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, number);
+        uint32_t port = node_guid.v ? subnet_find_port_of(s, node_guid, number) : SUBNET_NONE;
 
         return port != SUBNET_NONE && s->ports[port].role == PORT_ENDPORT ? port : SUBNET_NONE;
 }

@@ -65,6 +65,13 @@ uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
         return i < s->n_ports && s->ports[i].node == node && s->ports[i].number == number ? i : SUBNET_NONE;
 }
 
+uint32_t subnet_find_port_of(const struct subnet *s, struct guid node_guid, uint8_t number)
+{
+        uint32_t node = subnet_find_node(s, node_guid);
+
+        return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, number);
+}
+
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name)
 {
         uint32_t low = from, high = s->n_by_name;

@@ -136,8 +136,9 @@ static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint
  * there is none. External ports are not found by GUID. */
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid);
 uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid);
-/* Port `number` of a node, or SUBNET_NONE. */
+/* Port `number` of a node, or SUBNET_NONE; the same of the node with this GUID, if there is one. */
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number);
+uint32_t subnet_find_port_of(const struct subnet *s, struct guid node_guid, uint8_t number);
 /* Index into by_name of the first node whose name is >= `name` in strcmp order (n_by_name: none). */
 uint32_t subnet_first_name(const struct subnet *s, const char *name);
 /* The same from index `from` (<= n_by_name) on; costs the logarithm of the distance. */

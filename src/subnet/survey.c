@@ -174,8 +174,7 @@ static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
 static bool failed_before(const struct survey *s, const struct subnet_port *p)
 {
         const struct observed *o = s->options.before;
-        uint32_t node = o ? subnet_find_node(o->subnet, subnet_port_node(s->observed->subnet, p)->guid) : SUBNET_NONE;
-        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(o->subnet, node, p->number);
+        uint32_t port = o ? subnet_find_port_of(o->subnet, subnet_port_node(s->observed->subnet, p)->guid, p->number) : SUBNET_NONE;
 
         return port != SUBNET_NONE && o->tables[port].source != TABLE_READ && o->tables[port].failure != MAD_ANSWERED;
 }

@@ -77,8 +77,7 @@ static int open_end(const struct finder *f, struct lid lid, const struct gid *gi
 
 static uint32_t plugged_into(const struct subnet *s, struct violation_port port)
 {
-        uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
-        uint32_t i = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
+        uint32_t i = s ? subnet_find_port_of(s, port.node_guid, port.number) : SUBNET_NONE;
 
         return i != SUBNET_NONE && s->ports[i].role == PORT_SWITCH_EXTERNAL ? s->ports[i].neighbour : SUBNET_NONE;
 }

@@ -61,8 +61,7 @@ static void doubt_empty(struct violations *v, const struct subnet *s)
 {
         for (uint32_t i = 0; i < v->looks.n; i++) {
                 struct violation_port_looks *p = &v->looks.ports[i];
-                uint32_t node = subnet_find_node(s, p->port.node_guid);
-                uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, p->port.number);
+                uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
 
                 if (port == SUBNET_NONE ||
                     (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].neighbour == SUBNET_NONE))

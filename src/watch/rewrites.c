@@ -20,8 +20,7 @@ static int compare_drifted(const void *left, const void *right)
 
 static struct drifted place(const struct subnet *s, const struct watch_event *e, uint32_t event)
 {
-        uint32_t node = subnet_find_node(s, e->node_guid);
-        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, e->number);
+        uint32_t port = subnet_find_port_of(s, e->node_guid, e->number);
         struct drifted d = { SUBNET_NONE, event, true };
 
         if (port == SUBNET_NONE)
