@@ -150,8 +150,15 @@ static bool is_incomplete(const struct discovery *d, const struct discovery_agen
 }
 
 /* What is at the other ends of its links. */
-static void find_peers(const struct discovery *d, const struct discovery_agent *a, struct subnet_node *node)
+static int find_peers(const struct conversion *c, const struct discovery_agent *a, struct subnet_node *node)
 {
+        const struct discovery *d = c->d;
+
+        if (is_switch(a)) {
+                node->links = arena_new_array(c->arena, struct subnet_place, discovery_count_ports(a));
+                if (!node->links)
+                        return -ENOMEM;
+        }
         for (uint32_t i = 0; i < discovery_count_ports(a); i++) {
                 const struct discovery_port *p = &d->ports[a->first_port + i];
                 const struct discovery_agent *peer = p->peer == DISCOVERY_NONE ? NULL : &d->agents[p->peer];
@@ -161,9 +168,13 @@ static void find_peers(const struct discovery *d, const struct discovery_agent *
                         continue;
                 if (!peer || !peer->is_in_snapshot)
                         node->silent_ports[p->number / 64] |= bit;
-                else if (is_switch(peer))
-                        node->switch_ports[p->number / 64] |= bit;
+                if (!peer || !peer->is_in_snapshot || !is_switch(peer))
+                        continue;
+                node->switch_ports[p->number / 64] |= bit;
+                if (node->links)
+                        node->links[node->n_links++] = (struct subnet_place) { peer->info.node_guid, p->peer_number };
         }
+        return 0;
 }
 
 /* `first` is the first agent of the node. All agents of a node gave the same NodeInfo, apart from the port. */
@@ -182,8 +193,9 @@ static int add_node(const struct conversion *c, uint32_t first)
         };
         const char *description = NULL;
         bool is_there = false;
+        int r = 0;
 
-        for (uint32_t i = first; i != DISCOVERY_NONE; i = d->agents[i].next_of_node) {
+        for (uint32_t i = first; r == 0 && i != DISCOVERY_NONE; i = d->agents[i].next_of_node) {
                 a = &d->agents[i];
                 if (!a->is_in_snapshot)
                         continue;
@@ -191,10 +203,10 @@ static int add_node(const struct conversion *c, uint32_t first)
                 node.incomplete = node.incomplete || is_incomplete(d, a);
                 if (!description && a->has_description)
                         description = a->description;
-                find_peers(d, a, &node);
+                r = find_peers(c, a, &node);
         }
-        if (!is_there)
-                return 0;
+        if (r < 0 || !is_there)
+                return r;
         node.incomplete = node.incomplete || !description;
         return subnet_builder_add_node(c->builder, &node, description ?: "", description ? NODE_DESCRIPTION_SIZE : 0);
 }

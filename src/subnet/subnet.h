@@ -25,6 +25,13 @@
 #define SUBNET_NONE UINT32_MAX
 #define SUBNET_FIRST_BOARD "U1" /* of a switch with one chip */
 
+/* Where discovery found something: at the other end of the link of this port, which is a switch port or the local port. A GUID
+ * of 0: it is the local port itself. */
+struct subnet_place {
+        struct guid node;
+        uint8_t number;
+};
+
 struct subnet_node {
         struct guid guid;
         enum node_type type;
@@ -37,6 +44,8 @@ struct subnet_node {
         uint64_t silent_ports[4];           /* a bit for each port number: its link is up, and who is at the other end did
                                                not answer discovery, so it is not in the snapshot */
         uint64_t switch_ports[4];           /* likewise: at the other end is a switch that is in the snapshot */
+        struct subnet_place *links;         /* of a switch: the ports of other switches that it is plugged into */
+        uint16_t n_links;
         const char *description;            /* NodeDescription, escaped, trailing blanks cut; never NULL */
         const char *name;                   /* "" if the description names no host */
         const char *device;                 /* second word; "" if there is none */
@@ -60,13 +69,6 @@ struct subnet_port {
         bool enforce_inbound, enforce_outbound; /* PortInfo, as seen at discovery; external ports only */
         struct mad_route route; /* to the SMA that answers for this port */
         uint32_t destination;   /* the SMA, for mad_request: equal for all ports of one switch */
-};
-
-/* Where discovery found something: at the other end of the link of this port, which is a switch port or the local port. A GUID
- * of 0: it is the local port itself. */
-struct subnet_place {
-        struct guid node;
-        uint8_t number;
 };
 
 /* A node GUID or port GUID that was found in two places: two devices have it, or a cable was moved during discovery (then the

@@ -14,6 +14,21 @@ static bool is_escaped(const char *s)
         return true;
 }
 
+static const char *links_broken(const struct subnet *s, const struct subnet_node *n)
+{
+        uint32_t n_ports = 0;
+
+        for (unsigned number = 1; number <= UINT8_MAX; number++)
+                n_ports += n->type == NODE_SWITCH && subnet_port_leads_to_switch(n, (uint8_t) number);
+        for (uint16_t i = 0; i < n->n_links; i++) {
+                uint32_t far = subnet_find_node(s, n->links[i].node);
+
+                if (far == SUBNET_NONE || s->nodes[far].type != NODE_SWITCH || n->links[i].number == 0)
+                        return "a switch is plugged into ports of switches";
+        }
+        return n->n_links == n_ports ? NULL : "each port that leads to a switch has one link, and no node but a switch has any";
+}
+
 static const char *node_broken(const struct subnet *s, uint32_t i)
 {
         const struct subnet_node *n = &s->nodes[i];
@@ -31,7 +46,7 @@ static const char *node_broken(const struct subnet *s, uint32_t i)
                         return "silent ports are ports";
         if (n->type != NODE_SWITCH && n->partition_enforcement_cap != 0)
                 return "a switch enforces partitions";
-        return NULL;
+        return links_broken(s, n);
 }
 
 static const char *peer_broken(const struct subnet *s, uint32_t i)
