@@ -20,6 +20,7 @@ struct knowledge *knowledge_free(struct knowledge *k)
         for (size_t i = 0; i < k->n; i++) {
                 free(k->records[i].entries);
                 free(k->records[i].writes);
+                free(k->records[i].places);
                 free(k->records[i].vouched_by);
         }
         free(k->records);
@@ -96,13 +97,17 @@ static int copy_record(struct knowledge_record *to, const struct knowledge_recor
         *to = *from;
         to->entries = from->entries ? calloc(MAX(from->capacity, 1u), sizeof(*to->entries)) : NULL;
         to->writes = from->n_writes ? calloc(from->n_writes, sizeof(*to->writes)) : NULL;
+        to->places = from->n_places ? calloc(from->n_places, sizeof(*to->places)) : NULL;
         to->vouched_by = from->vouched_by ? strdup(from->vouched_by) : NULL;
         to->n_allocated = from->n_writes;
         if (to->entries)
                 memcpy(to->entries, from->entries, from->capacity * sizeof(*to->entries));
         if (to->writes)
                 memcpy(to->writes, from->writes, from->n_writes * sizeof(*to->writes));
-        if (!to->entries != !from->entries || (from->n_writes && !to->writes) || !to->vouched_by != !from->vouched_by)
+        if (to->places)
+                memcpy(to->places, from->places, from->n_places * sizeof(*to->places));
+        if (!to->entries != !from->entries || (from->n_writes && !to->writes) || (from->n_places && !to->places) ||
+            !to->vouched_by != !from->vouched_by)
                 return -ENOMEM;
         return 0;
 }
@@ -249,14 +254,55 @@ static void see_port(struct knowledge *k, const struct subnet *s, const struct s
                 take_filter(&k->records[i], s, p);
 }
 
-static void set_place(struct knowledge_record *r, struct knowledge_name place)
+static bool is_place_silent(const struct subnet *s, struct subnet_place place)
 {
-        r->is_stored = r->is_stored && knowledge_same_name(r->place, place);
-        r->place = place;
+        uint32_t node = subnet_find_node(s, place.node);
+
+        return node != SUBNET_NONE && subnet_port_is_silent(&s->nodes[node], place.number);
+}
+
+/* Of one endport. */
+struct places {
+        struct subnet_place *items;
+        size_t n;
+};
+
+/* A link of a switch that was known and is silent now leads there still, for all that is known. */
+static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
+{
+        const struct subnet_port *leaf = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        const struct subnet_node *node = subnet_port_node(s, p);
+        uint32_t record = knowledge_find(k, name_of(s, p));
+        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
+        size_t n_known = r && node->type == NODE_SWITCH ? r->n_places : 0;
+
+        ret->items = calloc(1 + node->n_links + n_known, sizeof(*ret->items));
+        if (!ret->items)
+                return -ENOMEM;
+        if (leaf)
+                ret->items[ret->n++] = (struct subnet_place) { subnet_port_node(s, leaf)->guid, leaf->number };
+        for (size_t i = 0; i < node->n_links; i++)
+                ret->items[ret->n++] = node->links[i];
+        for (size_t i = 0; i < n_known; i++)
+                if (is_place_silent(s, r->places[i]))
+                        ret->items[ret->n++] = r->places[i];
+        return 0;
+}
+
+static void set_places(struct knowledge_record *r, struct places *places)
+{
+        bool same = r->n_places == places->n;
+
+        for (size_t i = 0; same && i < places->n; i++)
+                same = r->places[i].node.v == places->items[i].node.v && r->places[i].number == places->items[i].number;
+        r->is_stored = r->is_stored && same;
+        free(r->places);
+        r->places = STEAL(places->items);
+        r->n_places = places->n;
 }
 
 /* A switch port that cannot filter has no record: nothing is between its neighbour and the fabric. */
-static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
+static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *places)
 {
         const struct subnet_port *leaf = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
         uint32_t host, end = KNOWLEDGE_NONE;
@@ -266,7 +312,7 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
         host = knowledge_find(k, name_of(s, p));
         if (host == KNOWLEDGE_NONE)
                 return;
-        set_place(&k->records[host], leaf ? name_of(s, leaf) : (struct knowledge_name) {});
+        set_places(&k->records[host], places);
         if (leaf && subnet_port_is_managed(s, leaf))
                 end = knowledge_find(k, name_of(s, leaf));
         k->records[host].other_end = end;
@@ -276,32 +322,23 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 
 /* --- who is silent ------------------------------------------------------------------------------------------------------- */
 
-/* For each node of the subnet: the ports, a bit for each, whose silent device is known from before. */
+/* What a discovery says besides who is there. */
 struct claims {
-        uint64_t (*ports)[4];
-        int64_t *since;    /* when each of these fell silent, ascending in the end */
+        struct places *places; /* for each port of the subnet */
+        size_t n_places;
+        uint64_t (*ports)[4];  /* for each node of the subnet: the ports whose silent device is known from before, a bit for each */
+        int64_t *since;        /* when each of these fell silent, ascending in the end */
         size_t n;
+        bool with_switch;      /* one of them is a switch */
 };
 
 static void claims_done(struct claims *c)
 {
+        for (size_t i = 0; i < c->n_places; i++)
+                free(c->places[i].items);
+        free(c->places);
         free(c->ports);
         free(c->since);
-}
-
-/* A device that is where it was last, behind a link that is up, did not answer discovery. */
-static void see_silent(struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall)
-{
-        uint32_t node;
-
-        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || r->place.node.v == 0)
-                return;
-        node = subnet_find_node(s, r->place.node);
-        if (node == SUBNET_NONE || !subnet_port_is_silent(&s->nodes[node], r->place.number))
-                return;
-        find_again(r, KNOWLEDGE_SILENT, now, wall);
-        claims->ports[node][r->place.number / 64] |= UINT64_C(1) << r->place.number % 64;
-        claims->since[claims->n++] = (int64_t) r->since;
 }
 
 static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
@@ -309,7 +346,40 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
         return (struct knowledge_name) { node->guid, (uint8_t) number, KNOWLEDGE_PLACE };
 }
 
-/* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. */
+/* What is silent at this place, if anything is, was discovered there before: it is nobody unknown. */
+static bool claim(struct knowledge *k, const struct subnet *s, struct subnet_place place, struct claims *claims)
+{
+        uint32_t node = subnet_find_node(s, place.node), unknown;
+
+        if (!is_place_silent(s, place))
+                return false;
+        claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
+        unknown = knowledge_find(k, place_of(&s->nodes[node], place.number));
+        if (unknown != KNOWLEDGE_NONE)
+                k->records[unknown].found = true;
+        return true;
+}
+
+/* A device that is where it was last, behind a link that is up, did not answer discovery. */
+static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
+                       uint64_t wall)
+{
+        bool is_silent = false;
+
+        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT)
+                return;
+        for (size_t i = 0; i < r->n_places; i++)
+                is_silent = claim(k, s, r->places[i], claims) || is_silent;
+        if (!is_silent)
+                return;
+        find_again(r, KNOWLEDGE_SILENT, now, wall);
+        claims->since[claims->n++] = (int64_t) r->since;
+        claims->with_switch = claims->with_switch || r->name.number == 0;
+}
+
+/* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. Of a
+ * switch that was seen there all hosts behind it are known: nobody can have joined them since, for the SM reaches them through it
+ * only. */
 static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
@@ -319,8 +389,8 @@ static void see_places(struct knowledge *k, const struct subnet *s, const struct
                                 find_again(&k->records[ensure(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT, now, wall);
 }
 
-/* Something is silent that is no host known from before: it may be a switch. */
-static bool is_switch_silent(const struct subnet *s, const struct claims *claims)
+/* Something is silent that nobody knows: it may be a switch, with anybody behind it. */
+static bool is_unknown_silent(const struct subnet *s, const struct claims *claims)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
                 for (unsigned i = 0; i < ELEMENTS(s->nodes[n].silent_ports); i++)
@@ -329,13 +399,42 @@ static bool is_switch_silent(const struct subnet *s, const struct claims *claims
         return false;
 }
 
-/* A port of a switch, or behind a switch, that is not there is silent if the switch may be. */
-static void see_behind(struct knowledge_record *r, const struct subnet *s, usec_t now, uint64_t wall)
+/* Is this switch gone, and silent; or, as what is silent is not known, any that is gone? */
+static bool is_switch_silent(const struct knowledge *k, const struct subnet *s, struct guid node, bool any)
 {
-        struct guid node = r->name.kind == KNOWLEDGE_ENDPORT ? r->place.node : r->name.node;
+        uint32_t record = knowledge_find(k, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT });
 
-        if (r->name.kind != KNOWLEDGE_LEAF && r->presence == KNOWLEDGE_ABSENT && subnet_find_node(s, node) == SUBNET_NONE)
+        if (subnet_find_node(s, node) != SUBNET_NONE)
+                return false;
+        return any || (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT);
+}
+
+static bool is_behind(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, bool any)
+{
+        if (!any && r->was == KNOWLEDGE_ABSENT)
+                return false; /* it went while the switch still answered */
+        if (r->name.kind == KNOWLEDGE_PLACE)
+                return is_switch_silent(k, s, r->name.node, any);
+        for (size_t i = 0; i < r->n_places; i++)
+                if (is_switch_silent(k, s, r->places[i].node, any))
+                        return true;
+        return any && r->n_places == 0;
+}
+
+/* What is behind a switch that is silent is silent, and so is what is behind that. Returns how many were found. */
+static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+
+                if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || !is_behind(k, r, s, any))
+                        continue;
                 find_again(r, KNOWLEDGE_SILENT, now, wall);
+                n++;
+        }
+        return n;
 }
 
 static int compare_times(const void *left, const void *right)
@@ -359,14 +458,14 @@ static void see_moved(struct knowledge_record *r, const struct claims *claims, u
 static void see_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
                            usec_t absent_hold)
 {
-        bool switch_is_silent;
+        bool any;
 
         for (size_t i = 0; i < k->n; i++)
-                see_silent(&k->records[i], s, claims, now, wall);
+                see_silent(k, &k->records[i], s, claims, now, wall);
         qsort(claims->since, claims->n, sizeof(*claims->since), compare_times);
-        switch_is_silent = is_switch_silent(s, claims);
-        for (size_t i = 0; switch_is_silent && i < k->n; i++)
-                see_behind(&k->records[i], s, now, wall);
+        any = is_unknown_silent(s, claims);
+        while ((any || claims->with_switch) && see_behind(k, s, any, now, wall) > 0)
+                continue;
         for (size_t i = 0; i < k->n; i++)
                 see_moved(&k->records[i], claims, absent_hold);
         see_places(k, s, claims, now, wall);
@@ -398,7 +497,7 @@ static void judge_absent(struct knowledge_record *r, const struct subnet *s, use
         if (r->may_be_silent || (r->is_restored && r->was != KNOWLEDGE_ABSENT))
                 r->seen = now;
         r->is_restored = false;
-        r->found = r->name.kind == KNOWLEDGE_PLACE && is_discovered(s, r);
+        r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(s, r));
         expire(r, now, absent_hold);
 }
 
@@ -434,7 +533,12 @@ static int make_room(struct knowledge *k, const struct subnet *s, struct claims 
                 return -ENOMEM;
         ret->ports = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->ports));
         ret->since = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->since));
-        return ret->ports && ret->since ? 0 : -ENOMEM;
+        ret->places = calloc(MAX(s->n_ports, 1u), sizeof(*ret->places));
+        ret->n_places = ret->places ? s->n_ports : 0;
+        for (uint32_t i = 0; i < ret->n_places; i++)
+                if (s->ports[i].role == PORT_ENDPORT && find_places(k, s, &s->ports[i], &ret->places[i]) < 0)
+                        return -ENOMEM;
+        return ret->ports && ret->since && ret->places ? 0 : -ENOMEM;
 }
 
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
@@ -454,7 +558,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         for (uint32_t i = 0; i < s->n_ports; i++)
                 see_port(k, s, &s->ports[i], now, wall);
         for (uint32_t i = 0; i < s->n_ports; i++)
-                link_port(k, s, &s->ports[i]);
+                link_port(k, s, &s->ports[i], &claims.places[i]);
         see_all_silent(k, s, &claims, now, wall, absent_hold);
         for (size_t i = 0; i < k->n; i++)
                 judge_absent(&k->records[i], s, now, absent_hold);

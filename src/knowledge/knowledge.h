@@ -83,7 +83,9 @@ struct knowledge_record {
         enum knowledge_presence presence;
         usec_t seen;                     /* when it was there last, by the clock of `now` */
         uint64_t seen_at;                /* the same in seconds since 1970 */
-        struct knowledge_name place;     /* of an endport: the switch port where it was last; GUID 0: none */
+        struct subnet_place *places;     /* of an endport: the switch ports where it was last; of port 0 of a switch: those
+                                          * of the switches that it was plugged into */
+        size_t n_places;
         uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
         enum knowledge_presence was;     /* before the last discovery */
         int64_t clock;                   /* seconds that the wall clock was ahead of `now` when it gave these times */

@@ -6,6 +6,7 @@
 
 #include "knowledge/records.h"
 #include "util/json.h"
+#include "util/text.h"
 
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
@@ -66,17 +67,24 @@ static json_int_t time_of(uint64_t t)
         return t > INT64_MAX ? 1 : (json_int_t) t;
 }
 
+/* "0xGUID/NUMBER", separated by blanks. */
+static json_t *places_to_json(const struct knowledge_record *r)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (size_t i = 0; i < r->n_places; i++)
+                text_add(&t, "%s0x%016" PRIx64 "/%u", i > 0 ? " " : "", r->places[i].node.v, r->places[i].number);
+        return t.failed ? NULL : json_string(t.bytes ?: "");
+}
+
 static char *value_of(const struct knowledge_record *r, const char *boot)
 {
         _cleanup_json_ json_t *o = NULL;
-        char place[32] = "";
 
-        if (r->place.node.v)
-                (void) snprintf(place, sizeof(place), "0x%016" PRIx64 "/%u", r->place.node.v, r->place.number);
-        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
+        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
                       time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
-                      time_of(r->seen_at), "seen", (json_int_t) r->seen, "boot", boot, "place", place, "vouched", r->vouched,
+                      time_of(r->seen_at), "seen", (json_int_t) r->seen, "boot", boot, "place", places_to_json(r), "vouched", r->vouched,
                       "vouched_by", r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
         if (o && r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0)
                 return NULL;
@@ -133,23 +141,33 @@ void knowledge_unstore(struct knowledge *k)
 
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
-/* "0xGUID/NUMBER", and nothing behind it. */
-static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
+/* "0xGUID/NUMBER". *text is then behind it. */
+static int take_port(const char **text, struct guid *ret_node, uint8_t *ret_number)
 {
         unsigned long number;
+        const char *digits;
         char *end;
 
-        if (strncmp(text, "0x", 2) != 0)
+        if (strncmp(*text, "0x", 2) != 0)
                 return -EBADMSG;
-        ret_node->v = strtoull(text, &end, 16);
-        if (end != text + 18 || *end != '/' || ret_node->v == 0)
+        ret_node->v = strtoull(*text, &end, 16);
+        if (end != *text + 18 || *end != '/' || ret_node->v == 0)
                 return -EBADMSG;
-        text = end + 1;
-        number = strtoul(text, &end, 10);
-        if (*text < '0' || *text > '9' || *end != '\0' || number > UINT8_MAX)
+        digits = end + 1;
+        number = strtoul(digits, &end, 10);
+        if (*digits < '0' || *digits > '9' || number > UINT8_MAX)
                 return -EBADMSG;
         *ret_number = (uint8_t) number;
+        *text = end;
         return 0;
+}
+
+/* And nothing behind it. */
+static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
+{
+        int r = take_port(&text, ret_node, ret_number);
+
+        return r == 0 && *text != '\0' ? -EBADMSG : r;
 }
 
 static int name_from_key(const char *key, struct knowledge_name *ret)
@@ -200,6 +218,21 @@ static int restore_entries(struct knowledge_record *r, const char *text, const j
         return e;
 }
 
+static int restore_places(struct knowledge_record *r, const char *text)
+{
+        int e = 0;
+
+        r->places = calloc(strlen(text) / 20 + 1, sizeof(*r->places)); /* one has 20 characters or more */
+        if (!r->places)
+                return -ENOMEM;
+        while (e == 0 && *text) {
+                e = take_port(&text, &r->places[r->n_places].node, &r->places[r->n_places].number);
+                r->n_places += e == 0;
+                text += *text == ' ';
+        }
+        return e;
+}
+
 static int restore_presence(struct knowledge_record *r, const char *boot, const json_t *o)
 {
         const char *presence, *place, *when;
@@ -221,8 +254,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
                 r->has_clock = json_is_integer(json_object_get(o, "clock"));
                 r->clock = json_integer_value(json_object_get(o, "clock"));
         }
-        r->place.kind = KNOWLEDGE_LEAF;
-        return *place ? port_from_text(place, &r->place.node, &r->place.number) : 0;
+        return restore_places(r, place);
 }
 
 static int restore_vouch(struct knowledge_record *r, const json_t *o)

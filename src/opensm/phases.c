@@ -489,12 +489,20 @@ static bool is_silent(const struct knowledge *k, uint32_t record)
         return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence == KNOWLEDGE_SILENT;
 }
 
+/* Where a host was plugged in last. A switch is behind no filter. */
+static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge_record *r)
+{
+        if (r->name.number == 0 || r->n_places == 0)
+                return KNOWLEDGE_NONE;
+        return knowledge_find(k, (struct knowledge_name) { r->places[0].node, r->places[0].number, KNOWLEDGE_LEAF });
+}
+
 /* What it could use of what it held, where it is. */
 static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
                             struct opensm_way *way)
 {
         const struct knowledge_record *r = knowledge_get(k, way->record);
-        uint32_t place = knowledge_find(k, r->place);
+        uint32_t place = find_last_leaf(k, r);
         const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
         struct filter f = {};
 

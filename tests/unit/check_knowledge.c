@@ -622,6 +622,122 @@ static void discover_switches(bool answer, usec_t now)
         ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
 }
 
+static enum knowledge_presence presence_of(uint64_t node, uint8_t number)
+{
+        return knowledge_get(k, knowledge_find(k, (struct knowledge_name) { G(node), number, KNOWLEDGE_ENDPORT }))->presence;
+}
+
+static uint32_t place_at(uint64_t node, uint8_t number)
+{
+        return knowledge_find(k, (struct knowledge_name) { G(node), number, KNOWLEDGE_PLACE });
+}
+
+/* A switch that was discovered hangs: what is behind it is what was discovered there, and not anything. */
+START_TEST(known_switch_is_silent)
+{
+        struct subnet *s = make_chain(3);
+
+        see_chain(s, 0);
+        for (unsigned i = 0; i < 3; i++)
+                read_host(s, i, (uint16_t) (0x8001 + i));
+        see_chain(make_chain(1), 100 * HOLD);
+        ck_assert_int_eq(presence_of(0x10, 0), KNOWLEDGE_THERE);
+        ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(0x30, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(0), 1), KNOWLEDGE_THERE);
+        for (unsigned i = 1; i < 3; i++) {
+                ck_assert_int_eq(presence_of(host_guid(i), 1), KNOWLEDGE_SILENT);
+                check_bounds(knowledge_port_bounds(k, host_record(i), (uint16_t) (1 + i)), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, host_record(i), 1), LEVEL_NONE, LEVEL_NONE);
+        }
+        ck_assert_uint_eq(place_at(0x10, 2), KNOWLEDGE_NONE);
+        ck_assert_uint_eq(place_at(0x10, 4), KNOWLEDGE_NONE);
+}
+END_TEST
+
+/* One of its links is silent first, while it still answers through the other one. */
+START_TEST(switch_falls_silent_during_a_discovery)
+{
+        struct subnet *s = make_chain(2);
+
+        see_chain(make_chain(2), 0);
+        s->nodes[0].silent_ports[0] = 1u << 4;
+        s->nodes[subnet_find_node(s, G(0x20))].n_links = 1;
+        see_chain(s, 1);
+        check_bounds(knowledge_port_bounds(k, place_at(0x10, 4), 7), LEVEL_NONE, LEVEL_FULL);
+        see_chain(make_chain(1), 2);
+        ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place_at(0x10, 4), 7), LEVEL_NONE, LEVEL_NONE);
+        ck_assert_uint_eq(place_at(0x10, 2), KNOWLEDGE_NONE);
+        /* that link is moved, and something else is silent there */
+        s->nodes[0].silent_ports[0] = 0;
+        see_chain(s, 3);
+        s->nodes[0].silent_ports[0] = 1u << 4;
+        see_chain(s, 4);
+        check_bounds(knowledge_port_bounds(k, place_at(0x10, 4), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* What went while the switch still answered is not behind it, unless its cable was moved there since. */
+START_TEST(gone_before_the_switch_was_silent)
+{
+        struct subnet *s = make_chain(2);
+
+        s->nodes[subnet_find_node(s, G(0x20))].silent_ports[0] = 0; /* the link to switch 2 is down */
+        see_chain(make_chain(3), 0);
+        see_chain(s, HOLD / 2);
+        see_chain(s, 2 * HOLD);
+        see_chain(make_chain(1), 3 * HOLD);
+        ck_assert_int_eq(presence_of(host_guid(1), 1), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(0x30, 0), KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_ABSENT);
+        check_bounds(knowledge_port_bounds(k, host_record(2), 7), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+START_TEST(moved_behind_a_switch_before_it_was_silent)
+{
+        struct subnet *s = make_chain(2);
+
+        s->nodes[subnet_find_node(s, G(0x20))].silent_ports[0] = 0;
+        see_chain(make_chain(3), 0);
+        see_chain(s, MINUTE);
+        see_chain(make_chain(1), HOLD);
+        see_chain(make_chain(1), 100 * HOLD);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_ABSENT);
+        check_bounds(knowledge_port_bounds(k, host_record(2), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* Beside it something is silent that nobody knows, perhaps a switch: then anybody who is gone may be behind that. */
+START_TEST(unknown_device_beside_a_silent_switch)
+{
+        struct subnet *s = make_chain(2);
+
+        s->nodes[subnet_find_node(s, G(0x20))].silent_ports[0] = 0;
+        see_chain(make_chain(3), 0);
+        see_chain(s, 1);
+        s = make_chain(1);
+        s->nodes[0].silent_ports[0] |= 1u << 9;
+        see_chain(s, 2);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place_at(0x10, 9), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* A device behind it never said anything, and is as silent as before. */
+START_TEST(unknown_device_behind_a_silent_switch)
+{
+        struct subnet *s = make_chain(2);
+
+        s->nodes[subnet_find_node(s, G(0x20))].silent_ports[0] = 1u << 8;
+        see_chain(s, 0);
+        see_chain(make_chain(1), 100 * HOLD);
+        ck_assert_int_eq(knowledge_get(k, place_at(0x20, 8))->presence, KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place_at(0x20, 8), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* A host that is known hangs at another port of the same switch: that does not explain what is silent beside it. */
 START_TEST(behind_a_silent_switch_beside_a_silent_host)
 {
@@ -1203,6 +1319,12 @@ int main(void)
         tcase_add_test(presence, behind_a_silent_switch);
         tcase_add_test(presence, behind_a_silent_switch_beside_a_silent_host);
         tcase_add_test(presence, place_behind_a_silent_switch);
+        tcase_add_test(presence, known_switch_is_silent);
+        tcase_add_test(presence, switch_falls_silent_during_a_discovery);
+        tcase_add_test(presence, gone_before_the_switch_was_silent);
+        tcase_add_test(presence, moved_behind_a_switch_before_it_was_silent);
+        tcase_add_test(presence, unknown_device_beside_a_silent_switch);
+        tcase_add_test(presence, unknown_device_behind_a_silent_switch);
         tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, found_behind_a_silent_switch);
         tcase_add_test(presence, absent_hold_is_changed);

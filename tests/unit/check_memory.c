@@ -75,10 +75,32 @@ START_TEST(tables_come_back)
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->read_at, 1000);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen_at, 300);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 5 * MINUTE);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.node.v, SWITCH);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->place.number, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_places, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->places[0].node.v, SWITCH);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->places[0].number, 1);
         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_THERE);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 240);
+}
+END_TEST
+
+/* So is a switch, by all of them. */
+START_TEST(silent_switch_after_a_restart)
+{
+        struct subnet_place links[] = { { G(0xffff0000ffff0000), 255 }, { G(0x20), 7 } };
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        const struct knowledge_record *r;
+
+        s->nodes[subnet_find_node(s, G(SWITCH))].links = links;
+        s->nodes[subnet_find_node(s, G(SWITCH))].n_links = 2;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        store();
+        begin_anew(BOOT);
+        r = knowledge_get(k, knowledge_find(k, (struct knowledge_name) { G(SWITCH), 0, KNOWLEDGE_ENDPORT }));
+        ck_assert_uint_eq(r->n_places, 2);
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert_uint_eq(r->places[i].node.v, links[i].node.v);
+                ck_assert_uint_eq(r->places[i].number, links[i].number);
+        }
 }
 END_TEST
 
@@ -692,6 +714,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, silent_after_a_restart);
+        tcase_add_test(t, silent_switch_after_a_restart);
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
         tcase_add_test(t, wall_clock_of_another_boot);

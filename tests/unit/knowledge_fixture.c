@@ -65,6 +65,43 @@ struct subnet *make_subnet(const struct scene *s)
         return subnet;
 }
 
+struct subnet *make_chain(unsigned n)
+{
+        static const struct subnet_place links[][3] = {
+                { { { 0x20 }, 3 }, { { 0x20 }, 5 } }, { { { 0x10 }, 2 }, { { 0x10 }, 4 }, { { 0x30 }, 7 } }, { { { 0x20 }, 6 } },
+        };
+        static const unsigned n_to_all[] = { 2, 3, 1 }, n_to_those_before[] = { 0, 2, 1 };
+        static const uint64_t to_the_next[] = { 1u << 2 | 1u << 4, 1u << 6, 0 };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (unsigned i = 0; i < n; i++) {
+                bool is_last = i + 1 == n;
+                struct subnet_node leaf = { .guid = G(0x10 * (i + 1)), .type = NODE_SWITCH, .partition_cap = CAPACITY };
+                struct subnet_node host = { .guid = G(host_guid(i)), .type = NODE_CA, .partition_cap = CAPACITY };
+
+                leaf.n_links = (uint16_t) (is_last ? n_to_those_before[i] : n_to_all[i]);
+                leaf.links = arena_new_array(arena, struct subnet_place, leaf.n_links);
+                memcpy(leaf.links, links[i], leaf.n_links * sizeof(*leaf.links));
+                *(is_last ? leaf.silent_ports : leaf.switch_ports) = to_the_next[i];
+                ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
+                ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &(struct subnet_port) { .guid = host.guid, .number = 1 }),
+                                 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .number = 1 }), 0);
+                ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
+        return s;
+}
+
+void see_chain(struct subnet *s, usec_t now)
+{
+        ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
+}
+
 uint32_t host_record(unsigned host)
 {
         return knowledge_find(k, (struct knowledge_name) { G(host_guid(host)), 1, KNOWLEDGE_ENDPORT });

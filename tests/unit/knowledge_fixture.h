@@ -37,6 +37,11 @@ uint32_t place_record(unsigned host);
 uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number);
 struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now);
 
+/* Another fabric. Switch i of three is 0x10 * (i + 1), with host i at its port 1. Two links lead from ports 2 and 4 of switch 0 to
+ * ports 3 and 5 of switch 1, and one from its port 6 to port 7 of switch 2. Only the first n switches answer. */
+struct subnet *make_chain(unsigned n);
+void see_chain(struct subnet *s, usec_t now);
+
 /* Reads the table of one port, which holds one entry; 0: none. */
 void read_table(struct subnet *s, uint32_t port, uint16_t key);
 void read_host(struct subnet *s, unsigned host, uint16_t key);
