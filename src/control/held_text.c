@@ -224,6 +224,16 @@ void held_add_headline(const struct held_words *words, const struct held *h, str
 
 /* --- what it waits for ----------------------------------------------------------------------------------------------------- */
 
+static void add_switch(const struct held_words *words, struct guid node, struct text *t)
+{
+        struct held_port port;
+
+        if (held_port_find(words, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT }, &port) < 0)
+                t->failed = true;
+        else
+                text_add(t, "%s%s0x%016" PRIx64 "%s", port.node, port.node[0] ? " (" : "", node.v, port.node[0] ? ")" : "");
+}
+
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
 {
         struct held_port port;
@@ -252,6 +262,13 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 text_add(t, " has not answered at all");
                 add_since(words, by->since, t);
                 text_add(t, " (link up)%s", by->read_at ? "" : ", and its P_Key table was never read");
+                break;
+        case HELD_BEHIND:
+                text_add(t, " has not answered at all");
+                add_since(words, by->since, t);
+                text_add(t, ": it is behind the switch ");
+                add_switch(words, by->behind, t);
+                text_add(t, ", which does not answer%s", by->read_at ? "" : "; and its P_Key table was never read");
                 break;
         case HELD_ABSENT:
                 text_add(t, " is not in the fabric");
@@ -325,6 +342,10 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
         case HELD_UNCONFIRMED:
         case HELD_SILENT:
                 text_add(t, "repair or unplug %s (what is unplugged counts for absent_hold)", them);
+                add_vouch(words, h, reason, t);
+                break;
+        case HELD_BEHIND:
+                text_add(t, "repair the switch, or plug %s in elsewhere", them);
                 add_vouch(words, h, reason, t);
                 break;
         case HELD_ABSENT:

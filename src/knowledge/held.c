@@ -116,12 +116,30 @@ static bool has_unconfirmed(const struct knowledge_record *r)
         return false;
 }
 
-static enum held_reason reason_of(const struct knowledge_record *r, enum rule_verdict verdict)
+static bool is_switch_silent(const struct knowledge *k, struct guid node)
+{
+        uint32_t record = knowledge_find(k, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT });
+
+        return record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT;
+}
+
+/* The silent switch that this is behind; 0: none, or it is plugged into another one, too. */
+static struct guid find_behind(const struct knowledge *k, const struct knowledge_record *r)
+{
+        if (r->name.kind == KNOWLEDGE_PLACE)
+                return is_switch_silent(k, r->name.node) ? r->name.node : (struct guid) {};
+        for (size_t i = 0; i < r->n_places; i++)
+                if (!is_switch_silent(k, r->places[i].node))
+                        return (struct guid) {};
+        return r->n_places > 0 ? r->places[0].node : (struct guid) {};
+}
+
+static enum held_reason reason_of(const struct knowledge *k, const struct knowledge_record *r, enum rule_verdict verdict)
 {
         if (r->presence == KNOWLEDGE_ABSENT)
                 return HELD_ABSENT;
         if (r->presence == KNOWLEDGE_SILENT)
-                return HELD_SILENT;
+                return find_behind(k, r).v ? HELD_BEHIND : HELD_SILENT;
         if (!r->entries)
                 return HELD_NEVER_READ;
         if (!r->fresh)
@@ -142,7 +160,7 @@ static uint64_t since_of(const struct knowledge_record *r, enum held_reason reas
 {
         if (reason == HELD_ABSENT)
                 return r->seen_at;
-        return reason == HELD_SILENT ? r->since : r->read_at;
+        return reason == HELD_SILENT || reason == HELD_BEHIND ? r->since : r->read_at;
 }
 
 static struct held_by make_by(const struct knowledge *k, uint32_t record, enum held_reason reason)
@@ -152,12 +170,13 @@ static struct held_by make_by(const struct knowledge *k, uint32_t record, enum h
         return (struct held_by) {
                 .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
                 .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
+                .behind = reason == HELD_BEHIND ? find_behind(k, r) : (struct guid) {},
         };
 }
 
 struct held_by held_by_record(const struct knowledge *k, uint32_t record)
 {
-        return make_by(k, record, reason_of(&k->records[record], RULE_GAIN));
+        return make_by(k, record, reason_of(k, &k->records[record], RULE_GAIN));
 }
 
 static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
@@ -183,7 +202,7 @@ static void blame(struct item *item, const struct knowledge *k, uint32_t port, c
 
         if (verdict == RULE_LOSS && host.has >= knowledge_policy_level(p, item->held.base) && p->other_end != KNOWLEDGE_NONE)
                 record = p->other_end;
-        add_by(item, k, record, reason_of(&k->records[record], verdict));
+        add_by(item, k, record, reason_of(k, &k->records[record], verdict));
 }
 
 /* --- the question ---------------------------------------------------------------------------------------------------------- */
@@ -339,6 +358,7 @@ const char *held_reason_to_string(enum held_reason reason)
                 [HELD_NEVER_READ] = "never-read",   [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
                 [HELD_SILENT] = "silent",           [HELD_ABSENT] = "absent",         [HELD_EXCESS] = "excess",
                 [HELD_LACK] = "lack",               [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device",
+                [HELD_BEHIND] = "silent-switch",
         };
 
         return WORD(words, reason, "?");

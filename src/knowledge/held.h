@@ -21,6 +21,7 @@ enum held_reason {
         HELD_UNANSWERED,  /* it answers discovery; its table was not read since `since` */
         HELD_UNCONFIRMED, /* a write was sent after the table was read at `since`, and not confirmed */
         HELD_SILENT,      /* its link is up, and it did not answer discovery since `since` */
+        HELD_BEHIND,      /* likewise: it is behind a switch that does not answer, and did before */
         HELD_ABSENT,      /* gone since `since`; it counts until `until` */
         HELD_EXCESS,      /* read: it has more than the policy gives it, its own change waits or failed */
         HELD_LACK,        /* likewise: less */
@@ -47,6 +48,7 @@ struct held_by {
         uint8_t policy;          /* enum level: what the policy gives the port, or POLICY_UNKNOWN */
         uint64_t since, read_at;
         uint64_t until;          /* of HELD_ABSENT; 0: for ever */
+        struct guid behind;      /* of HELD_BEHIND: the switch */
 };
 
 struct held {

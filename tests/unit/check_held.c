@@ -140,6 +140,45 @@ START_TEST(silent)
 }
 END_TEST
 
+/* Each by itself, with the switch that is to be repaired; that one is behind no other. */
+START_TEST(behind_a_silent_switch)
+{
+        struct subnet *s = make_chain(3);
+        struct held_by by;
+
+        see_chain(s, 0);
+        read_host(s, 2, 0x8001);
+        see_chain(make_chain(1), 2 * MINUTE);
+        by = held_by_record(k, host_record(2));
+        ck_assert_int_eq(by.reason, HELD_BEHIND);
+        ck_assert_uint_eq(by.behind.v, 0x30);
+        ck_assert_uint_eq(by.since, 120);
+        by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x30), 0, KNOWLEDGE_ENDPORT }));
+        ck_assert_int_eq(by.reason, HELD_BEHIND);
+        ck_assert_uint_eq(by.behind.v, 0x20);
+        by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x20), 0, KNOWLEDGE_ENDPORT }));
+        ck_assert_int_eq(by.reason, HELD_SILENT);
+        ck_assert_uint_eq(by.behind.v, 0);
+        ck_assert_int_eq(held_by_record(k, host_record(0)).reason, HELD_NEVER_READ);
+}
+END_TEST
+
+/* A device that never answered, at a port of a switch that was there then. */
+START_TEST(unknown_behind_a_silent_switch)
+{
+        struct subnet *s = make_chain(2);
+        uint32_t place;
+
+        s->nodes[subnet_find_node(s, G(0x20))].silent_ports[0] = 1u << 8;
+        see_chain(s, 0);
+        place = knowledge_find(k, (struct knowledge_name) { G(0x20), 8, KNOWLEDGE_PLACE });
+        ck_assert_int_eq(held_by_record(k, place).reason, HELD_SILENT);
+        see_chain(make_chain(1), 1);
+        ck_assert_int_eq(held_by_record(k, place).reason, HELD_BEHIND);
+        ck_assert_uint_eq(held_by_record(k, place).behind.v, 0x20);
+}
+END_TEST
+
 START_TEST(silent_and_never_seen)
 {
         struct subnet *s = discover(ALL & ~1u, 1, 0, 2 * MINUTE);
@@ -569,6 +608,8 @@ int main(void)
         tcase_add_test(reasons, unanswered_and_as_before);
         tcase_add_test(reasons, unconfirmed);
         tcase_add_test(reasons, silent);
+        tcase_add_test(reasons, behind_a_silent_switch);
+        tcase_add_test(reasons, unknown_behind_a_silent_switch);
         tcase_add_test(reasons, silent_and_never_seen);
         tcase_add_test(reasons, absent);
         tcase_add_test(reasons, lack);

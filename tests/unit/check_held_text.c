@@ -203,6 +203,9 @@ START_TEST(reasons)
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
                 { HELD_SILENT, " has not answered at all since T1799996339 (link up)",
                   " has not answered at all for 1 h 1 min (link up)" },
+                { HELD_BEHIND, " has not answered at all since T1799996339: it is behind the switch leaf (0x0000000000000010), which does "
+                               "not answer",
+                  " has not answered at all for 1 h 1 min: it is behind the switch leaf (0x0000000000000010), which does not answer" },
                 { HELD_ABSENT, " is not in the fabric since T1799996339, and counts as holding what it held until T1800000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
                 { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
@@ -215,6 +218,7 @@ START_TEST(reasons)
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 const struct held_by by = {
                         .name = host(0), .reason = cases[i].reason, .since = NOW - 3661, .read_at = 1, .until = NOW + 65,
+                        .behind = { SWITCH },
                 };
 
                 words.time = time_of;
@@ -245,6 +249,9 @@ START_TEST(never_known)
                      "the device at leaf/9 has not answered at all for 2 d 2 h (link up), and its P_Key table was never read");
         check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT },
                      "the device at leaf/9 has not answered at all (link up), and its P_Key table was never read");
+        check_reason(&(struct held_by) { .name = place, .reason = HELD_BEHIND, .behind = { 0x77 } },
+                     "the device at leaf/9 has not answered at all: it is behind the switch 0x0000000000000077, which does not answer; "
+                     "and its P_Key table was never read");
         check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
                      "gone mlx5_0/1 (0x0000000000000401) is not in the fabric for 0 s, and counts as holding anything for ever "
                      "(absent_hold: forever)");
@@ -263,6 +270,9 @@ START_TEST(ways_out)
                 block_by(host(1), HELD_ABSENT, 1);
                 check_way_out(alike[i], repair);
         }
+        block_by(host(1), HELD_BEHIND, 1);
+        check_way_out(HELD_BEHIND, "repair the switch, or plug it in elsewhere; or, if you are certain that it holds nothing: pkeyctl "
+                                   "forget 0x0000000000000201");
         check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
                       "0x0000000000000201");
         block_by(host(3), HELD_SILENT, 1);
