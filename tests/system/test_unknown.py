@@ -232,6 +232,24 @@ def test_others_are_not_delayed():
         s.expect_held()
 
 
+def test_a_switch_that_hangs():
+    """It is named, and holds back what the hosts behind it may hold, and nothing else."""
+    far = "node0005"
+    with Scene(text=policy(far, B)) as s:
+        s.mute("leaf02", NODE_INFO)
+        s.daemon.wait_text("%s mlx5_0/1" % far, what="discovery to miss " + far)
+        s.set_policy(policy(B, C, other=(0x0020, (A, B))))
+        s.daemon.reload()
+        wait_for(lambda: s.holds(A, 0x0020), "what does not concern %s to be granted" % far)
+        s.sweeps()
+        check(not s.holds(C), "%s got the P_Key while %s may still hold it" % (C, far))
+        text = s.daemon.text()
+        check("it is behind the switch leaf02" in text, "the switch is not named:", text)
+        s.unmute("leaf02", NODE_INFO)
+        wait_for(lambda: s.holds(C), "%s to get the P_Key after leaf02 answered" % C)
+        check(not s.holds(far), "%s holds what was taken from it" % far)
+
+
 def test_wiped_tables_keep_their_indexes():
     """The head node and OpenSM are started anew, and the tables were emptied: each entry comes back at its index."""
     with Scene(text=policy(A, B, two=(0x0020, (A,)), three=(0x0030, (A,)))) as s:
