@@ -102,7 +102,7 @@ struct log_kind {
 static const struct log_kind kinds_to_log[] = {
         { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric" },
         { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "is in the fabric again" },
-        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is gone from the fabric" },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is not discovered any more" },
         { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "its P_Key table cannot be read" },
         { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again" },
         { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another writer changed its P_Key table" },

@@ -424,7 +424,7 @@ def test_hosts_that_are_down():
         d = site.start(simple(p={a: "full", b: "limited"}))
         policy = simple(p={a: "full", b: "full", c: "limited"}, q={b: "limited", a: "full"})
         site.fabric.console('Unlink "%s"' % b)
-        d.wait_text("is gone from the fabric")
+        d.wait_text("is not discovered any more")
         site.policy(policy)
         d.reload()
         check_equal(d.stop(), 0, "pkeyd's exit status")

@@ -91,7 +91,7 @@ START_TEST(kinds)
         } cases[] = {
                         {WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric"},
                         {WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "is in the fabric again"},
-                        {WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is gone from the fabric"},
+                        {WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is not discovered any more"},
                         {WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true,
                          "its P_Key table cannot be read"},
                         {WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again"},
@@ -252,10 +252,10 @@ START_TEST(many_ports)
         }
         report_events(events, EVENT_TEXT_MAX, false);
         for (unsigned i = 0; i < EVENT_TEXT_MAX; i++)
-                next_has(LOG_EVENT_PORT_GONE, "is gone");
+                next_has(LOG_EVENT_PORT_GONE, "is not discovered");
         nothing_more();
         report_events(events, EVENT_TEXT_MAX + 1, false);
-        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports, among them h0, h1, h2, h3: each is gone from the fabric")
+        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports, among them h0, h1, h2, h3: each is not discovered any more")
                                           ->about.generation,
                           42);
         nothing_more();
