@@ -151,9 +151,9 @@ START_TEST(behind_a_silent_switch)
         see_chain(make_chain(1), 2 * MINUTE);
         by = held_by_record(k, host_record(2));
         ck_assert_int_eq(by.reason, HELD_BEHIND);
-        ck_assert_uint_eq(by.behind.v, 0x30);
+        ck_assert_uint_eq(by.behind.v, 0x900);
         ck_assert_uint_eq(by.since, 120);
-        by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x30), 0, KNOWLEDGE_ENDPORT }));
+        by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x900), 0, KNOWLEDGE_ENDPORT }));
         ck_assert_int_eq(by.reason, HELD_BEHIND);
         ck_assert_uint_eq(by.behind.v, 0x20);
         by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x20), 0, KNOWLEDGE_ENDPORT }));

@@ -68,8 +68,9 @@ struct subnet *make_subnet(const struct scene *s)
 struct subnet *make_chain(unsigned n)
 {
         static const struct subnet_place links[][3] = {
-                { { { 0x20 }, 3 }, { { 0x20 }, 5 } }, { { { 0x10 }, 2 }, { { 0x10 }, 4 }, { { 0x30 }, 7 } }, { { { 0x20 }, 6 } },
+                { { { 0x20 }, 3 }, { { 0x20 }, 5 } }, { { { 0x10 }, 2 }, { { 0x10 }, 4 }, { { 0x900 }, 7 } }, { { { 0x20 }, 6 } },
         };
+        static const uint64_t guids[] = { 0x10, 0x20, 0x900 };
         static const unsigned n_to_all[] = { 2, 3, 1 }, n_to_those_before[] = { 0, 2, 1 };
         static const uint64_t to_the_next[] = { 1u << 2 | 1u << 4, 1u << 6, 0 };
         struct subnet_builder *b;
@@ -78,7 +79,7 @@ struct subnet *make_chain(unsigned n)
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         for (unsigned i = 0; i < n; i++) {
                 bool is_last = i + 1 == n;
-                struct subnet_node leaf = { .guid = G(0x10 * (i + 1)), .type = NODE_SWITCH, .partition_cap = CAPACITY };
+                struct subnet_node leaf = { .guid = G(guids[i]), .type = NODE_SWITCH, .partition_cap = CAPACITY };
                 struct subnet_node host = { .guid = G(host_guid(i)), .type = NODE_CA, .partition_cap = CAPACITY };
 
                 leaf.n_links = (uint16_t) (is_last ? n_to_those_before[i] : n_to_all[i]);

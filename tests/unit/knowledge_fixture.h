@@ -37,8 +37,9 @@ uint32_t place_record(unsigned host);
 uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number);
 struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now);
 
-/* Another fabric. Switch i of three is 0x10 * (i + 1), with host i at its port 1. Two links lead from ports 2 and 4 of switch 0 to
- * ports 3 and 5 of switch 1, and one from its port 6 to port 7 of switch 2. Only the first n switches answer. */
+/* Another fabric. The switches are 0x10, 0x20 and 0x900, each with a host at its port 1. Two links lead from ports 2 and 4 of the
+ * first to ports 3 and 5 of the second, and one from port 6 of the second to port 7 of the third. Only the first n switches
+ * answer. */
 struct subnet *make_chain(unsigned n);
 void see_chain(struct subnet *s, usec_t now);
 
