@@ -302,6 +302,20 @@ static void all_ports_are_init(const struct mad_request *request, struct fabsim_
                 set_state(ret, init_number ? PORT_STATE_ARMED : PORT_STATE_INIT);
 }
 
+START_TEST(links_between_switches)
+{
+        const struct subnet_place far[] = { { f.nodes[leaf1].guid, 6 }, { f.nodes[leaf1].guid, 5 } };
+
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(node(leaf2)->n_links, 2);
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert_uint_eq(node(leaf2)->links[i].node.v, far[i].node.v);
+                ck_assert_uint_eq(node(leaf2)->links[i].number, far[i].number);
+        }
+        ck_assert_uint_eq(node(host_a)->n_links, 0);
+}
+END_TEST
+
 /* The state of port 0 has no meaning: one of the links of the switch must be up. */
 START_TEST(switch_is_up_if_a_link_is)
 {
@@ -742,6 +756,7 @@ int main(void)
         tcase_add_test(t, lid_claimed_twice);
         tcase_add_test(t, invalid_lids);
         tcase_add_test(t, no_lid_route_to_a_port_that_is_not_up);
+        tcase_add_test(t, links_between_switches);
         tcase_add_test(t, switch_is_up_if_a_link_is);
         tcase_add_test(t, port_of_the_sm);
         tcase_add_test(t, sm_lid_claimed_twice);

@@ -678,6 +678,20 @@ START_TEST(switch_falls_silent_during_a_discovery)
 }
 END_TEST
 
+/* The switch that hangs was plugged in there long ago: it is not what is silent there now. */
+START_TEST(switch_was_plugged_in_elsewhere)
+{
+        struct subnet *s = make_chain(2);
+
+        see_chain(make_chain(2), 0);
+        s->nodes[subnet_find_node(s, G(0x20))].n_links = 1;
+        see_chain(s, 1);
+        see_chain(make_chain(1), 2);
+        ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place_at(0x10, 4), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* What went while the switch still answered is not behind it, unless its cable was moved there since. */
 START_TEST(gone_before_the_switch_was_silent)
 {
@@ -1321,6 +1335,7 @@ int main(void)
         tcase_add_test(presence, place_behind_a_silent_switch);
         tcase_add_test(presence, known_switch_is_silent);
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
+        tcase_add_test(presence, switch_was_plugged_in_elsewhere);
         tcase_add_test(presence, gone_before_the_switch_was_silent);
         tcase_add_test(presence, moved_behind_a_switch_before_it_was_silent);
         tcase_add_test(presence, unknown_device_beside_a_silent_switch);
