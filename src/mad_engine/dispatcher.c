@@ -140,6 +140,26 @@ static bool give_results(struct mad_dispatcher *d, usec_t now)
         return any;
 }
 
+static void ignore(void *state, usec_t now, const struct mad_result *result)
+{
+        (void) state;
+        (void) now;
+        (void) result;
+}
+
+void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now)
+{
+        if (!d->running)
+                return;
+        d->stage.result = ignore;
+        mad_engine_give_up(d->engine, LANE_STAGE);
+        (void) give_results(d, now);
+        assert(d->n_in_stage == 0);
+        d->running = false;
+        d->ended = true;
+        d->r = -ECANCELED;
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 static int submit(struct mad_dispatcher *d, usec_t now, struct mad_request *request, uint8_t lane)

@@ -49,7 +49,10 @@ DEFINE_CLEANUP(struct mad_dispatcher *, mad_dispatcher_free)
 /* Copies the stage, borrows its state until its end was taken. No stage may run. */
 void mad_dispatcher_start(struct mad_dispatcher *d, const struct mad_stage *stage);
 bool mad_dispatcher_is_running(const struct mad_dispatcher *d);
-/* Once after each start: the stage ended. *ret_r is 0, or -EDEADLK: it is not done, has nothing to send and waits for
+/* The stage that runs, if one does, ends with -ECANCELED in the next turn, and is not called any more. What it sent may still be
+ * carried out. */
+void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now);
+/* Once after each start: the stage ended. *ret_r is 0, -ECANCELED, or -EDEADLK: it is not done, has nothing to send and waits for
  * nothing, so it would wait for ever. */
 bool mad_dispatcher_take_end(struct mad_dispatcher *d, int *ret_r);
 /* The stage's own estimate; 0 and 0 while none runs. */

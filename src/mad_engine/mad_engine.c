@@ -116,6 +116,11 @@ unsigned mad_engine_wants(const struct mad_engine *e)
         return (unsigned) MIN(want - have, backlog - e->table.n_used);
 }
 
+static bool is_holder(const struct mad_transaction *x)
+{
+        return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;
+}
+
 /* Takes a holder out of the list that its state puts it in. */
 static void take_out(struct mad_engine *e, uint32_t slot)
 {
@@ -133,22 +138,28 @@ static void take_out(struct mad_engine *e, uint32_t slot)
         }
 }
 
-/* The holder is out of its list and ends; the next in line to its destination is ready. */
-static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
+/* It is in no list any more. */
+static void finish(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
         struct mad_transaction *x = transaction(e, slot);
-        uint32_t heir;
 
-        heir = mad_engine_table_pass_on(&e->table, slot);
-        if (heir != SLOT_NONE) {
-                transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
-                mad_engine_list_append(&e->table, &e->ready, heir);
-        }
         if (x->has_tid)
                 mad_engine_table_clear_tid(&e->table, slot);
         x->state = TRANSACTION_ENDED;
         x->outcome = outcome;
         mad_engine_list_append(&e->table, &e->ended, slot);
+}
+
+/* The holder is out of its list and ends; the next in line to its destination is ready. */
+static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
+{
+        uint32_t heir = mad_engine_table_pass_on(&e->table, slot);
+
+        if (heir != SLOT_NONE) {
+                transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
+                mad_engine_list_append(&e->table, &e->ready, heir);
+        }
+        finish(e, slot, outcome);
 }
 
 /* The holder is out of its list and waits before it is sent again. */
@@ -351,6 +362,20 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
         mad_frame_get_data(frame, x->request.mgmt_class, x->request.data);
         end(e, slot, status == 0 ? MAD_ANSWERED : MAD_REFUSED);
         return 1;
+}
+
+void mad_engine_give_up(struct mad_engine *e, uint8_t lane)
+{
+        for (uint32_t slot = 0; slot < e->table.n_slots; slot++)
+                if (transaction(e, slot)->request.lane == lane && transaction(e, slot)->state == TRANSACTION_CHAINED) {
+                        mad_engine_table_unchain(&e->table, slot);
+                        finish(e, slot, MAD_TIMED_OUT);
+                }
+        for (uint32_t slot = 0; slot < e->table.n_slots; slot++)
+                if (transaction(e, slot)->request.lane == lane && is_holder(transaction(e, slot))) {
+                        take_out(e, slot);
+                        end(e, slot, MAD_TIMED_OUT);
+                }
 }
 
 bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)

@@ -75,6 +75,10 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
  * request that has its transaction ID (which goes on waiting). */
 int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame *frame);
 
+/* No answer to a request of this lane is waited for any more: all of them end MAD_TIMED_OUT, those that were never sent, too. What
+ * was sent may still be carried out; its answer is a stray. */
+void mad_engine_give_up(struct mad_engine *e, uint8_t lane);
+
 /* The next result. False: none. */
 bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret);
 

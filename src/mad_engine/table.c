@@ -124,6 +124,14 @@ uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
         return heir;
 }
 
+void mad_engine_table_unchain(struct mad_engine_table *t, uint32_t slot)
+{
+        uint32_t holder = hash_index_first(&t->by_destination, hash_of_destination(t->slots[slot].request.destination));
+
+        assert(t->slots[slot].state == TRANSACTION_CHAINED && holder != SLOT_NONE);
+        mad_engine_list_remove(t, &t->slots[holder].chain, slot);
+}
+
 void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot)
 {
         t->slots[slot].state = TRANSACTION_FREE;

@@ -72,6 +72,9 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
 /* The holder gives its place to the first in its chain, which becomes READY, in no list yet. SLOT_NONE: nobody waited. */
 uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder);
 
+/* A CHAINED one waits no longer; it is in no list then. */
+void mad_engine_table_unchain(struct mad_engine_table *t, uint32_t slot);
+
 /* Back to the free slots. It must be in no list and have passed on what it held. */
 void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot);
 

@@ -203,6 +203,48 @@ START_TEST(lost_answers_end_a_stage_too)
 }
 END_TEST
 
+/* What it asked for is not waited for, and the next stage gets no answer of it. Tasks get theirs. */
+START_TEST(an_abandoned_stage)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker task = { .wanted = 1 }, a = { .wanted = 10 }, b = { .wanted = 1 };
+        struct mad_background_task background = task_of(&task);
+        struct mad_stage stage = stage_of(&a);
+        struct mad_frame of_task;
+        int r = 1;
+
+        mad_dispatcher_set_tasks(d, &background, 1);
+        ck_assert_uint_eq(send_all(d, START, frames), 1);
+        of_task = frames[0];
+        mad_dispatcher_abandon(d, START); /* nothing */
+        ck_assert(!mad_dispatcher_take_end(d, &r));
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 3);
+        mad_dispatcher_abandon(d, START);
+        ck_assert(!mad_dispatcher_is_running(d));
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, -ECANCELED);
+        ck_assert_uint_eq(a.results, 0);
+
+        stage = stage_of(&b);
+        mad_dispatcher_start(d, &stage);
+        for (unsigned i = 0; i < 3; i++)
+                answer(d, START, &frames[i]);
+        ck_assert_uint_eq(send_all(d, START, frames), 0); /* the task's request goes to the same port, and is before it */
+        answer(d, START, &of_task);
+        ck_assert_uint_eq(send_all(d, START, frames + 3), 1);
+        ck_assert_uint_eq(task.results, 1);
+        ck_assert_uint_eq(a.results, 0);
+        ck_assert_uint_eq(b.results, 0);
+        answer(d, START, &frames[3]);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, 0);
+        ck_assert_uint_eq(b.results, 1);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
 START_TEST(background_tasks_are_paced)
 {
         struct mad_dispatcher *d = new_dispatcher(64);
@@ -498,6 +540,7 @@ int main(void)
         tcase_add_test(t, a_stage_without_requests_ends_at_once);
         tcase_add_test(t, a_stage_that_waits_for_nothing);
         tcase_add_test(t, lost_answers_end_a_stage_too);
+        tcase_add_test(t, an_abandoned_stage);
         tcase_add_test(t, background_tasks_are_paced);
         tcase_add_test(t, a_stage_goes_before_background_tasks);
         tcase_add_test(t, reports_go_to_who_takes_them);

@@ -588,6 +588,67 @@ START_TEST(send_before_and_failures)
 }
 END_TEST
 
+static void submit_in(struct mad_engine *e, uint32_t id, uint32_t destination, uint8_t lane)
+{
+        struct mad_request q = request(id, destination, 5);
+
+        q.lane = lane;
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+}
+
+/* In flight, at rest, to be sent, to be sent again, and in line behind others, of the same lane and of another. */
+START_TEST(given_up)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame frames[FRAMES], busy, late;
+        struct mad_result result;
+        uint32_t ids = 0;
+
+        for (uint32_t id = 1; id <= 3; id++)
+                submit_in(e, id, id, 1); /* at rest, lost once, in flight */
+        submit_in(e, 4, 4, 0);
+        submit_in(e, 5, 4, 1);           /* behind one of lane 0 */
+        submit_in(e, 6, 3, 0);           /* behind one of lane 1 */
+        submit_in(e, 7, 3, 1);           /* and behind that */
+        ck_assert_uint_eq(send_all(e, START, frames), 4);
+        expect_answer_taken(e, START, &frames[3]);
+        busy = answer(&frames[0], 0x0001);
+        ck_assert_int_eq(mad_engine_receive(e, START, &busy), 1);
+        submit_in(e, 8, 8, 1);           /* never sent */
+        late = answer(&frames[2], 0);
+
+        mad_engine_give_up(e, 1);
+        while (mad_engine_next_result(e, &result)) {
+                ck_assert_int_eq(result.outcome, MAD_TIMED_OUT);
+                ck_assert_uint_eq(result.lane, 1);
+                ids |= 1u << (uint32_t) result.cookie;
+        }
+        ck_assert_uint_eq(ids, 1u << 1 | 1u << 2 | 1u << 3 | 1u << 5 | 1u << 7 | 1u << 8);
+        ck_assert_uint_eq(counters(e).in_flight, 0);
+        ck_assert_int_eq(mad_engine_receive(e, START, &late), 0);
+        expect_send(e, START, 6, &frames[0]); /* of lane 0: as if nothing had been */
+        expect_answer_taken(e, START, &frames[0]);
+        ck_assert(mad_engine_is_idle(e));
+        expect_nothing(e, START + 60 * USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(given_up_in_line)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
+        struct mad_result result;
+        unsigned n = 0;
+
+        for (uint32_t id = 0; id < 200; id++)
+                submit_in(e, id, id % 3, 2);
+        mad_engine_give_up(e, 2);
+        while (mad_engine_next_result(e, &result))
+                n++;
+        ck_assert_uint_eq(n, 200);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
 START_TEST(deadline)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
@@ -1017,6 +1078,8 @@ static TCase *rules(void)
         tcase_add_test(t, busy_without_retries);
         tcase_add_test(t, send_failed);
         tcase_add_test(t, send_failed_for_good);
+        tcase_add_test(t, given_up);
+        tcase_add_test(t, given_up_in_line);
         tcase_add_test(t, deadline);
         tcase_add_test(t, send_before);
         tcase_add_test(t, send_before_behind_others);
