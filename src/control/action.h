@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What control asks its shell to do. Each action but the last five is answered by one event (control/control.h); the next
+ * What control asks its shell to do. Each action but the last six is answered by one event (control/control.h); the next
  * action of its kind comes only after that.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
@@ -25,6 +25,7 @@ enum control_action_kind {
         CONTROL_SIGNAL_OPENSM,     /* or only check whether it runs                   -> CONTROL_EVENT_OPENSM_SIGNALLED */
         CONTROL_CHOOSE_TABLES,     /* pkeyctl: which tables of the snapshot to read   -> CONTROL_EVENT_TABLES_CHOSEN */
         CONTROL_CONFIRM,           /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_CONFIRMED */
+        CONTROL_ABANDON_STAGE,     /* it is not waited for: CONTROL_EVENT_STAGE_ENDED comes with -ECANCELED */
         CONTROL_CLOSE_PORT,
         CONTROL_UNLOCK,
         CONTROL_LOG,

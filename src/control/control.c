@@ -70,10 +70,15 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
         return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
+static enum sweep_kind next_kind(const struct control *c)
+{
+        return schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting);
+}
+
 static void begin_sweep(struct control *c)
 {
         usec_t interval = control_wanted(c)->settings->sweep_interval;
-        enum sweep_kind kind = schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting);
+        enum sweep_kind kind = next_kind(c);
 
         schedule_begin(&c->schedule, c->now, kind, interval);
         sweep_begin(c, kind);
@@ -119,6 +124,8 @@ static void sweep_ended(struct control *c)
         enum sweep_result result = c->sweep.result, to_schedule = get_result_to_schedule(&c->sweep);
 
         count_sweep(c, result);
+        if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
+                c->swept = c->now;
         if (!control_serves(c)) {
                 end(c, c->results.r);
                 return;
@@ -176,11 +183,26 @@ static void on_start(struct control *c, const struct control_event *event)
         begin_sweep(c);
 }
 
+/* A reload does not wait for ports that do not answer a sweep: the fabric as it is known is written, and swept after that. Where
+ * reloads come again and again, the sweep that was due an interval ago is waited for. */
+static void interrupt_reading(struct control *c)
+{
+        bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
+        bool overdue = c->now - c->swept >= 2 * control_wanted(c)->settings->sweep_interval;
+
+        if (!reads || overdue || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
+                return;
+        c->sweep.abandoned = true;
+        control_do(c, &(struct control_action) { .kind = CONTROL_ABANDON_STAGE });
+}
+
 static void on_candidate(struct control *c, const struct control_event *event)
 {
         reload_candidate(c, &event->candidate);
-        if (c->schedule.reload_due)
-                sweep_stop_writing(c);
+        if (!c->schedule.reload_due)
+                return;
+        sweep_stop_writing(c);
+        interrupt_reading(c);
 }
 
 static void read_local_tables(struct control *c)

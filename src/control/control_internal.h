@@ -97,6 +97,7 @@ struct sweep {
         struct store_transaction transaction;
 
         bool ended;
+        bool abandoned;               /* its stage ends with -ECANCELED */
         enum sweep_result result;
         bool only_waits;              /* of SWEEP_PARTIAL: nothing failed that could be tried again sooner than at the next sweep */
 };
@@ -153,6 +154,7 @@ struct control {
         struct sweep sweep;              /* while state is not IDLE or ENDED */
         bool started;
         bool discovery_failed;           /* was logged */
+        usec_t swept;                    /* when the last sweep of the whole fabric ended that ran to its end */
 };
 
 /* Appends an action. */

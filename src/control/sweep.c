@@ -122,6 +122,10 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
 {
         int r = event->r;
 
+        if (r == -ECANCELED) {
+                sweep_end(c, SWEEP_STOPPED);
+                return;
+        }
         if (r == 0 && survey_is_stale(c->sweep.survey)) { /* LIDs moved since the discovery: nothing that was read counts */
                 log_debug(c->log, "a port is not at its address any more");
                 sweep_end(c, SWEEP_STALE);
@@ -193,6 +197,10 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         struct subnet *subnet;
         int r = event->r < 0 ? event->r : take_discovered(c);
 
+        if (r == -ECANCELED) {
+                sweep_end(c, SWEEP_STOPPED);
+                return;
+        }
         if (r < 0) {
                 sweep_fail(c, discovery_problem(c, r), r);
                 return;

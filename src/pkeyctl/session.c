@@ -280,7 +280,8 @@ static bool carry_out(struct session *s, const struct control_action *action, st
                 s->ended = true;
                 return false;
         case CONTROL_LOG: /* what matters of them is in the results */
-        case CONTROL_READ_LOCAL_TABLES: /* and these are for one that serves */
+        case CONTROL_ABANDON_STAGE: /* and these are for one that serves */
+        case CONTROL_READ_LOCAL_TABLES:
         case CONTROL_READ_FILES:
         case CONTROL_WRITE_FILE:
         case CONTROL_SIGNAL_OPENSM:

@@ -155,6 +155,9 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
         case CONTROL_SIGNAL_OPENSM:
                 signal_opensm(a, action, ret);
                 return true;
+        case CONTROL_ABANDON_STAGE:
+                port_session_abandon(d->port.session);
+                return false;
         case CONTROL_CLOSE_PORT:
                 close_port(d);
                 return false;

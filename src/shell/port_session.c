@@ -157,6 +157,12 @@ void port_session_run(struct port_session *s, const struct mad_stage *stage)
         port_session_wake(s);
 }
 
+void port_session_abandon(struct port_session *s)
+{
+        mad_dispatcher_abandon(s->dispatcher, clock_now());
+        port_session_wake(s);
+}
+
 void port_session_progress(const struct port_session *s, uint64_t *ret_done, uint64_t *ret_total)
 {
         mad_dispatcher_progress(s->dispatcher, ret_done, ret_total);

@@ -36,6 +36,8 @@ DEFINE_CLEANUP(struct port_session *, port_session_close)
 
 /* As mad_dispatcher_start. */
 void port_session_run(struct port_session *s, const struct mad_stage *stage);
+/* As mad_dispatcher_abandon. */
+void port_session_abandon(struct port_session *s);
 void port_session_progress(const struct port_session *s, uint64_t *ret_done, uint64_t *ret_total);
 
 /* As mad_dispatcher_set_tasks. */

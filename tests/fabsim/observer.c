@@ -268,10 +268,16 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
         }
 }
 
+void observer_forget_stage(struct sim *s, struct process *p)
+{
+        for (unsigned i = 0; i < s->n_tables; i++)
+                memset(p->pending[i].block_at, 0, sizeof(p->pending[i].block_at));
+}
+
 void observer_stage_ended(struct sim *s, struct process *p)
 {
-        for (unsigned i = 0; p->met_stranger && i < s->n_tables; i++)
-                memset(p->pending[i].block_at, 0, sizeof(p->pending[i].block_at));
+        if (p->met_stranger)
+                observer_forget_stage(s, p);
         if (p->stage != CONTROL_DISCOVERING)
                 know_tables(s, p, true);
         p->met_stranger = false;

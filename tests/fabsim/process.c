@@ -272,6 +272,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->yes = prng_permille(&s->rng, 900);
                 break;
         case CONTROL_RUN_STAGE:
+        case CONTROL_ABANDON_STAGE:
         case CONTROL_CHOOSE_TABLES:
         case CONTROL_CLOSE_PORT:
         case CONTROL_UNLOCK:
@@ -354,6 +355,10 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 p->stage = control_get_status(p->control)->state;
                 p->stage_began = s->now;
                 mad_dispatcher_start(p->port, action->stage);
+                return;
+        case CONTROL_ABANDON_STAGE:
+                mad_dispatcher_abandon(p->port, s->now);
+                wire_abandoned(s, p);
                 return;
         case CONTROL_CLOSE_PORT:
                 close_port(s, p);
@@ -480,11 +485,14 @@ static bool take_stage_end(struct sim *s, struct process *p, struct control_even
 {
         if (p->killed || !p->port || !mad_dispatcher_take_end(p->port, &ret->r))
                 return false;
-        if (ret->r < 0)
+        if (ret->r == -ECANCELED) /* nothing that it read counts */
+                observer_forget_stage(s, p);
+        else if (ret->r < 0)
                 sim_fail(s, "a stage waits for nothing");
         ret->kind = CONTROL_EVENT_STAGE_ENDED;
         observer_stage_ended(s, p);
-        if (p->stage == CONTROL_DISCOVERING) {
+        p->full = p->full && ret->r == 0;
+        if (ret->r == 0 && p->stage == CONTROL_DISCOVERING) {
                 p->full = true;
                 world_take_census(s, p->head, p->stage_began, &p->census);
         }

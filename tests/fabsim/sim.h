@@ -477,6 +477,8 @@ void wire_deliver(struct sim *s, struct event *e);
 /* The engine of p took an answer. */
 void wire_answered(struct sim *s, struct process *p, const struct event *e);
 void wire_forget(struct sim *s, const struct process *p);
+/* p waits for no answer any more; what it sent goes its way. */
+void wire_abandoned(struct sim *s, const struct process *p);
 
 /* observer.c */
 /* The table at a place; NULL: none, or nobody has to do with it. */
@@ -499,6 +501,8 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e);
 /* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. Where somebody else answered at
  * an address, nothing of it is. */
 void observer_stage_ended(struct sim *s, struct process *p);
+/* What the stage that runs has read so far does not count. */
+void observer_forget_stage(struct sim *s, struct process *p);
 /* A sweep of p ended: filters that its discovery read in vain are not known. */
 void observer_swept(struct process *p);
 /* p works with another snapshot of the fabric: its census is completed by what it saw before. */

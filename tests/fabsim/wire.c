@@ -70,15 +70,21 @@ static void forget_outstanding(struct sim *s, const struct process *p, uint32_t 
                                 s->outstanding[n][i].is_out = false;
 }
 
-void wire_forget(struct sim *s, const struct process *p)
+void wire_abandoned(struct sim *s, const struct process *p)
 {
         for (unsigned n = 0; n < s->f.n_nodes; n++)
-                for (unsigned i = 0; i <= s->f.nodes[n].num_ports; i++) {
+                for (unsigned i = 0; i <= s->f.nodes[n].num_ports; i++)
                         if (s->outstanding[n][i].process == p->number)
                                 s->outstanding[n][i].is_out = false;
+}
+
+void wire_forget(struct sim *s, const struct process *p)
+{
+        wire_abandoned(s, p);
+        for (unsigned n = 0; n < s->f.n_nodes; n++)
+                for (unsigned i = 0; i <= s->f.nodes[n].num_ports; i++)
                         if (s->last_set[n][i].process == p->number)
                                 s->last_set[n][i].is_there = false;
-                }
 }
 
 /* pkeyd reads tables only of ports that have to do with partitions, and discovers nothing but nodes, switches and ports. */

@@ -104,6 +104,87 @@ START_TEST(look_after_a_stopped_apply)
 }
 END_TEST
 
+/* A sweep that waits for ports which do not answer is not waited for. */
+static void interrupt(enum control_state in)
+{
+        start("sweep_interval: 40s\n", POLICY_1);
+        sweep();
+        until(in);
+        n_sets = 0;
+        give_candidate("sweep_interval: 40s\n", POLICY_2, 1);
+        ck_assert_uint_eq(noted.n_abandoned, 1);
+        answer();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        ck_assert(!holds(hosts[1], 0x8010));
+        wait_until_due();
+        take(CONTROL_OPEN_PORT);
+        give_port(0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING);
+        sweep();
+        ck_assert(holds(hosts[1], 0x8010));
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert_uint_eq(noted.n_answers, 1);
+}
+
+START_TEST(reload_interrupts_discovery)
+{
+        interrupt(CONTROL_DISCOVERING);
+}
+END_TEST
+
+START_TEST(reload_interrupts_a_survey)
+{
+        interrupt(CONTROL_SURVEYING);
+}
+END_TEST
+
+#define EVERY_40S "sweep_interval: 40s\n"
+
+/* Reloads that come again and again do not keep pkeyd from looking at the fabric. */
+START_TEST(sweep_that_is_overdue)
+{
+        uint64_t serial = 0;
+        usec_t swept;
+
+        start(EVERY_40S, POLICY_1);
+        sweep();
+        swept = now;
+        for (unsigned i = 0; noted.n_abandoned == i; i++) { /* each is followed by a look five seconds later */
+                until(i % 2 == 0 ? CONTROL_SURVEYING : CONTROL_DISCOVERING);
+                give_candidate(EVERY_40S, POLICY_1, ++serial);
+                give_candidate(EVERY_40S, i % 2 == 0 ? POLICY_3 : POLICY_2, ++serial);
+                sweep();
+                forget_log();
+        }
+        ck_assert_uint_ge(now, swept + 80 * S);
+        ck_assert_uint_le(now, swept + 86 * S);
+        ck_assert_uint_gt(noted.n_abandoned, 5);
+        ck_assert_uint_eq(noted.n_answers, noted.n_abandoned + 1);
+        until(CONTROL_DISCOVERING);
+        give_candidate(EVERY_40S, POLICY_1, ++serial);
+        give_candidate(EVERY_40S, POLICY_2, ++serial);
+        sweep();
+        ck_assert(holds(hosts[1], 0x8010) && !holds(hosts[2], 0x8010));
+}
+END_TEST
+
+/* Without a snapshot there is nothing to write by, and the files as they were refused change nothing. */
+START_TEST(sweep_that_is_not_interrupted)
+{
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_DISCOVERING);
+        give_candidate(ENFORCE, POLICY_2, 1);
+        until(CONTROL_SURVEYING);
+        give_candidate(ENFORCE, POLICY_3, 2);
+        sweep();
+        ck_assert(holds(hosts[2], 0x8010));
+        until(CONTROL_DISCOVERING);
+        give_candidate(ENFORCE, NULL, 3);
+        ck_assert_uint_eq(noted.n_abandoned, 0);
+}
+END_TEST
+
 /* Of another port the snapshot says nothing. */
 START_TEST(reload_with_another_port)
 {
@@ -1498,6 +1579,10 @@ int main(void)
                         interval,
                         reload_of_a_known_fabric,
                         look_after_a_stopped_apply,
+                        reload_interrupts_discovery,
+                        reload_interrupts_a_survey,
+                        sweep_that_is_overdue,
+                        sweep_that_is_not_interrupted,
                         reload_with_another_port,
                         candidate_for_another_port,
                         another_guid,

@@ -212,6 +212,7 @@ static void note_answer(const struct reload_end *end)
 
 int store_r;
 bool store_waits;
+static bool is_abandoned; /* the stage that waits */
 static bool must_store;
 
 static bool has_prefix(const struct store_transaction *t, const char *prefix)
@@ -257,6 +258,12 @@ static void note(const struct control_action *action)
                 return;
         case CONTROL_ANSWER:
                 note_answer(action->end);
+                return;
+        case CONTROL_ABANDON_STAGE:
+                ck_assert_uint_eq(n_waiting, 1);
+                ck_assert_int_eq(waiting[0].kind, CONTROL_RUN_STAGE);
+                noted.n_abandoned++;
+                is_abandoned = true;
                 return;
         case CONTROL_UNLOCK:
                 noted.n_unlocked++;
@@ -572,6 +579,11 @@ void answer(void)
                 ck_assert_int_eq(give_port(0), 0);
                 return;
         case CONTROL_RUN_STAGE:
+                if (is_abandoned) {
+                        is_abandoned = false;
+                        ck_assert_int_eq(give_stage_end(-ECANCELED), 0);
+                        return;
+                }
                 run_stage(action->stage);
                 ck_assert_int_eq(give_stage_end(0), 0);
                 return;
@@ -604,6 +616,7 @@ void answer(void)
                 event.kind = CONTROL_EVENT_STORED;
                 event.r = store_r;
                 break;
+        case CONTROL_ABANDON_STAGE:
         case CONTROL_CLOSE_PORT:
         case CONTROL_UNLOCK:
         case CONTROL_LOG:
