@@ -361,6 +361,24 @@ START_TEST(every_entry_counts)
 }
 END_TEST
 
+/* One change that is admitted does not let another one of the same block pass, whichever stands first. */
+START_TEST(two_changes_of_a_block)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES] = {};
+
+        prepare(0, 0);
+        block[0].v = 0x8001;
+        block[5].v = 0x8002;
+        ck_assert(!set_block(to_lid(HOST_LID(0)), 0, block));
+        check_refusal("0x0002: more than the policy gives");
+        block[0].v = 0x8002;
+        block[5].v = 0x8001;
+        ck_assert(!set_block(to_lid(HOST_LID(0)), 0, block));
+        block[0].v = 0;
+        ck_assert(set_block(to_lid(HOST_LID(0)), 0, block));
+}
+END_TEST
+
 START_TEST(more_than_the_policy_gives)
 {
         prepare(3, 0);
@@ -663,6 +681,7 @@ int main(void)
         tcase_add_test(t, not_read);
         tcase_add_test(t, not_ours);
         tcase_add_test(t, every_entry_counts);
+        tcase_add_test(t, two_changes_of_a_block);
         tcase_add_test(t, more_than_the_policy_gives);
         tcase_add_test(t, somebody_may_hold_it);
         tcase_add_test(t, nobody_is_cut_off);
