@@ -441,6 +441,22 @@ START_TEST(grant_by_the_switch)
 }
 END_TEST
 
+/* Switch ports have smaller tables than hosts as a rule: what the host holds at an index that the switch port has not got counts,
+ * too. */
+START_TEST(grant_by_a_switch_with_a_smaller_table)
+{
+        at_rest();
+        want(host, KEYS(0x8011, 0xffff));
+        want(leaf, KEYS(0x8011, 0xffff));
+        f.tables[host][FAKE_CAPACITY - 1].v = 0x8011;
+        observed = fake_fabric_observe(&f, a);
+        observed->tables[leaf].capacity = P_KEY_BLOCK_ENTRIES;
+        ck_assert_int_eq(compute(), 0);
+        ck_assert_uint_eq(writes_in(PHASE_GRANT_ENFORCING, leaf), 1);
+        ck_assert_uint_eq(writes_in(PHASE_OPEN, leaf), 0);
+}
+END_TEST
+
 /* The host is a limited member and becomes a full one, with both entries: that is a raise, and comes before all that is lowered. */
 START_TEST(raise_by_the_switch)
 {
@@ -511,6 +527,25 @@ START_TEST(index0_of_a_partition)
 }
 END_TEST
 
+/* Its partition stands elsewhere, which only a repair may change: the second entry of it does not stand in for the first. */
+START_TEST(index0_is_not_for_the_second_entry)
+{
+        at_rest();
+        hold(host, KEYS(0));
+        f.tables[host][1].v = 0x7fff;
+        want(host, KEYS(0x7fff, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0);
+        ck_assert_uint_eq(final_at(host, 1), 0x7fff);
+        ck_assert_uint_eq(final_at(host, 2), 0xffff);
+        ck_assert(has_finding(FINDING_PLAN_INDEX0));
+        options.repair_index0 = true;
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0x7fff);
+        ck_assert(!has_finding(FINDING_PLAN_INDEX0));
+}
+END_TEST
+
 static void note(uint16_t index, uint16_t base, bool lost)
 {
         const struct subnet_port *p = &f.subnet->ports[host];
@@ -555,6 +590,23 @@ START_TEST(lost_index0_stays_free)
         ck_assert_uint_eq(final_at(host, 0), 0);
         ck_assert_uint_eq(final_at(host, 1), 0xffff);
         ck_assert_uint_eq(final_at(host, 2), 0x8011);
+}
+END_TEST
+
+/* A table that became smaller (other firmware): what is remembered of indexes behind its end gives no place to anybody. */
+START_TEST(remembered_behind_the_end)
+{
+        at_rest();
+        hold(host, KEYS(0xffff, 0x8010, 0x8013));
+        note(4, 0x8011, true);
+        note(3, 0x8012, false);
+        for (unsigned i = 0; i < 2; i++) {
+                want(host, KEYS(0x8010, (uint16_t) (0x8011 + i), 0x8013, 0xffff));
+                observed = fake_fabric_observe(&f, a);
+                observed->tables[host].capacity = 4;
+                ck_assert_int_eq(compute(), 0);
+                ck_assert_uint_eq(final_at(host, 3), 0x8011 + i);
+        }
 }
 END_TEST
 
@@ -629,6 +681,27 @@ START_TEST(freed_just_now)
 }
 END_TEST
 
+/* ... but index 0 is for its partition, and for nobody else, also when it is all that is left. */
+START_TEST(index0_freed_just_now)
+{
+        uint16_t keys[FAKE_CAPACITY + 1] = {};
+
+        at_rest();
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                keys[i] = (uint16_t) (0x8101 + i);
+        keys[1] = 0xffff;
+        hold(host, keys);
+        for (unsigned i = 2; i < FAKE_CAPACITY; i++)
+                keys[i - 2] = keys[i];
+        keys[FAKE_CAPACITY - 2] = 0x8150;
+        keys[FAKE_CAPACITY - 1] = 0xffff;
+        want(host, keys);
+        observed = NULL;
+        ck_assert_int_eq(compute(), -EBADMSG);
+        ck_assert(has_finding(FINDING_PLAN_CAPACITY_TRANSITION));
+}
+END_TEST
+
 /* Unused entries hold what they like. */
 START_TEST(unused_entries)
 {
@@ -641,6 +714,19 @@ START_TEST(unused_entries)
                 ck_assert(plan_is_empty(plan));
                 ck_assert_uint_eq(final_at(host, places[i]), 0x8000);
         }
+}
+END_TEST
+
+/* ... and take one write to be used, not one more that empties them first. */
+START_TEST(new_entry_over_an_unused_one)
+{
+        at_rest();
+        f.tables[host][1].v = 0x8000;
+        want(host, KEYS(0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 1), 0x8011);
+        ck_assert_uint_eq(writes_in(PHASE_GRANT, host), 1);
+        ck_assert_uint_eq(plan->n_block_writes, 1);
 }
 END_TEST
 
@@ -671,7 +757,8 @@ START_TEST(index_left_by_a_repair)
 }
 END_TEST
 
-/* Wherever in the table it stands, the last index included. */
+/* Wherever in the table it stands, the last index included. The old place is dropped in the MAD that writes index 0, or else in a
+ * later phase: it must not go before index 0 has its entry. */
 START_TEST(repair_from_any_index)
 {
         for (uint16_t old = 1; old < FAKE_CAPACITY; old++) {
@@ -683,6 +770,8 @@ START_TEST(repair_from_any_index)
                 must_plan();
                 ck_assert_uint_eq(final_at(host, 0), 0xffff);
                 ck_assert_uint_eq(final_at(host, old), 0);
+                ck_assert_uint_eq(writes_in(PHASE_REPAIR_SWAP, host), 1);
+                ck_assert_uint_eq(writes_in(PHASE_REPAIR_DROP, host), old >= P_KEY_BLOCK_ENTRIES);
         }
 }
 END_TEST
@@ -736,6 +825,20 @@ START_TEST(order_of_new_entries)
                 for (unsigned i = 0; i < 3; i++)
                         ck_assert_uint_eq(final_at(host, 1 + i), opensm ? theirs[i] : ours[i]);
         }
+}
+END_TEST
+
+/* Where index 0 is taken by an entry that is not pkeyd's, its partition is the first of those that are new. */
+START_TEST(next_to_a_foreign_entry_at_index0)
+{
+        at_rest();
+        options.unmanaged = UNMANAGED_KEEP;
+        hold(host, KEYS(0x9234));
+        want(host, KEYS(0x8010, 0x8011, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 1), 0xffff);
+        ck_assert_uint_eq(final_at(host, 2), 0x8010);
+        ck_assert_uint_eq(final_at(host, 3), 0x8011);
 }
 END_TEST
 
@@ -1011,21 +1114,27 @@ int main(void)
         tcase_add_test(t, phase_of_one_of_two);
         tcase_add_test(t, switch_port_covers_its_host);
         tcase_add_test(t, grant_by_the_switch);
+        tcase_add_test(t, grant_by_a_switch_with_a_smaller_table);
         tcase_add_test(t, raise_by_the_switch);
         tcase_add_test(t, writes_follow_each_other);
         tcase_add_test(t, index0_of_a_switch_port);
         tcase_add_test(t, index0_of_a_partition);
+        tcase_add_test(t, index0_is_not_for_the_second_entry);
         tcase_add_test(t, lost_index);
         tcase_add_test(t, lost_index0_stays_free);
+        tcase_add_test(t, remembered_behind_the_end);
         tcase_add_test(t, index_of_an_open_write);
         tcase_add_test(t, freed_just_now);
+        tcase_add_test(t, index0_freed_just_now);
         tcase_add_test(t, unused_entries);
         tcase_add_test(t, index_left_by_a_repair);
         tcase_add_test(t, repair_from_any_index);
         tcase_add_test(t, repair_of_a_full_table);
         tcase_add_test(t, no_room_where_nothing_filters);
+        tcase_add_test(t, new_entry_over_an_unused_one);
         tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
+        tcase_add_test(t, next_to_a_foreign_entry_at_index0);
         tcase_add_test(t, repair_of_a_foreign_entry);
         tcase_add_test(t, rest_of_a_kind);
         tcase_add_test(t, many_writes);
