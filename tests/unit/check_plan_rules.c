@@ -273,6 +273,24 @@ START_TEST(bits_of_an_unread_port)
 }
 END_TEST
 
+/* What is taken to hold what it last held is planned like what was read; the write is for apply to refuse. */
+START_TEST(plan_of_an_assumed_table)
+{
+        at_rest();
+        want(host, KEYS(0x8011, 0xffff));
+        observed = fake_fabric_observe(&f, a);
+        observed->tables[host].source = TABLE_ASSUMED;
+        observed->tables[host].failure = MAD_TIMED_OUT;
+        ck_assert_int_eq(compute(), 0);
+        ck_assert_uint_eq(writes_in(PHASE_GRANT, host), 1);
+        ck_assert_uint_eq(final_at(host, 1), 0x8011);
+        observed->tables[host].source = TABLE_UNKNOWN;
+        ck_assert_int_eq(compute(), 0);
+        ck_assert(!is_written(host));
+        ck_assert_ptr_null(plan->final_tables[host]);
+}
+END_TEST
+
 /* --- phases --- */
 
 /* Of one entry, at an endport and at the switch port beside it. */
@@ -1095,6 +1113,64 @@ START_TEST(restored_memory)
 }
 END_TEST
 
+/* Each index once, as it was restored last; and a sequence after which there is none makes nothing old that is new. */
+START_TEST(restored_memory_of_a_bad_store)
+{
+        const struct subnet_port *p = &f.subnet->ports[host];
+        const struct guid node = f.subnet->nodes[p->node].guid;
+        struct freed_index record = { .node_guid = node, .port = p->number, .index = 9, .base = 0x11, .sequence = 70 };
+        const struct freed_index *all;
+        size_t n;
+
+        ck_assert_int_eq(index_memory_restore(memory, &record), 0);
+        record.base = 0x12;
+        record.sequence = 60;
+        ck_assert_int_eq(index_memory_restore(memory, &record), 0);
+        record.index = 10;
+        record.sequence = UINT64_MAX;
+        ck_assert_int_eq(index_memory_restore(memory, &record), 0);
+        note(4, 0x8012, false);
+        all = index_memory_get(memory, node, p->number, &n);
+        ck_assert_uint_eq(n, 3);
+        ck_assert_uint_eq(all[0].index, 9);
+        ck_assert_uint_eq(all[0].base, 0x12);
+        ck_assert_uint_eq(all[1].index, 4);
+        ck_assert_uint_eq(all[2].index, 10);
+}
+END_TEST
+
+/* An unused entry that held 0x8000 was nobody's. */
+START_TEST(memory_of_an_unused_entry)
+{
+        size_t n;
+
+        note(4, 0x8000, false);
+        note(5, 0x8000, true);
+        (void) index_memory_all(memory, &n);
+        ck_assert_uint_eq(n, 0);
+        (void) index_memory_unstored(memory, &n);
+        ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+/* A table of another size is another table: what differs went nowhere. */
+START_TEST(learned_of_a_table_of_another_size)
+{
+        struct observed *before, *after;
+        size_t n;
+
+        at_rest();
+        f.tables[host][3].v = f.tables[host][40].v = 0x8011;
+        before = fake_fabric_observe(&f, a);
+        f.tables[host][3].v = f.tables[host][40].v = 0;
+        after = fake_fabric_observe(&f, a);
+        before->tables[host].capacity = P_KEY_BLOCK_ENTRIES;
+        ck_assert_int_eq(index_memory_learn_written(memory, before, after, NULL), 0);
+        (void) index_memory_all(memory, &n);
+        ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("rules of the planner");
@@ -1109,6 +1185,7 @@ int main(void)
         tcase_add_test(t, bits_beside_a_foreign_entry_at_any_index);
         tcase_add_test(t, bits_in_doubt);
         tcase_add_test(t, bits_of_an_unread_port);
+        tcase_add_test(t, plan_of_an_assumed_table);
         tcase_add_test(t, phase_of_each_change);
         tcase_add_test(t, phases_have_names);
         tcase_add_test(t, phase_of_one_of_two);
@@ -1143,6 +1220,9 @@ int main(void)
         tcase_add_test(t, learned_of_another_subnet);
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
+        tcase_add_test(t, restored_memory_of_a_bad_store);
+        tcase_add_test(t, memory_of_an_unused_entry);
+        tcase_add_test(t, learned_of_a_table_of_another_size);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_ENV);
