@@ -2047,7 +2047,9 @@ static bool lose_sets_of_block_1(struct run *r, const struct mad_request *reques
 static void repair_half(unsigned last_used)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
+        const uint16_t *held;
         struct p_key *table;
+        uint32_t n_held;
         struct run r;
 
         run_init(&r, 1, false);
@@ -2066,6 +2068,9 @@ static void repair_half(unsigned last_used)
         expect(&r, 0, 1, 1, 3);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
         ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[last_used + 1].v == 0);
+        held = apply_held_bases(r.apply, &n_held);
+        ck_assert_uint_eq(n_held, 2); /* what stands at index 0, and what waits for its place */
+        ck_assert(held[0] == FAKE_BASE(1) && held[1] == P_KEY_DEFAULT_BASE);
         r.fault = NULL;
         run_plan(&r, to, 3);
         run_apply(&r);
@@ -2078,6 +2083,107 @@ START_TEST(test_repair_all_or_nothing)
 {
         repair_half(40);
         repair_half(62); /* the new place is the last one of the block */
+}
+END_TEST
+
+/* The old place of the default partition is not what the plan thought: nothing of the repair is done, and all that was to be moved
+ * is named. */
+START_TEST(test_repair_names_all_that_waits)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        const uint16_t *held;
+        struct p_key *table;
+        uint32_t n_held;
+        struct run r;
+
+        run_init(&r, 1, false);
+        default_members(to);
+        table = r.f.tables[r.f.host[0]];
+        table[0].v = 0x8011;
+        table[5].v = 0xffff;
+        r.repair_index0 = true;
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].entries[5].v = table[5].v = 0x7fff;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
+        ck_assert(table[0].v == 0x8011 && table[5].v == 0x7fff);
+        held = apply_held_bases(r.apply, &n_held);
+        ck_assert_uint_eq(n_held, 2);
+        ck_assert(held[0] == FAKE_BASE(1) && held[1] == P_KEY_DEFAULT_BASE);
+        run_done(&r);
+}
+END_TEST
+
+/* A limited entry that is there twice: the second was to go before the first is raised, and did not, or is no more what the plan
+ * thought. */
+START_TEST(test_raise_waits_for_what_was_to_go)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+
+        for (unsigned changed = 0; changed < 2; changed++) {
+                struct p_key *table;
+                struct run r;
+
+                run_init(&r, 1, false);
+                table = r.f.tables[r.f.host[0]];
+                table[5].v = table[40].v = 0x0011;
+                default_members(to);
+                to[0][1] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 2);
+                if (changed)
+                        r.o->tables[r.f.host[0]].entries[40].v = table[40].v = 0x0012;
+                r.fault = lose_sets_of_block_1;
+                run_apply(&r);
+                expect(&r, 0, !changed, 1 + changed, changed ? 0 : 3);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->state, changed ? APPLY_HELD : APPLY_FAILED);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_RAISE, 0)->state, APPLY_HELD);
+                ck_assert_uint_eq(table[5].v, 0x0011);
+                run_done(&r);
+        }
+}
+END_TEST
+
+static void expect_held_base(const struct run *r, uint16_t base)
+{
+        const uint16_t *held;
+        uint32_t n;
+
+        held = apply_held_bases(r->apply, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(held[0], base);
+}
+
+/* The base that was to go is named, also where nothing comes in its place: its entry is no more what the plan thought, or waits for
+ * what should have been done to it before. */
+START_TEST(test_what_was_to_go_is_named)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 1, false);
+        r.f.tables[r.f.host[0]][5].v = 0x8011;
+        default_members(to);
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].entries[5].v = r.f.tables[r.f.host[0]][5].v = 0x0011;
+        run_apply(&r);
+        expect(&r, 0, 0, 1, 0);
+        expect_held_base(&r, FAKE_BASE(1));
+        run_done(&r);
+
+        run_init(&r, 1, false);
+        r.f.tables[r.f.host[0]][0].v = 0x8011;
+        r.f.tables[r.f.host[0]][5].v = 0xffff;
+        r.f.tables[r.f.host[0]][40].v = 0x0011;
+        r.repair_index0 = true;
+        run_plan(&r, to, 2);
+        r.fault = lose_all_sets;
+        r.fault_port = r.f.host[0];
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_FAILED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->state, APPLY_HELD);
+        ck_assert_uint_eq(r.f.tables[r.f.host[0]][40].v, 0x0011);
+        expect_held_base(&r, FAKE_BASE(1));
+        run_done(&r);
 }
 END_TEST
 
@@ -2586,6 +2692,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_both_blocks_are_uncertain);
         tcase_add_test(t, test_second_block);
         tcase_add_test(t, test_repair_all_or_nothing);
+        tcase_add_test(t, test_repair_names_all_that_waits);
+        tcase_add_test(t, test_raise_waits_for_what_was_to_go);
+        tcase_add_test(t, test_what_was_to_go_is_named);
         tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_last_write_is_read_back);
         tcase_add_test(t, test_assumed_table_is_not_tried);

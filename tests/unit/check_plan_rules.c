@@ -1069,6 +1069,32 @@ START_TEST(learned_of_another_subnet)
 END_TEST
 
 /* Every member of a record is in the digest. */
+/* ... and what the policy gives each of them is found at its place in the later one. */
+START_TEST(learned_of_another_subnet_and_writer)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                struct observed *before = read_tables(i ? some_hosts(1, 1) : some_hosts(0, 2));
+                struct observed *after = read_tables(i ? some_hosts(0, 2) : some_hosts(1, 1));
+                struct p_key wanted = { 0x8011 };
+                struct desired_port ports[2] = {};
+                struct desired by_policy = { .subnet = after->subnet, .ports = ports };
+                const struct freed_index *freed;
+                size_t n;
+
+                ports[i] = (struct desired_port) { &wanted, 1 }; /* host 1 */
+                before->tables[1 - i].entries[3].v = 0x8011;
+                before->tables[1 - i].entries[4].v = 0x8012;
+                ck_assert_int_eq(index_memory_learn_written(memory, before, after, &by_policy), 0);
+                freed = index_memory_all(memory, &n);
+                ck_assert_uint_eq(n, 2);
+                ck_assert(freed[0].index == 3 && freed[0].lost);
+                ck_assert(freed[1].index == 4 && !freed[1].lost);
+                (void) index_memory_free(memory);
+                memory = index_memory_new();
+        }
+}
+END_TEST
+
 START_TEST(digest_of_memory)
 {
         static const struct freed_index records[] = {
@@ -1218,6 +1244,7 @@ int main(void)
         tcase_add_test(t, rest_of_each_warning);
         tcase_add_test(t, rest_of_each_error);
         tcase_add_test(t, learned_of_another_subnet);
+        tcase_add_test(t, learned_of_another_subnet_and_writer);
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
         tcase_add_test(t, restored_memory_of_a_bad_store);
