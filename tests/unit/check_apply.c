@@ -250,6 +250,11 @@ START_TEST(test_progress)
         struct run r;
 
         two_grants(&r);
+        begin_apply(&r);
+        stage = apply_stage(r.apply);
+        stage.progress(stage.state, &steps, &total);
+        ck_assert_uint_eq(steps, 0);
+        ck_assert_uint_eq(total, 2 * 2 + 2);
         run_apply(&r);
         stage = apply_stage(r.apply);
         stage.progress(stage.state, &steps, &total);
@@ -1196,6 +1201,7 @@ START_TEST(test_not_read_back_with_a_status)
         r.fault = refuse_after_set;
         run_apply(&r);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STATUS);
+        ck_assert_uint_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->mad_status, 0x1c);
         t = &r.o->tables[r.f.host[0]];
         ck_assert_int_eq(t->source, TABLE_ASSUMED);
         ck_assert_int_eq(t->failure, MAD_REFUSED);
@@ -1250,6 +1256,7 @@ static const struct held *const *collect_held(struct run *r, size_t *ret_n)
 START_TEST(test_hold_back)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
+        const struct freed_index *freed;
         const struct held *const *held;
         struct run r;
         size_t n;
@@ -1259,10 +1266,14 @@ START_TEST(test_hold_back)
         default_members(to);
         to[1][1] = to[1][2] = to[2][2] = MEMBERSHIP_FULL;
         run_plan(&r, to, 3);
+        r.memory = index_memory_new();
         r.fault_port = r.f.host[0];
         r.fault = lose_all_sets;
         run_apply(&r);
         expect(&r, 2, 1, 0, 5); /* host 1 without 0x0011, and host 2 */
+        freed = index_memory_all(r.memory, &n);
+        ck_assert_uint_eq(n, 1); /* what was held was never sent, and used no index */
+        ck_assert_uint_eq(freed[0].node_guid.v, r.f.subnet->nodes[r.f.subnet->ports[r.f.host[0]].node].guid.v);
         ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->partly_held);
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
         ck_assert(has_entry(&r, r.f.host[1], 0x8012));
@@ -1421,6 +1432,8 @@ START_TEST(test_pretend)
         ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).may, LEVEL_NONE);
         ck_assert_uint_eq(level_of(&r, r.f.host[1], 1).has, LEVEL_FULL);
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
+        ck_assert(!p_key_is_used(r.o->tables[r.f.host[0]].entries[1]));
+        ck_assert_uint_eq(r.o->tables[r.f.host[1]].entries[1].v, 0x8011);
         (void) collect_held(&r, &n);
         ck_assert_uint_eq(n, 0);
         run_done(&r);
@@ -1652,6 +1665,63 @@ START_TEST(test_bits_wait_for_the_first_phase)
 }
 END_TEST
 
+static bool lose_sets_of_tables(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        return request->attribute == SMP_ATTR_P_KEY_TABLE && lose_all_sets(r, request, ret);
+}
+
+/* A table that is not right yet holds up a filter that is turned on, not one that is turned off. */
+START_TEST(test_bits_go_off_beside_a_failed_table)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 1, true);
+        r.f.tables[r.f.leaf[0]][5].v = 0x8011;
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = true;
+        r.enforcement = ENFORCEMENT_OFF;
+        default_members(to);
+        run_plan(&r, to, 2);
+        r.fault_port = r.f.leaf[0];
+        r.fault = lose_sets_of_tables;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_CLOSE, 0)->state, APPLY_FAILED);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, APPLY_WRITTEN);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]] && !r.f.enforce_outbound[r.f.leaf[0]]);
+        run_done(&r);
+}
+END_TEST
+
+/* While the bits are read, the table of the switch port becomes uncertain. */
+static bool doubt_the_table(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        (void) ret;
+        if (on_fault_port(r, request, MAD_GET) && request->attribute == SMP_ATTR_PORT_INFO)
+                knowledge_doubt(r->wire.knowledge, knowledge_find_port(r->wire.knowledge, r->f.subnet, r->fault_port));
+        return false;
+}
+
+/* It may cut its host off then: the filter waits, though it was admitted when its phase began. */
+START_TEST(test_bits_wait_for_what_is_known_now)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        for (unsigned h = 0; h < 2; h++)
+                r.f.enforce_inbound[r.f.leaf[h]] = r.f.enforce_outbound[r.f.leaf[h]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        run_plan(&r, to, 1);
+        r.fault_port = r.f.leaf[0];
+        r.fault = doubt_the_table;
+        run_apply(&r);
+        expect(&r, 1, 0, 1, 1);
+        ck_assert_uint_eq(r.sets_by_port[r.f.leaf[0]], 0);
+        run_done(&r);
+}
+END_TEST
+
 static bool swap_bits(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         if (!on_fault_port(r, request, MAD_SET) || request->attribute != SMP_ATTR_PORT_INFO)
@@ -1671,6 +1741,7 @@ START_TEST(test_bits_mismatch)
         run_apply(&r);
         expect(&r, 0, 1, 0, 1);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_MISMATCH);
+        ck_assert(r.o->tables[r.f.leaf[0]].enforce_inbound && !r.o->tables[r.f.leaf[0]].enforce_outbound); /* as it said */
         run_done(&r);
 }
 END_TEST
@@ -1691,6 +1762,64 @@ START_TEST(test_bits_changed)
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_CHANGED);
                 run_done(&r);
         }
+}
+END_TEST
+
+/* What is there decides: no second Set for one that arrived, and it was written, not there before. */
+START_TEST(test_bits_set_answer_lost)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = lose_first_set_answer;
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_WRITTEN);
+        run_done(&r);
+}
+END_TEST
+
+/* The first Set is lost, and then the port has another LID. */
+static bool lose_first_set_and_move(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (lose_first_set(r, request, ret))
+                return true;
+        if (!on_fault_port(r, request, MAD_GET) || request->attribute != SMP_ATTR_PORT_INFO || r->n_faults == 0)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        mad_set_field(ret->data, 0, IB_PORT_LID_F, 77);
+        return true;
+}
+
+/* What is set again is PortInfo as it was read last (the gate lets nothing else pass). */
+START_TEST(test_bits_set_again)
+{
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = lose_first_set_and_move;
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 2);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_WRITTEN);
+        run_done(&r);
+}
+END_TEST
+
+/* An unused entry of the host that holds 0x8000 is nothing that its switch port could cut off. */
+START_TEST(test_bits_beside_an_unused_entry)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 1, true);
+        r.f.tables[r.f.host[0]][5].v = 0x8000;
+        r.f.enforce_inbound[r.f.leaf[0]] = r.f.enforce_outbound[r.f.leaf[0]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        run_plan(&r, to, 1);
+        run_apply(&r);
+        expect(&r, 1, 0, 0, 1);
+        run_done(&r);
 }
 END_TEST
 
@@ -1750,6 +1879,24 @@ START_TEST(test_unconfirmed_bits_are_doubted)
 }
 END_TEST
 
+/* The Set was confirmed, and then the switch does not answer any more: its table is as it was read. */
+START_TEST(test_bits_not_read_back)
+{
+        const struct knowledge_record *leaf;
+        struct run r;
+
+        change_bits(&r, false, false, ENFORCEMENT_BOTH);
+        r.fault = die_confirmed;
+        run_apply(&r);
+        expect(&r, 0, 1, 0, 1);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_int_eq(r.o->tables[r.f.leaf[0]].source, TABLE_READ);
+        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+        ck_assert(leaf->fresh && leaf->filters[SENDS] && leaf->filters[RECEIVES]);
+        run_done(&r);
+}
+END_TEST
+
 static bool bits_change_back(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         (void) ret;
@@ -1799,16 +1946,24 @@ END_TEST
 
 START_TEST(test_pretend_bits)
 {
-        const struct knowledge_record *leaf;
-        struct run r;
+        static const enum settings_enforcement settings[] = { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT };
 
-        change_bits(&r, false, false, ENFORCEMENT_BOTH);
-        begin_apply(&r);
-        ck_assert_int_eq(apply_pretend(r.apply), 0);
-        leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
-        ck_assert(leaf->filters[SENDS] && leaf->filters[RECEIVES]);
-        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]]);
-        run_done(&r);
+        for (size_t i = 0; i < ELEMENTS(settings); i++) {
+                const bool in = settings[i] != ENFORCEMENT_OUT, out = settings[i] != ENFORCEMENT_IN;
+                const struct knowledge_record *leaf;
+                const struct observed_table *t;
+                struct run r;
+
+                change_bits(&r, false, false, settings[i]);
+                begin_apply(&r);
+                ck_assert_int_eq(apply_pretend(r.apply), 0);
+                leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
+                ck_assert(leaf->filters[SENDS] == in && leaf->filters[RECEIVES] == out);
+                t = &r.o->tables[r.f.leaf[0]];
+                ck_assert(t->enforce_inbound == in && t->enforce_outbound == out);
+                ck_assert(!r.f.enforce_inbound[r.f.leaf[0]] && !r.f.enforce_outbound[r.f.leaf[0]]);
+                run_done(&r);
+        }
 }
 END_TEST
 
@@ -2157,19 +2312,23 @@ static void expect_held_base(const struct run *r, uint16_t base)
  * what should have been done to it before. */
 START_TEST(test_what_was_to_go_is_named)
 {
+        static const uint16_t bases[] = { 1, FAKE_BASE(1), 0x7000 };
         enum membership to[FAKE_MAX_HOSTS][4];
+        const struct held *const *list;
         struct run r;
+        size_t n;
 
-        run_init(&r, 1, false);
-        r.f.tables[r.f.host[0]][5].v = 0x8011;
         default_members(to);
-        run_plan(&r, to, 2);
-        r.o->tables[r.f.host[0]].entries[5].v = r.f.tables[r.f.host[0]][5].v = 0x0011;
-        run_apply(&r);
-        expect(&r, 0, 0, 1, 0);
-        expect_held_base(&r, FAKE_BASE(1));
-        run_done(&r);
-
+        for (size_t i = 0; i < ELEMENTS(bases); i++) {
+                run_init(&r, 1, false);
+                r.f.tables[r.f.host[0]][5] = p_key_make(bases[i], true);
+                run_plan(&r, to, 2);
+                r.o->tables[r.f.host[0]].entries[5] = r.f.tables[r.f.host[0]][5] = p_key_make(bases[i], false);
+                run_apply(&r);
+                expect(&r, 0, 0, 1, 0);
+                expect_held_base(&r, bases[i]);
+                run_done(&r);
+        }
         run_init(&r, 1, false);
         r.f.tables[r.f.host[0]][0].v = 0x8011;
         r.f.tables[r.f.host[0]][5].v = 0xffff;
@@ -2183,6 +2342,10 @@ START_TEST(test_what_was_to_go_is_named)
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->state, APPLY_HELD);
         ck_assert_uint_eq(r.f.tables[r.f.host[0]][40].v, 0x0011);
         expect_held_base(&r, FAKE_BASE(1));
+        list = collect_held(&r, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_uint_eq(list[0]->base, FAKE_BASE(1));
+        ck_assert_int_eq(list[0]->by[0].reason, HELD_EARLIER);
         run_done(&r);
 }
 END_TEST
@@ -2679,10 +2842,16 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_and_table);
         tcase_add_test(t, test_bits_mismatch);
         tcase_add_test(t, test_bits_changed);
+        tcase_add_test(t, test_bits_go_off_beside_a_failed_table);
+        tcase_add_test(t, test_bits_wait_for_what_is_known_now);
+        tcase_add_test(t, test_bits_set_answer_lost);
+        tcase_add_test(t, test_bits_set_again);
+        tcase_add_test(t, test_bits_beside_an_unused_entry);
         tcase_add_test(t, test_bits_present);
         tcase_add_test(t, test_bits_in_doubt);
         tcase_add_test(t, test_unconfirmed_bits_are_doubted);
         tcase_add_test(t, test_bits_reverted);
+        tcase_add_test(t, test_bits_not_read_back);
         tcase_add_test(t, test_bits_reverted_by_nobody);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
         tcase_add_test(t, test_bits_wait_for_a_part_that_is_held);
