@@ -1249,4 +1249,6 @@ WRONGS += [
     Wrong("apply-lists-what-was-to-come", APPLY, "                r = collect_base(ap, l, w, after, now[i]);\n", ""),
     Wrong("apply-status-of-reading-back-is-lost", APPLY,
           "        o->reason = reason;\n        o->mad_status = mad_status;", "        o->reason = reason;"),
+    Wrong("apply-refused-set-is-counted", APPLY,
+          "t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;", "t->step = TASK_COUNTING;"),
 ]

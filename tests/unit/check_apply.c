@@ -523,6 +523,7 @@ START_TEST(test_set_refused)
         expect(&r, 1, 1, 0, 2);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STATUS);
         ck_assert_uint_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->mad_status, 0x1c);
+        ck_assert_uint_eq(r.f.gets, 4); /* each block before and after; a port that answers wants no other M_Key */
         (void) apply_held_bases(r.apply, &n);
         ck_assert_uint_eq(n, 0); /* nothing waits for it */
         run_done(&r);
