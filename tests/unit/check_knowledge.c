@@ -192,6 +192,35 @@ START_TEST(what_the_other_head_may_write)
 }
 END_TEST
 
+/* A full table, and two partitions that it lacks: it may hold each of them. One without entries holds nothing. */
+START_TEST(what_the_other_head_may_write_to_a_full_table)
+{
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        struct p_key wanted[] = { { 0x8001 }, { 0x8002 } };
+        struct desired d = { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        struct observed *o;
+
+        s->nodes[subnet_find_node(s, G(host_guid(1)))].partition_cap = 0;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                uint32_t port = port_at(s, host_guid(i), 1);
+
+                for (unsigned e = 0; i == 0 && e < CAPACITY; e++)
+                        o->tables[port].entries[e].v = (uint16_t) (0x8100 + e);
+                o->tables[port].source = TABLE_READ;
+                d.ports[port] = (struct desired_port) { wanted, ELEMENTS(wanted) };
+        }
+        ck_assert_int_eq(knowledge_see_tables(k, o, 0), 0);
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        for (uint16_t base = 1; base < 3; base++) {
+                check_bounds(knowledge_port_bounds(k, host_record(0), base), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, host_record(1), base), LEVEL_NONE, LEVEL_NONE);
+        }
+}
+END_TEST
+
 /* They talk for certain, so that more of the same is no gain; not if what stands there may have been overwritten. */
 START_TEST(suspected_may_have_taken_an_entry)
 {
@@ -331,17 +360,51 @@ START_TEST(entries_behind_the_end)
 }
 END_TEST
 
+/* Each entry of a block is compared, the last one, too, and no entry behind the end of the table. */
+START_TEST(block_as_it_was_read)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_host(s, 0, 0);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                memset(block, 0, sizeof(block));
+                block[i].v = 0x8001;
+                ck_assert(!knowledge_block_is(k, host_record(0), 0, block));
+                ck_assert_int_eq(knowledge_block_is(k, host_record(0), 1, block), i >= CAPACITY - P_KEY_BLOCK_ENTRIES);
+        }
+}
+END_TEST
+
 START_TEST(table_of_another_size)
 {
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
         struct subnet *s = discover(ALL, 0, 0, 0);
         struct subnet_node *node;
 
         read_host(s, 0, 0x8001);
+        block_of(0x8002, block);
+        send_announced(host_record(0), 0, block);
+        ck_assert(knowledge_has_open_writes(k));
         s = make_subnet(&(struct scene) { ALL, 0, 0, 0, false });
         node = &s->nodes[subnet_find_node(s, G(host_guid(0)))];
         node->partition_cap = 2 * CAPACITY;
         ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_FULL);
+        ck_assert(!knowledge_has_open_writes(k)); /* nor is it the table that was written */
+}
+END_TEST
+
+/* What the host sends and what it receives may be filtered one without the other. */
+START_TEST(filter_of_each_direction)
+{
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL, .filters = 1, .outbound = 2 });
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        for (unsigned i = 0; i < 3; i++) {
+                ck_assert_int_eq(knowledge_get(k, leaf_record(i))->filters[SENDS], i == 0);
+                ck_assert_int_eq(knowledge_get(k, leaf_record(i))->filters[RECEIVES], i == 1);
+        }
 }
 END_TEST
 
@@ -504,6 +567,18 @@ START_TEST(moved_to_the_place_of_another)
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         discover(ALL & ~13u, 8, 0, 101 * HOLD);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* ... also if it fell silent in the second in which this one was seen last: times in the store are no finer. */
+START_TEST(moved_within_a_second)
+{
+        struct subnet *s = discover(ALL, 0, 0, MINUTE);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~9u, 8, 0, MINUTE + USEC_PER_SEC / 2);
+        discover(ALL & ~9u, 8, 0, MINUTE + 10 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -1310,6 +1385,7 @@ int main(void)
         tcase_add_test(bounds, retracted_block);
         tcase_add_test(bounds, retracted_after_it_was_asked);
         tcase_add_test(bounds, what_the_other_head_may_write);
+        tcase_add_test(bounds, what_the_other_head_may_write_to_a_full_table);
         tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, doubt);
@@ -1317,8 +1393,10 @@ int main(void)
         tcase_add_test(bounds, certain_when_all_was_read);
         tcase_add_test(bounds, certain_without_who_is_gone);
         tcase_add_test(bounds, entries_behind_the_end);
+        tcase_add_test(bounds, block_as_it_was_read);
         tcase_add_test(bounds, table_of_another_size);
         tcase_add_test(bounds, mute_behind_a_closed_filter_holds_nothing);
+        tcase_add_test(bounds, filter_of_each_direction);
         tcase_add_test(bounds, filter_of_a_switch_that_is_incomplete);
         tcase_add_test(bounds, switch_that_does_not_say_whether_it_filters);
         tcase_add_test(bounds, filter_does_not_hold_the_absent);
@@ -1327,6 +1405,7 @@ int main(void)
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, silent_beside_others);
         tcase_add_test(presence, moved_to_the_place_of_another);
+        tcase_add_test(presence, moved_within_a_second);
         tcase_add_test(presence, silent_before_another_went);
         tcase_add_test(presence, silent_at_a_high_port);
         tcase_add_test(presence, silent_at_a_switch_that_cannot_filter);

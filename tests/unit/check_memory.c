@@ -167,6 +167,28 @@ START_TEST(wall_clock_is_set)
 }
 END_TEST
 
+/* ... when the table was read and when a person vouched for it, too. */
+START_TEST(wall_clock_is_set_after_a_vouch)
+{
+        const int64_t there = WALL + steps[_i];
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        const struct knowledge_record *host;
+        struct observed *o;
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 100 * USEC_PER_SEC, WALL + 100, HOLD), 0);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port_at(s, host_guid(0), 1)].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, WALL + 110), 0);
+        see(false, 200, WALL + 200);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", WALL + 210), 0);
+        see(false, 300, there + 300);
+        host = knowledge_get(k, host_record(0));
+        ck_assert(host->vouched);
+        ck_assert_int_eq((int64_t) host->read_at, there + 110);
+        ck_assert_int_eq((int64_t) host->vouched_at, there + 210);
+}
+END_TEST
+
 /* To a time so early that what was before it is negative; what never was stays so. */
 START_TEST(wall_clock_without_a_time)
 {
@@ -716,6 +738,7 @@ int main(void)
         tcase_add_test(t, silent_after_a_restart);
         tcase_add_test(t, silent_switch_after_a_restart);
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
+        tcase_add_loop_test(t, wall_clock_is_set_after_a_vouch, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
         tcase_add_test(t, wall_clock_of_another_boot);
         tcase_add_test(t, silent_at_another_place);
