@@ -90,6 +90,22 @@ START_TEST(unanswered)
         s = discover(ALL, 0, 0, MINUTE);
         read_others(s);
         check_grant(s, host_record(0), HELD_UNANSWERED, READ_AT);
+        ck_assert_uint_eq(only_item()->by[0].until, 0); /* it counts until it answers */
+}
+END_TEST
+
+/* It was written, and then it does not answer: that it does not answer is what there is to look for. */
+START_TEST(unanswered_and_unconfirmed)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        block_of(0, block);
+        send_announced(host_record(0), 0, block);
+        s = discover(ALL, 0, 0, MINUTE);
+        read_others(s);
+        check_grant(s, host_record(0), HELD_UNANSWERED, READ_AT);
 }
 END_TEST
 
@@ -267,6 +283,7 @@ START_TEST(lack_of_a_leaf_port)
         read_leaf(s, 0, 0x0001);
         lower(s);
         check_only(leaf_record(0), HELD_LACK, READ_AT);
+        ck_assert_int_eq(only_item()->by[0].policy, LEVEL_FULL); /* of its host */
 }
 END_TEST
 
@@ -330,6 +347,24 @@ START_TEST(in_its_own_way_unread)
         collect(host_record(0), 0x0001);
         ck_assert_int_eq(only_item()->waiting[0].rule, RULE_LOSS);
         check_only(host_record(0), HELD_UNANSWERED, READ_AT);
+}
+END_TEST
+
+/* After the write it has what it should have, whatever a Set before it may have left there: its leaf port stands in the way, which
+ * does not answer and may not let it through. */
+START_TEST(leaf_port_in_the_way_of_its_own)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s;
+
+        read_leaf(discover(ALL, 0, 2, 0), 1, 0x8001);
+        s = discover(ALL, 0, 2, MINUTE);
+        read_others(s);
+        read_host(s, 0, 0x8001);
+        block_of(0x8001, block);
+        send_announced(host_record(1), 0, block);
+        lower(s);
+        check_only(leaf_record(1), HELD_UNANSWERED, READ_AT);
 }
 END_TEST
 
@@ -605,6 +640,7 @@ int main(void)
         tcase_add_checked_fixture(reasons, setup, knowledge_teardown);
         tcase_add_test(reasons, never_read);
         tcase_add_test(reasons, unanswered);
+        tcase_add_test(reasons, unanswered_and_unconfirmed);
         tcase_add_test(reasons, unanswered_and_as_before);
         tcase_add_test(reasons, unconfirmed);
         tcase_add_test(reasons, silent);
@@ -618,6 +654,7 @@ int main(void)
         tcase_add_test(reasons, nobody);
         tcase_add_test(reasons, in_its_own_way);
         tcase_add_test(reasons, in_its_own_way_unread);
+        tcase_add_test(reasons, leaf_port_in_the_way_of_its_own);
         tcase_add_test(reasons, level_of_both_blocks);
         tcase_add_test(reasons, filters);
         tcase_add_test(reasons, reasons_have_words);

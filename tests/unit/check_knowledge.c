@@ -1195,6 +1195,27 @@ START_TEST(filters_are_judged)
 }
 END_TEST
 
+/* Nor opened between two of them: in base 1 they may talk, but they may hold any other, too. */
+START_TEST(filter_is_not_opened_between_hosts_that_were_never_read)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+        uint16_t base;
+
+        for (unsigned i = 0; i < HOSTS; i++) {
+                if (i > 1)
+                        read_host(s, i, 0);
+                read_leaf(s, i, 0);
+        }
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        want(s, 3);
+        ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), false, false, &base), RULE_GAIN);
+        ck_assert_uint_ne(base, 1);
+        read_host(s, 1, 0x8001);
+        want(s, 3);
+        ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), false, false, &base), RULE_ADMITS);
+}
+END_TEST
+
 /* It may use entries that are not in the policy. */
 START_TEST(filter_is_not_closed_over_a_host_that_was_never_read)
 {
@@ -1437,6 +1458,7 @@ int main(void)
         tcase_add_test(rule, open_write_is_no_licence);
         tcase_add_test(rule, many_open_writes);
         tcase_add_test(rule, filters_are_judged);
+        tcase_add_test(rule, filter_is_not_opened_between_hosts_that_were_never_read);
         tcase_add_test(rule, filter_is_not_closed_over_a_host_that_was_never_read);
         tcase_add_loop_test_raise_signal(rule, nothing_is_judged_before_the_policy_is_set, SIGABRT, 0, 5);
         tcase_add_test(rule, leaf_of_nobody);

@@ -83,6 +83,23 @@ START_TEST(tables_come_back)
 }
 END_TEST
 
+/* ... each entry as it was read, an unused one that holds 0x8000, too: what is read again is no news then. */
+START_TEST(unused_entries_come_back)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct observed *o;
+
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port_at(s, host_guid(0), 1)].entries[CAPACITY - 1].v = 0x8000;
+        o->tables[port_at(s, host_guid(0), 1)].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, 0), 0);
+        store();
+        begin_anew(BOOT);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->entries[CAPACITY - 1].v, 0x8000);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->entries[CAPACITY - 2].v, 0);
+}
+END_TEST
+
 /* So is a switch, by all of them. */
 START_TEST(silent_switch_after_a_restart)
 {
@@ -735,6 +752,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
+        tcase_add_test(t, unused_entries_come_back);
         tcase_add_test(t, silent_after_a_restart);
         tcase_add_test(t, silent_switch_after_a_restart);
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
