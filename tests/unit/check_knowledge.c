@@ -265,6 +265,25 @@ START_TEST(copy)
 }
 END_TEST
 
+START_TEST(copy_of_places)
+{
+        const struct knowledge_record *from, *to;
+        struct knowledge *other;
+
+        see_chain(make_chain(3), 0);
+        other = knowledge_copy(k);
+        ck_assert_ptr_nonnull(other);
+        for (uint32_t i = 0; i < knowledge_n_records(k); i++) {
+                from = knowledge_get(k, i);
+                to = knowledge_get(other, knowledge_find(other, from->name));
+                ck_assert_uint_eq(from->n_places, to->n_places);
+                for (size_t p = 0; p < from->n_places; p++)
+                        ck_assert(from->places[p].node.v == to->places[p].node.v && from->places[p].number == to->places[p].number);
+        }
+        knowledge_free(other);
+}
+END_TEST
+
 /* A read was not answered. */
 START_TEST(doubt)
 {
@@ -795,6 +814,34 @@ START_TEST(moved_behind_a_switch_before_it_was_silent)
         see_chain(make_chain(1), 100 * HOLD);
         ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_ABSENT);
         check_bounds(knowledge_port_bounds(k, host_record(2), 7), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* A host beside the switch is silent, too, and known later than it: those behind the switch are silent all the same. */
+START_TEST(silent_switch_and_silent_host)
+{
+        see_chain(make_chain(2), 0);
+        see_chain(make_subnet(&(struct scene) { .silent = 1u << 0 | 1u << 1 | 1u << 3 }), 100 * HOLD);
+        ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(0), 1), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(1), 1), KNOWLEDGE_SILENT);
+}
+END_TEST
+
+/* A host has one place. Where it was before is something else now, also when the host is gone. */
+START_TEST(silent_where_a_host_was_before)
+{
+        struct subnet *s;
+
+        discover(1, 0, 0, 0);
+        s = make_subnet(&(struct scene) { .there = 1 });
+        s->ports[port_at(s, SWITCH, 1)].number = 4;
+        s->nodes[subnet_find_node(s, G(SWITCH))].silent_ports[0] = 1u << 1;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, MINUTE, 60, HOLD), 0);
+        discover(0, 1, 0, 2 * MINUTE);
+        ck_assert_int_eq(presence_of(host_guid(0), 1), KNOWLEDGE_ABSENT);
+        ck_assert_int_eq(knowledge_get(k, place_record(0))->presence, KNOWLEDGE_SILENT);
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -1409,6 +1456,7 @@ int main(void)
         tcase_add_test(bounds, what_the_other_head_may_write_to_a_full_table);
         tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
+        tcase_add_test(bounds, copy_of_places);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
         tcase_add_test(bounds, certain_when_all_was_read);
@@ -1425,6 +1473,7 @@ int main(void)
         tcase_add_test(presence, silent_ports_keep_their_record);
         tcase_add_test(presence, silent_and_never_seen);
         tcase_add_test(presence, silent_beside_others);
+        tcase_add_test(presence, silent_where_a_host_was_before);
         tcase_add_test(presence, moved_to_the_place_of_another);
         tcase_add_test(presence, moved_within_a_second);
         tcase_add_test(presence, silent_before_another_went);
@@ -1434,6 +1483,7 @@ int main(void)
         tcase_add_test(presence, behind_a_silent_switch_beside_a_silent_host);
         tcase_add_test(presence, place_behind_a_silent_switch);
         tcase_add_test(presence, known_switch_is_silent);
+        tcase_add_test(presence, silent_switch_and_silent_host);
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
         tcase_add_test(presence, switch_was_plugged_in_elsewhere);
         tcase_add_test(presence, gone_before_the_switch_was_silent);

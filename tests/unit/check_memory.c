@@ -100,6 +100,30 @@ START_TEST(unused_entries_come_back)
 }
 END_TEST
 
+/* The largest table that there can be, with its last entry, and a Set of its last block that was not confirmed. */
+START_TEST(largest_table_comes_back)
+{
+        const uint16_t capacity = UINT16_MAX, last_block = (uint16_t) (UINT16_MAX / P_KEY_BLOCK_ENTRIES);
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct observed *o;
+
+        s->nodes[subnet_find_node(s, G(host_guid(0)))].partition_cap = capacity;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        o->tables[port_at(s, host_guid(0), 1)].entries[capacity - 1].v = 0x8001;
+        o->tables[port_at(s, host_guid(0), 1)].source = TABLE_READ;
+        ck_assert_int_eq(knowledge_see_tables(k, o, 0), 0);
+        block_of(0x8002, block);
+        ck_assert_int_eq(knowledge_announce_block(k, host_record(0), last_block, block), 0);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 3, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 /* So is a switch, by all of them. */
 START_TEST(silent_switch_after_a_restart)
 {
@@ -117,6 +141,44 @@ START_TEST(silent_switch_after_a_restart)
         for (unsigned i = 0; i < 2; i++) {
                 ck_assert_uint_eq(r->places[i].node.v, links[i].node.v);
                 ck_assert_uint_eq(r->places[i].number, links[i].number);
+        }
+}
+END_TEST
+
+/* As many links as a switch may have, each as short in the store as can be. */
+START_TEST(many_places_come_back)
+{
+        struct subnet_place links[254];
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        struct subnet_node *node = &s->nodes[subnet_find_node(s, G(SWITCH))];
+        const struct knowledge_record *r;
+
+        for (unsigned i = 0; i < ELEMENTS(links); i++)
+                links[i] = (struct subnet_place) { G(0x1000 + i), (uint8_t) (1 + i % 9) };
+        node->links = links;
+        node->n_links = ELEMENTS(links);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        store();
+        begin_anew(BOOT);
+        r = knowledge_get(k, knowledge_find(k, (struct knowledge_name) { G(SWITCH), 0, KNOWLEDGE_ENDPORT }));
+        ck_assert_uint_eq(r->n_places, ELEMENTS(links));
+        for (unsigned i = 0; i < ELEMENTS(links); i++)
+                ck_assert(r->places[i].node.v == links[i].node.v && r->places[i].number == links[i].number);
+}
+END_TEST
+
+/* One cable less is news. */
+START_TEST(fewer_places_are_stored)
+{
+        struct subnet_place links[] = { { G(0x20), 7 }, { G(0x20), 8 } };
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        struct subnet_node *node = &s->nodes[subnet_find_node(s, G(SWITCH))];
+
+        node->links = links;
+        for (uint16_t n = 2; n > 0; n--) {
+                node->n_links = n;
+                ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+                ck_assert_uint_eq(store(), n == 2 ? knowledge_n_records(k) : 1);
         }
 }
 END_TEST
@@ -625,6 +687,9 @@ START_TEST(damaged)
                 { "8001", "80010" }, { "8001", "80g1" }, { "8001", "800180018001" }, { "\"capacity\":2", "\"capacity\":70000" },
                 { "[]", "{}" }, { "[]", "[1]" }, { "[]", "[{\"block\":1,\"entries\":\"\"}]" },
                 { "[]", "[{\"block\":0,\"entries\":\"x\"}]" }, { "\"place\":\"\"", "\"place\":\"leaf\"" },
+                { "\"place\":\"\"", "\"place\":\"0x0000000000000010/1x\"" },
+                { "\"place\":\"\"", "\"place\":\"0x0000000000000010/1,0x0000000000000010/2\"" },
+                { "\"place\":\"\"", "\"place\":\"0x0000000000000010/256\"" },
                 { "\"seen\":1", "\"seen\":-1" }, { "\"since\":1", "\"since\":-1" }, { "there", "here" },
                 { "\"vouched_at\":0", "\"vouched_at\":-1" }, { "\"vouched_by\":\"\"", "\"vouched_by\":1" }, { "true", "1" },
                 { "\"read_at\":1", "\"read_at\":-1" }, { "\"seen_at\":1", "\"seen_at\":-1" },
@@ -753,8 +818,11 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, unused_entries_come_back);
+        tcase_add_test(t, largest_table_comes_back);
         tcase_add_test(t, silent_after_a_restart);
         tcase_add_test(t, silent_switch_after_a_restart);
+        tcase_add_test(t, many_places_come_back);
+        tcase_add_test(t, fewer_places_are_stored);
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
         tcase_add_loop_test(t, wall_clock_is_set_after_a_vouch, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
