@@ -57,7 +57,7 @@ static inline bool knowledge_same_name(struct knowledge_name x, struct knowledge
 enum knowledge_presence {
         /* in this order: the first is the one of which most is seen */
         KNOWLEDGE_THERE,  /* in the last discovery */
-        KNOWLEDGE_SILENT, /* not in it, but the link of the place where it was last is up */
+        KNOWLEDGE_SILENT, /* not in it, but the link of a place where it was last is up, or a switch that it is behind is silent */
         KNOWLEDGE_ABSENT,
 };
 
