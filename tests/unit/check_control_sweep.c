@@ -150,7 +150,7 @@ START_TEST(sweep_that_is_overdue)
         start(EVERY_40S, POLICY_1);
         sweep();
         swept = now;
-        for (unsigned i = 0; noted.n_abandoned == i; i++) { /* each is followed by a look five seconds later */
+        for (unsigned i = 0; i < 30 && noted.n_abandoned == i; i++) { /* each is followed by a look five seconds later */
                 until(i % 2 == 0 ? CONTROL_SURVEYING : CONTROL_DISCOVERING);
                 give_candidate(EVERY_40S, POLICY_1, ++serial);
                 give_candidate(EVERY_40S, i % 2 == 0 ? POLICY_3 : POLICY_2, ++serial);
