@@ -1031,7 +1031,7 @@ WRONGS += [
     Wrong("control-known-sweep-is-interrupted", "src/control/control.c", "c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)", "false)"),
     Wrong("control-survey-is-waited-for", "src/control/control.c", "c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;", "c->state == CONTROL_DISCOVERING;"),
     Wrong("engine-gives-up-all-lanes", "src/mad_engine/mad_engine.c",
-          "request.lane == lane && is_holder(transaction(e, slot)))", "is_holder(transaction(e, slot)))"),
+          "transaction(e, slot)->request.lane == lane && is_holder(", "is_holder("),
     Wrong("engine-given-up-stay-in-line", "src/mad_engine/mad_engine.c", "state == TRANSACTION_CHAINED) {", "state == TRANSACTION_ENDED && false) {"),
     Wrong("engine-unchained-are-still-counted", "src/mad_engine/table.c", "        mad_engine_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
     Wrong("dispatcher-abandoned-stage-is-told", "src/mad_engine/dispatcher.c", "        d->stage.result = ignore;\n", "        (void) ignore;\n"),
