@@ -132,6 +132,8 @@ static void know_tables(struct sim *s, struct process *p, bool whole_only)
                                            pending->entries + block * P_KEY_BLOCK_ENTRIES);
                         find_homes(p, &s->tables[i], t, n_before, whole_only);
                         forget_revoked(s, p, i);
+                        if (whole_only)
+                                memset(t->suspects, 0, sizeof(t->suspects));
                 }
                 memset(pending->block_at, 0, sizeof(pending->block_at));
         }
@@ -428,6 +430,17 @@ void observer_judged(struct sim *s, struct process *p)
                 forget_revoked(s, p, i);
 }
 
+void observer_suspect(struct sim *s, struct process *p)
+{
+        for (unsigned i = 0; p->judgement && s->n_heads > 1 && i < s->n_tables; i++) {
+                uint8_t *suspects = p->observer.tables[i].suspects;
+                unsigned endport = observer_endport(s, s->tables[i].at);
+
+                for (unsigned b = 0; endport != UINT32_MAX && b < SIM_BASES; b++)
+                        suspects[b] = MAX(suspects[b], p->judgement->level[endport][b]);
+        }
+}
+
 /* --- what it cannot know --------------------------------------------------------------------------------------------- */
 
 static bool same_place(struct fabsim_place x, struct fabsim_place y)
@@ -459,22 +472,60 @@ static bool is_own(const struct process *p, unsigned writer)
         return writer == p->number;
 }
 
-static uint16_t table_surprises(const struct sim *s, const struct process *p, const struct table_record *r)
+/* The highest level of a base that p read in this table, or that a policy in force here gave it since. */
+static uint8_t highest_known(const struct seen_table *t, unsigned b)
+{
+        uint8_t level = t->suspects[b];
+
+        for (unsigned i = 0; i < FABSIM_MAX_ENTRIES; i++)
+                if ((t->entries[i].v & 0x7fff) == sim_bases[b])
+                        level = MAX(level, (uint8_t) (t->entries[i].v & 0x8000 ? 2 : 1));
+        return level;
+}
+
+bool observer_is_pair(const struct sim *s, unsigned x, unsigned y)
+{
+        return x < s->n_heads && y < s->n_heads && x != y;
+}
+
+/* The bases that this writer changed since p read them. */
+static uint16_t table_changes(const struct sim *s, const struct process *p, const struct table_record *r, unsigned writer)
 {
         const struct seen_table *t = &p->observer.tables[r - s->tables];
         uint16_t bases = 0;
 
-        for (unsigned w = 0; w <= SIM_ELSE; w++) {
-                if (is_own(p, w))
-                        continue;
-                if (t->filter_at && r->filter_changed_at[w] >= t->filter_at)
-                        return UINT16_MAX;
-                for (unsigned block = 0; block < SIM_BLOCKS; block++)
-                        for (unsigned b = 0; t->block_at[block] && b < SIM_BASES; b++)
-                                if (r->changed_at[w][block][b] >= t->block_at[block])
-                                        bases |= (uint16_t) (1 << b);
-        }
+        if (t->filter_at && r->filter_changed_at[writer] >= t->filter_at)
+                return UINT16_MAX;
+        for (unsigned block = 0; block < SIM_BLOCKS; block++)
+                for (unsigned b = 0; t->block_at[block] && b < SIM_BASES; b++)
+                        if (r->changed_at[writer][block][b] >= t->block_at[block])
+                                bases |= (uint16_t) (1 << b);
         return bases;
+}
+
+/* The pkeyd of the other head node has a store of its own, and the same policies. What it writes is a surprise only where a table
+ * has more of a base now than was read there, and than any policy gave it that was in force here since: of another policy (this
+ * head node was down when it came, or was refused it; or SELF is another port there) nobody here can know. */
+static uint16_t find_unexpected(const struct sim *s, const struct process *p, const struct table_record *r)
+{
+        const struct fabsim_port *now = &s->f.nodes[r->at.node].ports[r->at.port];
+        uint16_t bases = 0;
+
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                if (fabsim_level(now, sim_bases[b]) > highest_known(&p->observer.tables[r - s->tables], b))
+                        bases |= (uint16_t) (1 << b);
+        return bases;
+}
+
+static void add_surprises(const struct sim *s, const struct process *p, const struct table_record *r, unsigned endport,
+                          struct basis *ret)
+{
+        for (unsigned w = 0; w <= SIM_ELSE; w++) {
+                uint16_t changes = is_own(p, w) ? 0 : table_changes(s, p, r, w);
+
+                ret->changes[endport] |= changes;
+                ret->surprises[endport] |= changes & (observer_is_pair(s, p->number, w) ? find_unexpected(s, p, r) : UINT16_MAX);
+        }
 }
 
 /* A port that cannot filter has no table. */
@@ -491,10 +542,11 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 struct table_record *r = observer_table((struct sim *) s, s->endports[i]);
                 struct fabsim_place leaf;
 
-                ret->surprises[i] = r ? table_surprises(s, p, r) : 0;
+                if (r)
+                        add_surprises(s, p, r, i, ret);
                 ret->unread |= (uint64_t) !was_read(p, s, r) << i;
                 if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf))) {
-                        ret->surprises[i] |= table_surprises(s, p, r);
+                        add_surprises(s, p, r, i, ret);
                         /* whose switch is not there now has what the file in place gave it: the switch port may filter by now */
                         ret->unread |= (uint64_t) (!was_read(p, s, r) || !p->adopted.entries[i].is_plugged) << i;
                 }

@@ -444,6 +444,7 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
                 sim_fail(s, "event %d was not expected in state %d", (int) kind,
                          (int) control_get_status(p->control)->state);
         take_judgement(s, p);
+        observer_suspect(s, p);
         if (is_carried_out(p))
                 promises_given(s, p);
         see_sweeps(s, p);

@@ -31,7 +31,9 @@
  *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry
  *     address      the LID, or the cable, moved to another port after that address named its port
  *
- * A pkeyd of the other head node, which has a memory of its own, is somebody else.
+ * The pkeyd of the other head node has a memory of its own, and the same policies. What it wrote is a surprise only where a port has
+ * more of a base than was read there and than any policy gave it that was in force here since (observer.c). A pkeyctl beside
+ * it, which may write while the other pkeyd does, is somebody else: the order of phases holds for each by itself only.
  */
 
 #include <infiniband/mad.h>
@@ -253,7 +255,7 @@ static bool changed_since(const struct sim *s, const struct basis *basis, struct
         const struct table_record *r = observer_table((struct sim *) s, at);
 
         for (unsigned w = 0; r && w <= SIM_ELSE; w++) {
-                if (w == basis->process)
+                if (w == basis->process || observer_is_pair(s, w, basis->process))
                         continue;
                 if (r->filter_changed_at[w] >= basis->since)
                         return true;
@@ -729,7 +731,7 @@ void promises_swept(struct sim *s, const struct process *p)
                 return;
         observer_basis(s, p, &basis);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
-                if (!by->census.entries[i].is_seen || by->frozen >> i & 1 || basis.surprises[i] || basis.elsewhere >> i & 1 ||
+                if (!by->census.entries[i].is_seen || by->frozen >> i & 1 || basis.changes[i] || basis.elsewhere >> i & 1 ||
                     s->moved_at[i] >= by->census.began)
                         continue;
                 s->counters.verified++;

@@ -136,7 +136,8 @@ struct basis {
         usec_t since;               /* when it was sent */
         struct lid lid;             /* where to; 0: by a directed route */
         usec_t asked_at;            /* when who is there was answered last; 0: it was not asked */
-        uint16_t surprises[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
+        uint16_t changes[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
+        uint16_t surprises[SIM_MAX_ENDPORTS]; /* ... and nobody here can know of it */
         uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
         uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
@@ -155,6 +156,7 @@ struct seen_table {
         struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read last */
         uint16_t used[FABSIM_MAX_ENTRIES]; /* the base that each index had last; 0: none was ever seen there */
         uint8_t home[SIM_BASES];      /* the index of a base with one entry; SIM_NO_INDEX: none, or pkeyd revoked it */
+        uint8_t suspects[SIM_BASES];  /* the highest level that a policy in force here gave it since all of it was read */
 };
 
 struct seen_port {
@@ -511,6 +513,10 @@ void observer_discovered(struct sim *s, struct process *p, const struct subnet *
 void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index);
 /* At this endport is another device now. */
 void observer_forget(struct sim *s, unsigned endport);
+/* The pkeyds of both head nodes. */
+bool observer_is_pair(const struct sim *s, unsigned x, unsigned y);
+/* This policy is in force: the pkeyd of the other head node may carry it out, too. */
+void observer_suspect(struct sim *s, struct process *p);
 /* Another policy is in force: where it does not want a base, there is no index that the base must come back to. */
 void observer_judged(struct sim *s, struct process *p);
 /* What p cannot know now. */
