@@ -399,24 +399,25 @@ static bool is_unknown_silent(const struct subnet *s, const struct claims *claim
         return false;
 }
 
-/* Is this switch gone, and silent; or, as what is silent is not known, any that is gone? */
-static bool is_switch_silent(const struct knowledge *k, const struct subnet *s, struct guid node, bool any)
+/* Is this switch gone, and silent; or, as what is silent is not known, any that is gone? A port that went while the switch still
+ * answered is not behind it; one that was gone like the switch may be. */
+static bool is_switch_silent(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct guid node,
+                             bool any)
 {
         uint32_t record = knowledge_find(k, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT });
 
         if (subnet_find_node(s, node) != SUBNET_NONE)
                 return false;
-        return any || (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT);
+        return any || (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT &&
+                       (r->was != KNOWLEDGE_ABSENT || k->records[record].was == KNOWLEDGE_ABSENT));
 }
 
 static bool is_behind(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, bool any)
 {
-        if (!any && r->was == KNOWLEDGE_ABSENT)
-                return false; /* it went while the switch still answered */
         if (r->name.kind == KNOWLEDGE_PLACE)
-                return is_switch_silent(k, s, r->name.node, any);
+                return is_switch_silent(k, r, s, r->name.node, any);
         for (size_t i = 0; i < r->n_places; i++)
-                if (is_switch_silent(k, s, r->places[i].node, any))
+                if (is_switch_silent(k, r, s, r->places[i].node, any))
                         return true;
         return any && r->n_places == 0;
 }

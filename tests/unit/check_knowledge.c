@@ -803,6 +803,29 @@ START_TEST(gone_before_the_switch_was_silent)
 }
 END_TEST
 
+/* A switch was off for long, and hangs when its link is up again: what went with it is behind it. */
+START_TEST(gone_with_the_switch_that_is_silent)
+{
+        struct subnet *s = make_chain(3);
+
+        see_chain(s, 0);
+        for (unsigned i = 0; i < 3; i++)
+                read_host(s, i, (uint16_t) (0x8001 + i));
+        s = make_chain(1);
+        s->nodes[0].silent_ports[0] = 0; /* both links to it are down */
+        see_chain(s, 1);
+        see_chain(s, 2 * HOLD);
+        ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_ABSENT);
+        for (unsigned round = 3; round < 5; round++) {
+                see_chain(make_chain(1), round * HOLD);
+                for (unsigned i = 1; i < 3; i++) {
+                        ck_assert_int_eq(presence_of(host_guid(i), 1), KNOWLEDGE_SILENT);
+                        check_bounds(knowledge_port_bounds(k, host_record(i), (uint16_t) (1 + i)), LEVEL_NONE, LEVEL_FULL);
+                }
+        }
+}
+END_TEST
+
 START_TEST(moved_behind_a_switch_before_it_was_silent)
 {
         struct subnet *s = make_chain(2);
@@ -1487,6 +1510,7 @@ int main(void)
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
         tcase_add_test(presence, switch_was_plugged_in_elsewhere);
         tcase_add_test(presence, gone_before_the_switch_was_silent);
+        tcase_add_test(presence, gone_with_the_switch_that_is_silent);
         tcase_add_test(presence, moved_behind_a_switch_before_it_was_silent);
         tcase_add_test(presence, unknown_device_beside_a_silent_switch);
         tcase_add_test(presence, unknown_device_behind_a_silent_switch);
