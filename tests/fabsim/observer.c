@@ -466,10 +466,10 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
 }
 
-/* Another process on this head node, of now or of before, has the same memory. */
+/* Another process on this head node, of now or of before, has the same memory: of three, the second is on the other one. */
 static bool is_own(const struct process *p, unsigned writer)
 {
-        return writer == p->number;
+        return writer < SIM_MAX_PROCESSES && (writer == 1) == (p->number == 1);
 }
 
 /* The highest level of a base that p read in this table, or that a policy in force here gave it since. */
