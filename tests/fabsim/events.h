@@ -11,6 +11,7 @@ enum event_kind {
         EVENT_ANSWER,   /* an action of a process was carried out; `data` is the answer */
         EVENT_OPENSM,   /* something that an OpenSM does; `what` says it */
         EVENT_EXTERNAL, /* something that no process asked for; `what` says it */
+        EVENT_SCENE,    /* likewise, of the histories with scenes */
 };
 
 struct event {
@@ -25,7 +26,7 @@ struct event {
         usec_t sent_at;            /* ARRIVE, DELIVER: when the host sent the request, and where it was to go was settled */
         usec_t answered_at;        /* DELIVER: when the agent answered */
         void *data;                /* ARRIVE: the basis of a Set. ANSWER: the answer. Owned */
-        unsigned what;             /* OPENSM, EXTERNAL; with two numbers of its own */
+        unsigned what;             /* OPENSM, EXTERNAL, SCENE; with two numbers of its own */
         unsigned x, y;
 };
 

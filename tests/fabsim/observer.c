@@ -380,11 +380,69 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 discover_incomplete(s, o, e, endport);
 }
 
+static bool same_place(struct fabsim_place x, struct fabsim_place y)
+{
+        return x.node == y.node && x.port == y.port;
+}
+
+/* The port that p takes it for: one that was discovered where it is now (or moved while it was discovered: it may have been there),
+ * and fell silent there. UINT32_MAX: none. */
+static unsigned taken_for(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct seen_port *ports = p->observer.ports;
+        struct fabsim_place at;
+
+        if (ports[endport].entry.is_seen || !observer_leaf(s, endport, &at) || same_place(ports[endport].entry.plugged_into, at))
+                return UINT32_MAX;
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (i != endport && !ports[i].entry.is_seen && ports[i].at > 0 &&
+                    (ports[i].entry.is_ambiguous || (ports[i].silent_at > 0 && same_place(ports[i].entry.plugged_into, at))))
+                        return i;
+        return UINT32_MAX;
+}
+
+/* Who is absent is plugged in where it was, if nobody else is there, or was since. */
+static void unplug_absent(const struct sim *s, struct process *p, const struct subnet *subnet)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                for (unsigned k = 0; k < s->n_endports && find_port(s, subnet, i) == SUBNET_NONE; k++) {
+                        const struct seen_port *seen = &p->observer.ports[k];
+
+                        if (seen->at > p->observer.ports[i].at && seen->entry.is_plugged && p->adopted.entries[i].is_plugged &&
+                            same_place(seen->entry.plugged_into, p->adopted.entries[i].plugged_into))
+                                p->adopted.entries[i].is_plugged = false;
+                }
+}
+
+/* What is there answers nobody, and the switch says that its link is up. */
+static bool is_silent_at(const struct sim *s, const struct process *p, const struct subnet *subnet, struct fabsim_place place)
+{
+        unsigned there = observer_endport(s, place);
+        struct fabsim_place ignored;
+
+        return subnet_find_node(subnet, s->f.nodes[place.node].guid) != SUBNET_NONE && fabsim_neighbour(&s->f, place, &ignored) &&
+               there != UINT32_MAX && !p->adopted.entries[there].is_seen;
+}
+
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)
 {
         know_filters(s, p);
         for (unsigned i = 0; i < s->n_endports; i++)
                 discover_port(s, subnet, &p->observer, &p->adopted.entries[i], i);
+        unplug_absent(s, p, subnet);
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct seen_port *seen = &p->observer.ports[i];
+                bool is_silent = seen->at > 0 && seen->at < s->now && seen->entry.is_plugged && !p->adopted.entries[i].is_seen &&
+                                 is_silent_at(s, p, subnet, seen->entry.plugged_into);
+
+                seen->silent_at = is_silent ? seen->silent_at ?: s->now : 0;
+        }
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                struct fabsim_place at;
+
+                if (observer_leaf(s, i, &at) && is_silent_at(s, p, subnet, at) && taken_for(s, p, i) == UINT32_MAX)
+                        p->observer.ports[i].counted_at = s->now;
+        }
 }
 
 void observer_forget(struct sim *s, unsigned endport)
@@ -443,11 +501,6 @@ void observer_suspect(struct sim *s, struct process *p)
 
 /* --- what it cannot know --------------------------------------------------------------------------------------------- */
 
-static bool same_place(struct fabsim_place x, struct fabsim_place y)
-{
-        return x.node == y.node && x.port == y.port;
-}
-
 static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *seen = &p->observer.ports[endport];
@@ -462,6 +515,8 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
                 return true;
         if (seen->is_missing) /* it may come back anywhere */
                 return false;
+        if (s->moved_at[endport] < p->adopted.began)
+                return false; /* it does not answer where it is now: whoever that is may be this one */
         return seen->entry.is_cabled != port->is_cabled ||
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
 }
@@ -470,6 +525,38 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
 static bool is_own(const struct process *p, unsigned writer)
 {
         return writer < SIM_MAX_PROCESSES && (writer == 1) == (p->number == 1);
+}
+
+/* It is plugged in elsewhere since it was seen last, and did not answer there: to p it is absent. */
+static bool has_strayed(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct seen_port *seen = &p->observer.ports[endport];
+        struct fabsim_place at;
+
+        return seen->at > 0 && !seen->entry.is_seen && seen->entry.is_plugged && observer_leaf(s, endport, &at) &&
+               !same_place(seen->entry.plugged_into, at);
+}
+
+/* One that p takes for another counts as long as that is silent, if it fell silent within absent_hold after this one was found last
+ * (pkeyd(8)); times are kept in seconds. If something is silent at its own place, too, it counts always, but as behind the filter
+ * there. */
+static bool is_lost(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct seen_port *seen = &p->observer.ports[endport];
+        const unsigned other = taken_for(s, p, endport);
+        const usec_t last = MAX(seen->at, seen->counted_at), since = other == UINT32_MAX ? 0 : p->observer.ports[other].silent_at;
+        const struct fabsim_place at = seen->entry.plugged_into;
+        const struct fabsim_port *leaf = &s->f.nodes[at.node].ports[at.port];
+        usec_t hold;
+
+        if (other == UINT32_MAX || !p->judgement)
+                return false;
+        if (p->observer.ports[other].entry.is_ambiguous)
+                return true;
+        if (seen->silent_at > 0)
+                return leaf->enforce_inbound || leaf->enforce_outbound;
+        hold = p->judgement->intent.settings.absent_hold;
+        return s->now - last >= hold && (since < last + USEC_PER_SEC || since + USEC_PER_SEC > last + hold);
 }
 
 /* The highest level of a base that p read in this table, or that a policy in force here gave it since. */
@@ -551,6 +638,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                         ret->unread |= (uint64_t) (!was_read(p, s, r) || !p->adopted.entries[i].is_plugged) << i;
                 }
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;
+                ret->strayed |= (uint64_t) has_strayed(s, p, i) << i;
+                ret->lost |= (uint64_t) is_lost(s, p, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
                 ret->missing |= (uint64_t) (seen->is_missing) << i;

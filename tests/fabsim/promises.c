@@ -27,13 +27,17 @@
  *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
  *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
  *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
+ *     strayed      (continuity) one of both is plugged in elsewhere since it was seen last, and has not answered there: it counts
+ *                  as absent, and talks with nobody
+ *     lost         (isolation) likewise, and where it is another port was, which was silent before this one was seen last, or fell
+ *                  silent more than absent_hold later; or this one counts as behind the filter of the switch port where it was
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
  *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry
  *     address      the LID, or the cable, moved to another port after that address named its port
  *
- * The pkeyd of the other head node has a memory of its own, and the same policies. What it wrote is a surprise only where a port has
- * more of a base than was read there and than any policy gave it that was in force here since (observer.c). A pkeyctl beside
- * it, which may write while the other pkeyd does, is somebody else: the order of phases holds for each by itself only.
+ * The pkeyd of the other head node has a memory of its own, and the same policies. What it wrote is a surprise only where a port
+ * has more of a base than was read there and than any policy gave it that was in force here since (observer.c). A pkeyctl on the
+ * other head node, which may write while pkeyd does, is somebody else: the order of phases holds for each by itself only.
  */
 
 #include <infiniband/mad.h>
@@ -285,10 +289,11 @@ static bool is_between(const struct reach *r)
 static bool is_excused(struct sim *s, const struct change *c, unsigned other, unsigned b, bool gain)
 {
         const struct basis *basis = c->basis;
-        uint64_t absent = basis->vouched | (gain ? basis->expired : basis->missing | basis->unknown);
+        uint64_t absent = gain ? basis->expired | basis->lost : basis->missing | basis->unknown | basis->strayed;
 
         if (c->line && !gain && (basis->unread >> c->endport & 1 || is_between(&c->before[b])))
                 return true; /* OpenSM clears what no file gave it, and nobody knew of it */
+        absent |= basis->vouched;
         if ((absent >> c->endport & 1) || (absent >> other & 1) || (!gain && (c->not_taken >> b & 1)))
                 return true;
         return is_surprise(s, basis, c->endport, b) || is_surprise(s, basis, other, b);
@@ -491,6 +496,15 @@ static void check_index(struct sim *s, const struct written *w, unsigned index)
                  r->at.node, r->at.port, index);
 }
 
+/* A switch port is written for who was discovered there. What came since has other entries. */
+static bool is_stranger_beside(const struct sim *s, const struct written *w)
+{
+        if (w->endport == UINT32_MAX)
+                return true;
+        return !fabsim_is_endport(&s->f, w->record->at) &&
+               (w->basis->strayed >> w->endport & 1 || s->moved_at[w->endport] >= w->basis->by->census.began);
+}
+
 static void check_entries(struct sim *s, const struct written *w)
 {
         const struct intent *it = &w->basis->by->intent;
@@ -500,7 +514,7 @@ static void check_entries(struct sim *s, const struct written *w)
         memcpy(before, w->record->is, sizeof(before));
         for (unsigned i = 0; i < w->now->capacity; i++) {
                 uint16_t old = before[i].v & 0x7fff, new = w->now->table[i].v & 0x7fff;
-                bool surprise = w->endport == UINT32_MAX;
+                bool surprise = is_stranger_beside(s, w);
 
                 if (before[i].v == w->now->table[i].v)
                         continue;

@@ -5,6 +5,7 @@
  * Deterministic simulation: pkeyd's control core (src/control) against the virtual fabric, in virtual time, single-threaded.
  *
  *     world.c     a random fabric, and what happens to it: rivals, reboots, cables, names, edits of the policy
+ *     scenes.c    what happens together, in some histories: cables that are moved while a host does not answer
  *     intent.c    random policies and settings as data, their text, and what they mean (an oracle of its own)
  *     keys.c      M_Keys of the ports, and what pkeyd's file says of them
  *     head.c      a head node: its files, its store, its lock, and what its kernel shows of its ports
@@ -143,6 +144,7 @@ struct basis {
         uint64_t unknown;           /* ... it was never discovered completely */
         uint64_t unread;            /* ... its table, or that of the switch port before it, was never read */
         uint64_t vouched;           /* ... a person vouched for it, and was wrong */
+        uint64_t strayed, lost;     /* ... it was moved, and has not answered since; and counts no more */
 };
 
 /* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
@@ -162,6 +164,8 @@ struct seen_table {
 struct seen_port {
         usec_t at;                    /* when it was discovered last; 0: never */
         bool is_missing;              /* it was not there at the last discovery */
+        usec_t silent_at;             /* the discovery that found something silent where it was last; 0: the last one did not */
+        usec_t counted_at;            /* the last discovery that found it silent where it was, or where nobody was known; 0: none */
         bool is_vouched;              /* a person said that it holds nothing, which is not so, and it was not found since */
         bool is_ambiguous;            /* it was, incomplete, and moved meanwhile; or it came since then */
         struct census_entry entry;    /* as it was then */
@@ -359,6 +363,8 @@ struct sim {
         bool has_own_keys;       /* each port has another */
         char *neighbors;         /* what OpenSM's file of links has; NULL: there is none */
         bool has_moved_cables;   /* since then */
+        struct prng scene_rng;
+        struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* where the cable was that a scene pulled last */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
 
@@ -417,8 +423,18 @@ void world_restart(struct sim *s, unsigned head, usec_t at);
 void world_take_census(struct sim *s, const struct head *h, usec_t began, struct census *ret);
 /* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to repair. */
 void world_be_quiet(struct sim *s);
+/* A node or a cable went or came. */
+void world_note_gone(struct sim *s);
+/* An admin edits the policy: a new one. */
+void world_edit(struct sim *s);
+/* The master SM moves to the other head node. */
+void world_hand_over(struct sim *s);
 /* p is about to write: may its head node? */
 void world_check_writer(struct sim *s, const struct process *p);
+
+/* scenes.c */
+void scenes_make(struct sim *s);
+void scenes_event(struct sim *s, const struct event *e);
 
 /* keys.c */
 void keys_make(struct sim *s);

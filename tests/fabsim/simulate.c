@@ -72,6 +72,9 @@ static void happen(struct sim *s, struct event *e)
         case EVENT_EXTERNAL:
                 world_external(s, e);
                 break;
+        case EVENT_SCENE:
+                scenes_event(s, e);
+                break;
         }
         free(e->data);
         free(e);
@@ -158,6 +161,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
                 s->processes[i].number = i;
         world_make(s);
         keys_make(s);
+        scenes_make(s);
         lives = lives_with[s->writer];
         while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);

@@ -52,6 +52,8 @@ static void check_outstanding(struct sim *s, const struct process *p, const stru
                 return;
         if (!frame->directed && s->lid_moved_at[world_endport_at(s, at)] >= p->adopted.began)
                 return; /* it is for another port, that had this LID */
+        if (frame->directed && s->cables_moved_at >= MIN(p->stage_began, p->adopted.began))
+                return; /* ... or that was at the end of this route */
         if (s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].process == p->number &&
             s->outstanding[at.node][at.port].tid != tid && s->outstanding[at.node][at.port].until > s->now)
                 sim_fail(s, "two MADs outstanding to node %u port %u", at.node, at.port);
@@ -115,7 +117,8 @@ static void check_target(struct sim *s, const struct process *p, const struct ma
         if (!n->partition_enforcement_cap || (!n->inbound_cap && !n->outbound_cap))
                 sim_fail(s, "a P_Key MAD to port %u of switch %u, which cannot enforce", port, at.node);
         /* if cables were as they are when it was discovered */
-        if (!s->moves_cables && fabsim_neighbour(&s->f, (struct fabsim_place) { at.node, (uint8_t) port }, &peer) &&
+        if (s->cables_moved_at <= p->adopted.began &&
+            fabsim_neighbour(&s->f, (struct fabsim_place) { at.node, (uint8_t) port }, &peer) &&
             s->f.nodes[peer.node].type == NODE_SWITCH)
                 sim_fail(s, "a P_Key MAD to a port between two switches");
 }

@@ -195,8 +195,7 @@ static void make_heads(struct sim *s, unsigned first_host)
                 s->f.sm = (struct fabsim_place) { first_host + 1, 1 };
 }
 
-/* Who cannot be reached, now that a node or a cable went or came. */
-static void note_gone(struct sim *s)
+void world_note_gone(struct sim *s)
 {
         for (unsigned h = 0; h < s->n_heads; h++) {
                 s->f.self = s->heads[h].place;
@@ -229,7 +228,7 @@ void world_make(struct sim *s)
         s->calm_at = s->quiet_at + SIM_MAX_HOLD;
         intent_make(s, &s->intents[0]);
         s->n_intents = 1;
-        note_gone(s);
+        world_note_gone(s);
         promises_begin(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
@@ -380,6 +379,11 @@ static void edit(struct sim *s, bool back)
                 s->heads[i].intent_on_file = intent;
                 hang_up(s, i);
         }
+}
+
+void world_edit(struct sim *s)
+{
+        edit(s, false);
 }
 
 /* The host's tables after a reboot: the default partition at index 0. A switch forgets its enforcing tables and bits. */
@@ -645,7 +649,7 @@ static void sm_moved(struct sim *s)
 }
 
 /* Its own port hears of it first, the others within a second. */
-static void hand_over(struct sim *s)
+void world_hand_over(struct sim *s)
 {
         struct lid before = fabsim_port_at(&s->f, s->f.sm)->lid;
         unsigned to = s->f.sm.node == s->heads[0].place.node;
@@ -745,7 +749,7 @@ static void happens_to_ports(struct sim *s, const struct event *e)
         default:
                 break;
         }
-        note_gone(s);
+        world_note_gone(s);
 }
 
 void world_external(struct sim *s, const struct event *e)
@@ -789,7 +793,7 @@ void world_external(struct sim *s, const struct event *e)
                 opensm_disturb(s, &s->heads[e->x % s->n_heads]);
                 break;
         case EXTERNAL_HAND_OVER:
-                hand_over(s);
+                world_hand_over(s);
                 break;
         case EXTERNAL_SM_TOLD:
                 sm_told(s, e->x);
@@ -819,7 +823,7 @@ void world_be_quiet(struct sim *s)
                 s->f.nodes[n].is_up = true;
                 node_moved(s, n);
         }
-        note_gone(s);
+        world_note_gone(s);
         for (unsigned i = 0; i < s->n_heads; i++) {
                 s->heads[i].store.fails = false;
                 opensm_start(s, &s->heads[i]);
