@@ -159,9 +159,12 @@ int survey_new(struct arena *a, struct observed *observed, const struct survey_o
         return 0;
 }
 
+/* A LID stays with its port when a cable is moved; at the end of a directed route is somebody else then. */
 static bool is_identifying(const struct survey *s, const struct conversation *c)
 {
-        return s->options.identify && !c->identified;
+        const struct subnet_port *p = &s->observed->subnet->ports[s->ports[c->first]];
+
+        return (s->options.identify || mad_route_is_directed(&p->route)) && !c->identified;
 }
 
 /* Of the request that a conversation makes next, or waits for. */
@@ -241,7 +244,7 @@ static void node_info_answered(struct survey *s, struct conversation *c, const u
         c->identified = info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number);
         if (c->identified)
                 return;
-        s->stale = true;
+        s->stale = s->options.identify;
         for (; c->first < c->end; next_port(c)) {
                 struct observed_table *t = &s->observed->tables[s->ports[c->first]];
 

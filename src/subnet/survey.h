@@ -7,9 +7,10 @@
  * table is none. After the first block that fails the port is not asked further, and after two ports of one SMA timed out
  * in a row the SMA is not: a dead switch would cost minutes.
  *
- * LIDs move. Where the snapshot is from an earlier moment, each SMA is first asked who it is (options.identify, one NodeInfo). If
- * another node answers, or another port of it, none of the tables behind that address is read (is_stranger), and the snapshot is
- * stale.
+ * LIDs move, and so do cables. Where the snapshot is from an earlier moment (options.identify), or an SMA is reached by a directed
+ * route, it is first asked who it is (one NodeInfo). If another node answers, or another port of it, none of the tables behind that
+ * address is read (is_stranger). A snapshot of an earlier moment is stale then; of a fresh one, in which a cable was moved since,
+ * these ports are only tried again later, as no device may keep pkeyd from reading the others.
  *
  * An incomplete port (subnet_port_is_incomplete) is not queried and counts as MAD_TIMED_OUT, so that nothing on it is changed.
  *
@@ -36,5 +37,5 @@ struct survey_options {
 /* Lives in the arena; borrows observed, options->ports and the subnet behind observed. Returns 0 or -ENOMEM. */
 int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret);
 struct mad_stage survey_stage(struct survey *s);
-/* An SMA answered that is not the one that the snapshot has at its address. */
+/* An SMA answered that is not the one that the snapshot, which is of an earlier moment, has at its address. */
 bool survey_is_stale(const struct survey *s);

@@ -69,6 +69,8 @@ static void setup(void)
 {
         arena = arena_new();
         subnet = make_subnet();
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                subnet->ports[i].route.lid.v = (uint16_t) (1 + subnet->ports[i].destination);
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
         memset(&fabric, 0, sizeof(fabric));
         keys = NULL;
@@ -117,7 +119,7 @@ static void answer(const struct mad_request *request, struct mad_result *ret)
 
         ck_assert_int_eq(request->method, MAD_GET);
         if (request->attribute == SMP_ATTR_NODE_INFO) {
-                ck_assert(identify);
+                ck_assert(identify || mad_route_is_directed(&subnet->ports[port].route));
                 ck_assert_uint_eq(request->modifier, 0);
                 ck_assert_uint_eq(request->destination, subnet->ports[port].destination);
                 *ret = (struct mad_result) { .cookie = request->cookie };
@@ -578,6 +580,29 @@ START_TEST(strangers)
 }
 END_TEST
 
+/* A cable was moved since the route was found. */
+START_TEST(stranger_at_the_end_of_a_directed_route)
+{
+        struct survey *s;
+
+        subnet->ports[6].route = (struct mad_route) { .hops = 2, .path = { 0, 1, 2 } };
+        fabric.who[6] = 0x100;
+        s = start(NULL, 0);
+        (void) run(s);
+        ck_assert_uint_eq(fabric.n_node_infos, 1);
+        assert_unknown(6, MAD_REFUSED);
+        ck_assert(observed->tables[6].is_stranger);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                if (i != 6)
+                        assert_read(i);
+        ck_assert(!survey_is_stale(s)); /* another device that says so again and again stops nothing */
+        fabric.who[6] = 0;
+        s = start(NULL, 0);
+        (void) run(s);
+        assert_read(6);
+}
+END_TEST
+
 START_TEST(strange_switch)
 {
         struct survey *s;
@@ -691,6 +716,7 @@ int main(void)
         tcase_add_test(t, blocks);
         tcase_add_test(t, each_sma_is_identified_once);
         tcase_add_test(t, strangers);
+        tcase_add_test(t, stranger_at_the_end_of_a_directed_route);
         tcase_add_test(t, strange_switch);
         tcase_add_test(t, other_port_of_the_node);
         tcase_add_test(t, mute_is_no_stranger);
