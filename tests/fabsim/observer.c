@@ -367,6 +367,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         }
         seen->is_vouched = seen->is_vouched && port == SUBNET_NONE;
         seen->is_missing = e->was_gone;
+        seen->is_nowhere = port == SUBNET_NONE && e->is_ambiguous && fabsim_is_mute(&s->f, s->endports[endport]);
         seen->is_ambiguous = port != SUBNET_NONE ? e->is_ambiguous : seen->is_ambiguous && seen->at == 0;
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
@@ -507,7 +508,7 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = &s->f.nodes[at.node].ports[at.port];
 
-        if (seen->is_ambiguous)
+        if (seen->is_ambiguous || seen->is_nowhere)
                 return true;
         if (seen->at == 0)
                 return s->moved_at[endport] >= p->adopted.began;
@@ -556,6 +557,8 @@ static bool is_lost(const struct sim *s, const struct process *p, unsigned endpo
         if (seen->silent_at > 0)
                 return leaf->enforce_inbound || leaf->enforce_outbound;
         hold = p->judgement->intent.settings.absent_hold;
+        if (seen->at == 0) /* nobody knows what it was: it is not looked for at the places of others */
+                return s->now - last >= hold;
         return s->now - last >= hold && (since < last + USEC_PER_SEC || since + USEC_PER_SEC > last + hold);
 }
 

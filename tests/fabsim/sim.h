@@ -168,6 +168,8 @@ struct seen_port {
         usec_t counted_at;            /* the last discovery that found it silent where it was, or where nobody was known; 0: none */
         bool is_vouched;              /* a person said that it holds nothing, which is not so, and it was not found since */
         bool is_ambiguous;            /* it was, incomplete, and moved meanwhile; or it came since then */
+        bool is_nowhere;              /* it was moved during the last discovery, and did not answer: which of its places that found
+                                       * silent is by chance */
         struct census_entry entry;    /* as it was then */
 };
 
