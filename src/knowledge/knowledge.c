@@ -179,6 +179,7 @@ static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
                 return;
         move_time(&r->since, step, wall);
         move_time(&r->seen_at, step, wall);
+        move_time(&r->there_at, step, wall);
         move_time(&r->read_at, step, wall);
         move_time(&r->vouched_at, step, wall);
 }
@@ -203,6 +204,8 @@ static void find_again(struct knowledge_record *r, enum knowledge_presence prese
         r->expired = r->found = r->is_restored = false;
         r->seen = now;
         r->seen_at = wall;
+        if (presence == KNOWLEDGE_THERE)
+                r->there_at = wall;
         follow_clock(r, now, wall); /* a new one */
 }
 
@@ -322,12 +325,17 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 
 /* --- who is silent ------------------------------------------------------------------------------------------------------- */
 
+/* Between these, in seconds since 1970, a device fell silent that was known where it is. */
+struct fall {
+        int64_t from, to;
+};
+
 /* What a discovery says besides who is there. */
 struct claims {
         struct places *places; /* for each port of the subnet */
         size_t n_places;
         uint64_t (*ports)[4];  /* for each node of the subnet: the ports whose silent device is known from before, a bit for each */
-        int64_t *since;        /* when each of these fell silent, ascending in the end */
+        struct fall *falls;    /* of each of these */
         size_t n;
         bool with_switch;      /* one of them is a switch */
 };
@@ -338,7 +346,7 @@ static void claims_done(struct claims *c)
                 free(c->places[i].items);
         free(c->places);
         free(c->ports);
-        free(c->since);
+        free(c->falls);
 }
 
 static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
@@ -373,7 +381,7 @@ static void see_silent(struct knowledge *k, struct knowledge_record *r, const st
         if (!is_silent)
                 return;
         find_again(r, KNOWLEDGE_SILENT, now, wall);
-        claims->since[claims->n++] = (int64_t) r->since;
+        claims->falls[claims->n++] = (struct fall) { (int64_t) r->there_at, (int64_t) r->since };
         claims->with_switch = claims->with_switch || r->name.number == 0;
 }
 
@@ -438,22 +446,23 @@ static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, 
         return n;
 }
 
-static int compare_times(const void *left, const void *right)
-{
-        const int64_t *a = left, *b = right;
-
-        return ORDER(*a, *b);
-}
-
-/* A device that fell silent after this one went, and while this one still counts, may be this one: its cable was plugged in there,
- * and it hangs. As long as that one is silent, this one counts. */
-static void see_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
+/* A device that fell silent after this one was there last, and while this one still counts, may be this one: its cable was plugged
+ * in there, and it hangs. As long as that one is silent, this one counts. */
+static bool may_be(const struct knowledge_record *r, const struct fall *fall, usec_t absent_hold)
 {
         const int64_t seen = (int64_t) r->seen_at; /* may be before 1970, if the clock was set */
-        size_t i = LOWER_BOUND(since, claims->since, claims->n, *since < seen);
 
-        r->may_be_silent = r->name.kind == KNOWLEDGE_ENDPORT && r->presence == KNOWLEDGE_ABSENT && i < claims->n &&
-                           (uint64_t) (claims->since[i] - seen) <= absent_hold / USEC_PER_SEC;
+        return fall->to >= (int64_t) r->there_at &&
+               (fall->from <= seen || (uint64_t) (fall->from - seen) <= absent_hold / USEC_PER_SEC);
+}
+
+static void see_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
+{
+        r->may_be_silent = false;
+        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT)
+                return;
+        for (size_t i = 0; !r->may_be_silent && i < claims->n; i++)
+                r->may_be_silent = may_be(r, &claims->falls[i], absent_hold);
 }
 
 static void see_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
@@ -463,7 +472,6 @@ static void see_all_silent(struct knowledge *k, const struct subnet *s, struct c
 
         for (size_t i = 0; i < k->n; i++)
                 see_silent(k, &k->records[i], s, claims, now, wall);
-        qsort(claims->since, claims->n, sizeof(*claims->since), compare_times);
         any = is_unknown_silent(s, claims);
         while ((any || claims->with_switch) && see_behind(k, s, any, now, wall) > 0)
                 continue;
@@ -533,13 +541,13 @@ static int make_room(struct knowledge *k, const struct subnet *s, struct claims 
         if (VECTOR_EXTEND(NULL, k->records, k->n, k->allocated, n) < 0 || hash_index_reserve(&k->index, (uint32_t) (k->n + n)) < 0)
                 return -ENOMEM;
         ret->ports = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->ports));
-        ret->since = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->since));
+        ret->falls = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->falls));
         ret->places = calloc(MAX(s->n_ports, 1u), sizeof(*ret->places));
         ret->n_places = ret->places ? s->n_ports : 0;
         for (uint32_t i = 0; i < ret->n_places; i++)
                 if (s->ports[i].role == PORT_ENDPORT && find_places(k, s, &s->ports[i], &ret->places[i]) < 0)
                         return -ENOMEM;
-        return ret->ports && ret->since && ret->places ? 0 : -ENOMEM;
+        return ret->ports && ret->falls && ret->places ? 0 : -ENOMEM;
 }
 
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)

@@ -83,6 +83,7 @@ struct knowledge_record {
         enum knowledge_presence presence;
         usec_t seen;                     /* when it was there last, by the clock of `now` */
         uint64_t seen_at;                /* the same in seconds since 1970 */
+        uint64_t there_at;               /* likewise: when it answered discovery last; since then it may have been moved */
         struct subnet_place *places;     /* of an endport: the switch ports where it was last; of port 0 of a switch: those
                                           * of the switches that it was plugged into */
         size_t n_places;

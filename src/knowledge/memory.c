@@ -81,11 +81,12 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
 {
         _cleanup_json_ json_t *o = NULL;
 
-        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
+        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
                       time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
-                      time_of(r->seen_at), "seen", (json_int_t) r->seen, "boot", boot, "place", places_to_json(r), "vouched", r->vouched,
-                      "vouched_by", r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
+                      time_of(r->seen_at), "there_at", time_of(r->there_at), "seen", (json_int_t) r->seen, "boot", boot, "place",
+                      places_to_json(r), "vouched", r->vouched, "vouched_by", r->vouched_by ?: "", "vouched_at",
+                      time_of(r->vouched_at), "writes", writes_to_json(r));
         if (o && r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0)
                 return NULL;
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -236,11 +237,12 @@ static int restore_places(struct knowledge_record *r, const char *text)
 static int restore_presence(struct knowledge_record *r, const char *boot, const json_t *o)
 {
         const char *presence, *place, *when;
-        json_int_t since, seen_at, seen;
+        json_int_t since, seen_at, there_at = -1, seen;
         size_t p = 0;
 
-        if (json_unpack((json_t *) o, "{s:s, s:I, s:I, s:I, s:s, s:s}", "presence", &presence, "since", &since, "seen_at", &seen_at,
-                        "seen", &seen, "boot", &when, "place", &place) < 0 || since < 0 || seen_at < 0 || seen < 0)
+        if (json_unpack((json_t *) o, "{s:s, s:I, s:I, s?I, s:I, s:s, s:s}", "presence", &presence, "since", &since, "seen_at",
+                        &seen_at, "there_at", &there_at, "seen", &seen, "boot", &when, "place", &place) < 0 ||
+            since < 0 || seen_at < 0 || seen < 0)
                 return -EBADMSG;
         while (p < ELEMENTS(presences) && strcmp(presence, presences[p]) != 0)
                 p++;
@@ -249,6 +251,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         r->presence = (enum knowledge_presence) p;
         r->since = (uint64_t) since;
         r->seen_at = (uint64_t) seen_at;
+        r->there_at = (uint64_t) (there_at < 0 ? seen_at : there_at);
         if (strcmp(when, boot) == 0) {
                 r->seen = (usec_t) seen;
                 r->has_clock = json_is_integer(json_object_get(o, "clock"));

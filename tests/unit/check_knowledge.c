@@ -589,6 +589,36 @@ START_TEST(moved_to_the_place_of_another)
 }
 END_TEST
 
+/* Two hosts hang, and their cables are swapped. One of them goes; the other, which has been silent for as long, may be at either
+ * place. */
+START_TEST(swapped_while_both_are_silent)
+{
+        struct subnet *s = discover(ALL, 0, 0, MINUTE);
+
+        read_host(s, 0, 0x8001);
+        for (unsigned i = 2; i < 100; i++)
+                discover(ALL & ~9u, 9, 0, i * MINUTE);
+        discover(ALL & ~9u, 8, 0, 100 * MINUTE); /* the place of host 0 is empty */
+        discover(ALL & ~9u, 8, 0, 100 * MINUTE + 2 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 100 * MINUTE + 3 * HOLD); /* it was host 3 after all */
+        discover(ALL & ~1u, 0, 0, 100 * MINUTE + 5 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* When it fell silent is known to a sweep only: it may have been within absent_hold after this one went. */
+START_TEST(moved_between_two_sweeps)
+{
+        struct subnet *s = discover(ALL, 0, 0, MINUTE);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, HOLD);
+        discover(ALL & ~9u, 8, 0, 3 * HOLD);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* ... also if it fell silent in the second in which this one was seen last: times in the store are no finer. */
 START_TEST(moved_within_a_second)
 {
@@ -1498,6 +1528,8 @@ int main(void)
         tcase_add_test(presence, silent_beside_others);
         tcase_add_test(presence, silent_where_a_host_was_before);
         tcase_add_test(presence, moved_to_the_place_of_another);
+        tcase_add_test(presence, swapped_while_both_are_silent);
+        tcase_add_test(presence, moved_between_two_sweeps);
         tcase_add_test(presence, moved_within_a_second);
         tcase_add_test(presence, silent_before_another_went);
         tcase_add_test(presence, silent_at_a_high_port);

@@ -198,6 +198,20 @@ START_TEST(silent_after_a_restart)
 }
 END_TEST
 
+/* When it answered last is another time than when it was seen, silent. A record of before had only the latter. */
+START_TEST(when_it_answered_last)
+{
+        discover(ALL, 0, 0, MINUTE);
+        discover(ALL & ~1u, 1, 0, 5 * MINUTE);
+        store();
+        begin_anew(BOOT);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->there_at, 60);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen_at, 300);
+        discover(ALL, 0, 0, 6 * MINUTE);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->there_at, 360);
+}
+END_TEST
+
 #define WALL INT64_C(1800000000)
 
 /* Host 0 is absent, and something silent where nothing was before, unless all is well. */
@@ -213,6 +227,7 @@ static void check_times(int64_t absent, int64_t silent, bool expired)
         const struct knowledge_record *host = knowledge_get(k, host_record(0));
 
         ck_assert_int_eq((int64_t) host->seen_at, absent);
+        ck_assert_int_eq((int64_t) host->there_at, absent);
         ck_assert_int_eq(host->expired, expired);
         ck_assert_int_eq((int64_t) knowledge_get(k, place_record(1))->since, silent);
 }
@@ -817,6 +832,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
+        tcase_add_test(t, when_it_answered_last);
         tcase_add_test(t, unused_entries_come_back);
         tcase_add_test(t, largest_table_comes_back);
         tcase_add_test(t, silent_after_a_restart);
