@@ -538,6 +538,20 @@ static bool has_strayed(const struct sim *s, const struct process *p, unsigned e
                !same_place(seen->entry.plugged_into, at);
 }
 
+/* It is plugged into a switch that answered longer than absent_hold after this one was seen last, and then did not: nobody can look
+ * behind it. */
+static bool is_hidden(const struct sim *s, const struct process *p, unsigned endport, usec_t last, usec_t hold)
+{
+        struct fabsim_place at;
+        unsigned leaf;
+
+        if ((p->observer.ports[endport].at > 0 && !has_strayed(s, p, endport)) || !observer_leaf(s, endport, &at))
+                return false;
+        leaf = world_endport_at(s, (struct fabsim_place) { at.node, 0 });
+        return !p->observer.ports[leaf].entry.is_seen && s->now - last >= hold &&
+               p->observer.ports[leaf].at + USEC_PER_SEC > last + hold;
+}
+
 /* One that p takes for another counts as long as that is silent, if it fell silent within absent_hold after this one was found last
  * (pkeyd(8)); times are kept in seconds. If something is silent at its own place, too, it counts always, but as behind the filter
  * there. */
@@ -550,13 +564,15 @@ static bool is_lost(const struct sim *s, const struct process *p, unsigned endpo
         const struct fabsim_port *leaf = &s->f.nodes[at.node].ports[at.port];
         usec_t hold;
 
-        if (other == UINT32_MAX || !p->judgement)
+        if (!p->judgement)
                 return false;
+        hold = p->judgement->intent.settings.absent_hold;
+        if (other == UINT32_MAX)
+                return is_hidden(s, p, endport, last, hold);
         if (p->observer.ports[other].entry.is_ambiguous)
                 return true;
         if (seen->silent_at > 0)
                 return leaf->enforce_inbound || leaf->enforce_outbound;
-        hold = p->judgement->intent.settings.absent_hold;
         if (seen->at == 0) /* nobody knows what it was: it is not looked for at the places of others */
                 return s->now - last >= hold;
         return s->now - last >= hold && (since < last + USEC_PER_SEC || since + USEC_PER_SEC > last + hold);
