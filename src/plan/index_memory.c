@@ -16,9 +16,14 @@ struct index_memory {
         size_t n_unstored, allocated_unstored;
 };
 
+/* 0 is of what may only have been: before all that was. */
 struct index_memory *index_memory_new(void)
 {
-        return calloc(1, sizeof(struct index_memory));
+        struct index_memory *m = calloc(1, sizeof(*m));
+
+        if (m)
+                m->next_sequence = 1;
+        return m;
 }
 
 struct index_memory *index_memory_free(struct index_memory *m)

@@ -1038,6 +1038,7 @@ WRONGS += [
     Wrong("dispatcher-abandoned-stage-ended-well", "src/mad_engine/dispatcher.c", "        d->r = -ECANCELED;\n", "        d->r = 0;\n"),
     Wrong("survey-directed-route-is-an-identity", "src/subnet/survey.c", "(s->options.identify || mad_route_is_directed(&p->route))", "(void) p, s->options.identify"),
     Wrong("survey-stranger-makes-a-fresh-snapshot-stale", "src/subnet/survey.c", "s->stale = s->options.identify;", "s->stale = true;"),
+    Wrong("index-memory-begins-with-guesses", "src/plan/index_memory.c", "                m->next_sequence = 1;\n", "                m->next_sequence = 0;\n"),
     Wrong("knowledge-moved-is-absent", "src/knowledge/knowledge.c", "                     (!r->may_be_silent && absent_hold", "                     (absent_hold"),
     Wrong("knowledge-whoever-is-silent-may-have-moved", "src/knowledge/knowledge.c", "(fall->from <= seen || (uint64_t) (fall->from - seen) <= absent_hold / USEC_PER_SEC);", "(seen || !seen || absent_hold);"),
     Wrong("knowledge-silent-before-may-have-moved", "src/knowledge/knowledge.c", "        return fall->to >= (int64_t) r->there_at &&\n", "        return\n"),

@@ -659,6 +659,18 @@ START_TEST(index_of_an_open_write)
 }
 END_TEST
 
+/* ... also if that was the first thing ever to be remembered for certain. */
+START_TEST(index_of_an_open_write_before_all_others)
+{
+        at_rest();
+        note_open(7, 0x8013);
+        note(5, 0x8013, true);
+        want(host, KEYS(0x8013, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 5), 0x8013);
+}
+END_TEST
+
 /* A full table: an index that is freed in a phase may be used in a later one only. */
 START_TEST(freed_just_now)
 {
@@ -1227,6 +1239,7 @@ int main(void)
         tcase_add_test(t, lost_index0_stays_free);
         tcase_add_test(t, remembered_behind_the_end);
         tcase_add_test(t, index_of_an_open_write);
+        tcase_add_test(t, index_of_an_open_write_before_all_others);
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, index0_freed_just_now);
         tcase_add_test(t, unused_entries);
