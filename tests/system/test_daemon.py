@@ -126,7 +126,7 @@ def test_unplugged_and_replugged():
         daemon = start(fabric, policy)
         guid = fabric.topology.port_guid("node0007")
         fabric.console('Unlink "node0007"')
-        daemon.wait_text("is gone")
+        daemon.wait_text("is not discovered any more")
         check(guid not in fabric.tables(), "node0007 is still there")
         check_equal(wrong(fabric, policy), [], "tables of the others")
 
@@ -145,7 +145,7 @@ def test_new_policy_while_a_host_is_away():
         policy = policy_one()
         daemon = start(fabric, policy)
         fabric.console('Unlink "node0008"')
-        daemon.wait_text("is gone")
+        daemon.wait_text("is not discovered any more")
         policy.add("two", 0x0011, {"node000[1-8]": "full"})
         fabric.write("partitions.yaml", policy.yaml())
         daemon.reload()
