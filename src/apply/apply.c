@@ -125,8 +125,7 @@ static int note(struct apply *ap, const struct subnet_port *p, uint16_t index, s
 static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                       const struct p_key *set)
 {
-        const struct subnet *s = ap->plan->subnet;
-        const struct subnet_port *p = &s->ports[w->port];
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         struct observed_table *t = table_of(ap, w);
         struct p_key known[P_KEY_BLOCK_ENTRIES];
         uint16_t i, index;
@@ -137,8 +136,6 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* memory being out loses a hint, not correctness */
                         (void) note(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
-                else if (index < t->capacity && set && p_key_is_used(set[i]) && !p_key_is_used(entries[i]))
-                        (void) index_memory_note_open(ap->memory, s->nodes[p->node].guid, p->number, index, set[i]);
         }
         observed_table_set_block(t, w->block, entries);
 }
@@ -821,11 +818,23 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
         task_ready(ap, i);
 }
 
+/* A Set that may have been carried out: the indexes that it was to use were perhaps used, whoever reads the block next. */
+static void note_open(struct apply *ap, const struct plan_write *w, const struct task *t)
+{
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
+
+        for (uint16_t i = 0; ap->memory && w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (!p_key_is_used(t->before[i]) && p_key_is_used(t->after[i]))
+                        (void) index_memory_note_open(ap->memory, subnet_port_node(ap->plan->subnet, p)->guid, p->number,
+                                                      (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->after[i]);
+}
+
 /* It may have been carried out all the same; what was refused is not sent again. */
 static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
 
+        note_open(ap, write_of(ap, i), t);
         if (result->outcome == MAD_REFUSED)
                 t->rounds = UINT8_MAX;
         t->last_set = result->outcome;

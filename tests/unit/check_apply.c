@@ -1534,6 +1534,42 @@ START_TEST(test_lost_beside_a_set)
 }
 END_TEST
 
+/* After its entry was dropped the host carries out the Set that adds another one, says nothing of it, and reboots. Only when all
+ * phases are through it answers again. */
+static bool take_and_be_silent(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (fake_fabric_port_of(&r->f, request) != r->fault_port || apply_phase(r->apply) != PHASE_GRANT)
+                return false;
+        if (request->method == MAD_GET && r->n_faults == 0)
+                return false;
+        if (request->method == MAD_SET) {
+                memset(r->f.tables[r->fault_port], 0, sizeof(r->f.tables[0]));
+                r->n_faults++;
+        }
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+/* Where the entry perhaps was is remembered, though the block is read back for the sake of the other write. */
+START_TEST(test_lost_before_it_was_read_back)
+{
+        const struct freed_index *freed;
+        bool found = false;
+        struct run r;
+        size_t n;
+
+        one_change(&r);
+        r.fault = take_and_be_silent;
+        run_apply(&r);
+        ck_assert_int_gt(r.n_faults, 0);
+        freed = freed_of_host(&r, &n);
+        for (size_t i = 0; i < n; i++)
+                found = found || (freed[i].base == FAKE_BASE(2) && freed[i].lost && freed[i].index == 2);
+        ck_assert(found);
+        run_done(&r);
+}
+END_TEST
+
 /* Entries behind the end of the table, as an SMA gives them: anything. */
 static bool litter_the_end(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -2835,6 +2871,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);
+        tcase_add_test(t, test_lost_before_it_was_read_back);
         tcase_add_test(t, test_behind_the_end);
         tcase_add_test(t, test_each_port_once);
         tcase_add_test(t, test_bits_in_two_phases);
