@@ -128,7 +128,7 @@ struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, u
         return (struct rule_class) {
                 .policy = knowledge_policy_level(p, base),
                 .bounds = port_bounds(k, port, base, view),
-                .is_absent = p->presence == KNOWLEDGE_ABSENT,
+                .is_absent = knowledge_is_gone(p),
         };
 }
 

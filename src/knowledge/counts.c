@@ -59,7 +59,7 @@ struct counted {
 
 static uint32_t *count_wild(struct wild_counts *counts, const struct knowledge_record *p, enum direction direction)
 {
-        return &counts->n[direction][p->presence == KNOWLEDGE_ABSENT][!p->policy];
+        return &counts->n[direction][knowledge_is_gone(p)][!p->policy];
 }
 
 /* Each base of a port once. */

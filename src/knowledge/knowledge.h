@@ -16,7 +16,8 @@
  * may hold anything. A port is an endport, behind its leaf port where that filters: then its level is the lower of both.
  *
  * Knowledge changes by reading, never by time, restart, mode, policy, writer, or by who runs. The two exceptions are stated by a
- * person: an absent port counts for `absent_hold`, and a vouch (`pkeyctl forget`) ends what a port holds up.
+ * person: an absent port counts for `absent_hold`, and a vouch (`pkeyctl forget`) ends what a port holds up. An absent port talks
+ * with nobody, unless it may be a silent device whose name nobody can read: its cable may have been moved there.
  *
  * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Counts are kept true by
  * every function that changes a record.
@@ -110,6 +111,12 @@ struct knowledge_record {
         uint32_t other_end;              /* endport and leaf port that are there; KNOWLEDGE_NONE: nothing can filter */
         const struct desired_port *policy; /* borrowed from desired; NULL: nobody knows what the policy gives it */
 };
+
+/* Its link is down, or nobody sees it, and it is nothing that is silent: it talks with nobody now. */
+static inline bool knowledge_is_gone(const struct knowledge_record *r)
+{
+        return r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent;
+}
 
 /* Returns owned, or NULL when memory is out. */
 struct knowledge *knowledge_new(void);

@@ -126,7 +126,7 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         change_table(table, r->capacity, want, n);
         for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
                 struct file_write w = {
-                        .record = record, .block = (uint16_t) block, .is_absent = r->presence == KNOWLEDGE_ABSENT,
+                        .record = record, .block = (uint16_t) block, .is_absent = knowledge_is_gone(r),
                 };
 
                 take_block(r->entries, r->capacity, w.block, known);

@@ -512,7 +512,7 @@ static struct rule_class naive_class(uint32_t p, uint16_t base, enum filter_mode
 {
         return (struct rule_class) {
                 .policy = naive_policy(knowledge_get(k, p), base), .bounds = naive_bounds(p, base, m, d),
-                .is_absent = knowledge_get(k, p)->presence == KNOWLEDGE_ABSENT,
+                .is_absent = knowledge_get(k, p)->presence == KNOWLEDGE_ABSENT && !knowledge_get(k, p)->may_be_silent,
         };
 }
 
