@@ -803,6 +803,20 @@ static bool differs_from(const struct reach *r, uint8_t level)
         return r->own != level || passes_less(r);
 }
 
+static bool is_anybody_silent(const struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (is_silent(s, s->endports[i]) || keys_hide(s, i))
+                        return true;
+        return false;
+}
+
+/* Its cable may have been moved to where somebody is silent. */
+static bool may_be_silent_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
+{
+        return (!p->judgement->census.entries[endport].is_there || s->is_replaced[s->endports[endport].node]) && is_anybody_silent(s);
+}
+
 /* Whether a silent port may hold this base, or is to hold it; or a frozen one does not hold what it is given. */
 static bool is_kept(struct sim *s, const struct process *p, unsigned b)
 {
@@ -811,6 +825,8 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct fabsim_place at = s->endports[i], leaf = at;
 
+                if (may_be_silent_elsewhere(s, p, i) && may_hold(s, p, i, at, base))
+                        return true;
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
                 if ((p->judgement->frozen >> i & 1 && differs_from(&s->reach[i][b], p->judgement->level[i][b])) ||

@@ -387,6 +387,7 @@ struct sim {
         usec_t lid_moved_at[SIM_MAX_ENDPORTS];
         usec_t cables_moved_at;
         bool is_lost[FABSIM_MAX_NODES];        /* it does not come back */
+        bool is_replaced[FABSIM_MAX_NODES];    /* the device that was there does not come back */
         bool is_gone[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* it cannot be reached from this head node */
         usec_t gone_at[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* ... and could not until then */
         struct reach reach[SIM_MAX_ENDPORTS][SIM_BASES]; /* as the hardware is now */

@@ -549,6 +549,7 @@ static void replace(struct sim *s, unsigned node)
 {
         struct fabsim_node *n = &s->f.nodes[node];
 
+        s->is_replaced[node] = true;
         n->guid.v += UINT64_C(0x1000000);
         for (uint8_t p = 1; p <= n->num_ports; p++) {
                 unsigned endport = world_endport_at(s, (struct fabsim_place) { node, p });
