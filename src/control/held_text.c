@@ -276,6 +276,12 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 text_add(t, ", and counts%s", by->read_at ? " as holding what it held" : " as holding anything");
                 add_until(words, by->until, t);
                 break;
+        case HELD_MOVED:
+                text_add(t, " is not in the fabric");
+                add_since(words, by->since, t);
+                text_add(t, ", and may be a device elsewhere that does not answer: it counts%s until that answers or is unplugged",
+                         by->read_at ? " as holding what it held" : " as holding anything");
+                break;
         case HELD_EXCESS:
                 text_add(t, " still has more than the policy gives it: its own change failed or waits, or the port is frozen");
                 break;
@@ -350,6 +356,10 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
                 break;
         case HELD_ABSENT:
                 text_add(t, "wait, or plug %s in again", them);
+                add_vouch(words, h, reason, t);
+                break;
+        case HELD_MOVED:
+                text_add(t, "repair or unplug the device that does not answer, or plug %s in again", them);
                 add_vouch(words, h, reason, t);
                 break;
         case HELD_EXCESS:

@@ -137,7 +137,7 @@ static struct guid find_behind(const struct knowledge *k, const struct knowledge
 static enum held_reason reason_of(const struct knowledge *k, const struct knowledge_record *r, enum rule_verdict verdict)
 {
         if (r->presence == KNOWLEDGE_ABSENT)
-                return HELD_ABSENT;
+                return r->may_be_silent ? HELD_MOVED : HELD_ABSENT;
         if (r->presence == KNOWLEDGE_SILENT)
                 return find_behind(k, r).v ? HELD_BEHIND : HELD_SILENT;
         if (!r->entries)
@@ -158,7 +158,7 @@ static uint64_t until_of(const struct knowledge *k, const struct knowledge_recor
 
 static uint64_t since_of(const struct knowledge_record *r, enum held_reason reason)
 {
-        if (reason == HELD_ABSENT)
+        if (reason == HELD_ABSENT || reason == HELD_MOVED)
                 return r->seen_at;
         return reason == HELD_SILENT || reason == HELD_BEHIND ? r->since : r->read_at;
 }
@@ -358,7 +358,7 @@ const char *held_reason_to_string(enum held_reason reason)
                 [HELD_NEVER_READ] = "never-read",   [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
                 [HELD_SILENT] = "silent",           [HELD_ABSENT] = "absent",         [HELD_EXCESS] = "excess",
                 [HELD_LACK] = "lack",               [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device",
-                [HELD_BEHIND] = "silent-switch",
+                [HELD_BEHIND] = "silent-switch",      [HELD_MOVED] = "maybe-silent",
         };
 
         return WORD(words, reason, "?");

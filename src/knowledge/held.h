@@ -23,6 +23,7 @@ enum held_reason {
         HELD_SILENT,      /* its link is up, and it did not answer discovery since `since` */
         HELD_BEHIND,      /* likewise: it is behind a switch that does not answer, and did before */
         HELD_ABSENT,      /* gone since `since`; it counts until `until` */
+        HELD_MOVED,       /* gone since `since`; it may be a device that is silent elsewhere, and counts as long as that is silent */
         HELD_EXCESS,      /* read: it has more than the policy gives it, its own change waits or failed */
         HELD_LACK,        /* likewise: less */
         HELD_EARLIER,     /* the rule admits the write, but an earlier one of the same table waits or failed */

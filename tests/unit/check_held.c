@@ -243,6 +243,23 @@ START_TEST(absent)
 }
 END_TEST
 
+/* Host 3 fell silent after host 0 went: that may be host 0. */
+START_TEST(absent_or_silent)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+
+        read_host(s, 0, 0x8001);
+        read_host(s, 3, 0);
+        discover(ALL & ~1u, 0, 0, 8 * MINUTE);
+        s = discover(ALL & ~9u, 8, 0, 9 * MINUTE);
+        for (unsigned i = 1; i < 3; i++)
+                read_host(s, i, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        check_grant(s, host_record(0), HELD_MOVED, 300);
+        ck_assert_str_eq(held_reason_to_string(HELD_MOVED), "maybe-silent");
+}
+END_TEST
+
 /* Host 1 is to be lowered to limited when host 0 is full. */
 static void lower(struct subnet *s)
 {
@@ -648,6 +665,7 @@ int main(void)
         tcase_add_test(reasons, unknown_behind_a_silent_switch);
         tcase_add_test(reasons, silent_and_never_seen);
         tcase_add_test(reasons, absent);
+        tcase_add_test(reasons, absent_or_silent);
         tcase_add_test(reasons, lack);
         tcase_add_test(reasons, lack_of_a_leaf_port);
         tcase_add_test(reasons, earlier);

@@ -208,6 +208,10 @@ START_TEST(reasons)
                   " has not answered at all for 1 h 1 min: it is behind the switch leaf (0x0000000000000010), which does not answer" },
                 { HELD_ABSENT, " is not in the fabric since T1799996339, and counts as holding what it held until T1800000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
+                { HELD_MOVED, " is not in the fabric since T1799996339, and may be a device elsewhere that does not answer: it counts as "
+                              "holding what it held until that answers or is unplugged",
+                  " is not in the fabric for 1 h 1 min, and may be a device elsewhere that does not answer: it counts as holding what it "
+                  "held until that answers or is unplugged" },
                 { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
                   " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen" },
                 { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
@@ -275,6 +279,9 @@ START_TEST(ways_out)
                                    "forget 0x0000000000000201");
         check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
                       "0x0000000000000201");
+        block_by(host(2), HELD_MOVED, 1);
+        check_way_out(HELD_MOVED, "repair or unplug the device that does not answer, or plug it in again; or, if you are certain that it "
+                                  "holds nothing: pkeyctl forget 0x0000000000000300/1");
         block_by(host(3), HELD_SILENT, 1);
         block_by(leaf, HELD_SILENT, 1);
         check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
