@@ -355,39 +355,49 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
 }
 
 /* What is silent at this place, if anything is, was discovered there before: it is nobody unknown. */
-static bool claim(struct knowledge *k, const struct subnet *s, struct subnet_place place, struct claims *claims)
+static void claim(struct knowledge *k, const struct subnet *s, struct subnet_place place, struct claims *claims)
 {
         uint32_t node = subnet_find_node(s, place.node), unknown;
 
         if (!is_place_silent(s, place))
-                return false;
+                return;
         claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
         unknown = knowledge_find(k, place_of(&s->nodes[node], place.number));
         if (unknown != KNOWLEDGE_NONE)
                 k->records[unknown].found = true;
-        return true;
+}
+
+static bool is_any_place_silent(const struct knowledge_record *r, const struct subnet *s)
+{
+        for (size_t i = 0; i < r->n_places; i++)
+                if (is_place_silent(s, r->places[i]))
+                        return true;
+        return false;
+}
+
+/* Nobody looked at this switch for long before it was found silent: ports that nobody knows may have come up behind it. */
+static bool is_long_unseen(const struct knowledge_record *r)
+{
+        return r->name.number == 0 && (int64_t) (r->since - r->there_at) > KNOWLEDGE_UNSEEN;
 }
 
 /* A device that is where it was last, behind a link that is up, did not answer discovery. */
 static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
                        uint64_t wall)
 {
-        bool is_silent = false;
-
-        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT)
-                return;
-        for (size_t i = 0; i < r->n_places; i++)
-                is_silent = claim(k, s, r->places[i], claims) || is_silent;
-        if (!is_silent)
+        if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
         find_again(r, KNOWLEDGE_SILENT, now, wall);
+        for (size_t i = 0; i < r->n_places && !is_long_unseen(r); i++)
+                claim(k, s, r->places[i], claims);
         claims->falls[claims->n++] = (struct fall) { (int64_t) r->there_at, (int64_t) r->since };
         claims->with_switch = claims->with_switch || r->name.number == 0;
 }
 
 /* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. Of a
- * switch that was seen there all hosts behind it are known: nobody can have joined them since, for the SM reaches them through it
- * only. */
+ * switch that was seen there within KNOWLEDGE_UNSEEN the hosts behind it are known: none comes up while it hangs, for the SM reaches
+ * them through it only. One that was never seen, and came up between the last sweep that saw the switch and its hang, is not: the
+ * price for not holding back everything. */
 static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)

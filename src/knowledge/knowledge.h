@@ -36,6 +36,9 @@
 
 #define KNOWLEDGE_NONE UINT32_MAX
 
+/* A switch that was seen last longer ago than this, in seconds, when it is found silent: what is behind it is not known. */
+#define KNOWLEDGE_UNSEEN (15 * 60)
+
 struct knowledge;
 
 enum knowledge_kind {

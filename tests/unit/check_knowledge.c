@@ -764,6 +764,7 @@ START_TEST(known_switch_is_silent)
         see_chain(s, 0);
         for (unsigned i = 0; i < 3; i++)
                 read_host(s, i, (uint16_t) (0x8001 + i));
+        see_chain(make_chain(1), KNOWLEDGE_UNSEEN * USEC_PER_SEC);
         see_chain(make_chain(1), 100 * HOLD);
         ck_assert_int_eq(presence_of(0x10, 0), KNOWLEDGE_THERE);
         ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
@@ -776,6 +777,36 @@ START_TEST(known_switch_is_silent)
         }
         ck_assert_uint_eq(place_at(0x10, 2), KNOWLEDGE_NONE);
         ck_assert_uint_eq(place_at(0x10, 4), KNOWLEDGE_NONE);
+}
+END_TEST
+
+/* ... but if nobody looked for long before: then ports that nobody knows may have come up behind it. Those of before count, too. */
+START_TEST(unseen_switch_is_silent)
+{
+        struct subnet *s = make_chain(3);
+
+        see_chain(s, 0);
+        read_host(s, 1, 0x8002);
+        for (unsigned later = 1; later < 3; later++) {
+                see_chain(make_chain(1), later * (KNOWLEDGE_UNSEEN + 1) * USEC_PER_SEC);
+                ck_assert_int_eq(presence_of(0x20, 0), KNOWLEDGE_SILENT);
+                check_bounds(knowledge_port_bounds(k, place_at(0x10, 2), 7), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, place_at(0x10, 4), 7), LEVEL_NONE, LEVEL_FULL);
+                ck_assert_int_eq(presence_of(host_guid(1), 1), KNOWLEDGE_SILENT);
+                check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_FULL);
+        }
+}
+END_TEST
+
+/* A host has nobody behind it. */
+START_TEST(unseen_host_is_silent)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 1, 0, 100 * HOLD);
+        ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
 }
 END_TEST
 
@@ -1560,6 +1591,8 @@ int main(void)
         tcase_add_test(presence, behind_a_silent_switch_beside_a_silent_host);
         tcase_add_test(presence, place_behind_a_silent_switch);
         tcase_add_test(presence, known_switch_is_silent);
+        tcase_add_test(presence, unseen_switch_is_silent);
+        tcase_add_test(presence, unseen_host_is_silent);
         tcase_add_test(presence, silent_switch_and_silent_host);
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
         tcase_add_test(presence, switch_was_plugged_in_elsewhere);
