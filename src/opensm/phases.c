@@ -486,7 +486,8 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
 
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
-        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence == KNOWLEDGE_SILENT;
+        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence != KNOWLEDGE_THERE &&
+               !knowledge_is_gone(knowledge_get(k, record));
 }
 
 /* Where a host was plugged in last. A switch is behind no filter. */
