@@ -428,8 +428,11 @@ static bool is_silent_at(const struct sim *s, const struct process *p, const str
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)
 {
         know_filters(s, p);
-        for (unsigned i = 0; i < s->n_endports; i++)
+        for (unsigned i = 0; i < s->n_endports; i++) {
                 discover_port(s, subnet, &p->observer, &p->adopted.entries[i], i);
+                if (p->observer.ports[i].at == s->now)
+                        p->observer.ports[i].began = p->adopted.began;
+        }
         unplug_absent(s, p, subnet);
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct seen_port *seen = &p->observer.ports[i];
@@ -528,14 +531,46 @@ static bool is_own(const struct process *p, unsigned writer)
         return writer < SIM_MAX_PROCESSES && (writer == 1) == (p->number == 1);
 }
 
-/* It is plugged in elsewhere since it was seen last, and did not answer there: to p it is absent. */
+/* A switch, or one that it is behind, is plugged in elsewhere since it was seen last, and did not answer there. */
+static bool is_behind_strayed(const struct sim *s, const struct process *p, unsigned node)
+{
+        for (unsigned i = 0; i < s->f.n_nodes && s->f.nodes[node].type == NODE_SWITCH; i++) {
+                const struct fabsim_port *up = &s->f.nodes[node].ports[12];
+                const struct seen_port *seen = &p->observer.ports[world_endport_at(s, (struct fabsim_place) { node, 0 })];
+
+                if (seen->at > 0 && !seen->entry.is_seen && s->uplink_moved_at[node] >= seen->began)
+                        return true;
+                if (!up->is_cabled)
+                        break;
+                node = up->peer_node;
+        }
+        return false;
+}
+
+/* It is plugged in elsewhere since it was seen last, it or a switch that it is behind, and did not answer there: to p it is absent. */
 static bool has_strayed(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *seen = &p->observer.ports[endport];
         struct fabsim_place at;
 
+        if (!seen->entry.is_seen && is_behind_strayed(s, p, s->endports[endport].port == 0 || !observer_leaf(s, endport, &at) ?
+                                                            s->endports[endport].node : at.node))
+                return true;
         return seen->at > 0 && !seen->entry.is_seen && seen->entry.is_plugged && observer_leaf(s, endport, &at) &&
                !same_place(seen->entry.plugged_into, at);
+}
+
+/* It was never seen, and came up after the last sweep that saw a switch which is silent now: perhaps behind that (pkeyd(8)). */
+static bool came_up_unseen(const struct sim *s, const struct process *p, unsigned endport)
+{
+        for (unsigned i = 0; p->observer.ports[endport].at == 0 && i < s->n_endports; i++) {
+                const struct seen_port *sw = &p->observer.ports[i];
+
+                if (s->endports[i].port == 0 && sw->at > 0 && !sw->entry.is_seen &&
+                    s->gone_at[p->head - s->heads][endport] >= sw->at)
+                        return true;
+        }
+        return false;
 }
 
 /* It is plugged into a switch that answered longer than absent_hold after this one was seen last, and then did not: nobody can look
@@ -568,7 +603,7 @@ static bool is_lost(const struct sim *s, const struct process *p, unsigned endpo
                 return false;
         hold = p->judgement->intent.settings.absent_hold;
         if (other == UINT32_MAX)
-                return is_hidden(s, p, endport, last, hold);
+                return is_hidden(s, p, endport, last, hold) || came_up_unseen(s, p, endport);
         if (p->observer.ports[other].entry.is_ambiguous)
                 return true;
         if (seen->silent_at > 0)
@@ -658,6 +693,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 }
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;
                 ret->strayed |= (uint64_t) has_strayed(s, p, i) << i;
+                ret->strayed_long |= (uint64_t) (has_strayed(s, p, i) && p->judgement &&
+                                                 s->now - seen->at >= p->judgement->intent.settings.absent_hold) << i;
                 ret->lost |= (uint64_t) is_lost(s, p, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;

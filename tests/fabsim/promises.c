@@ -27,8 +27,8 @@
  *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
  *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
  *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
- *     strayed      (continuity) one of both is plugged in elsewhere since it was seen last, and has not answered there: it counts
- *                  as absent, and talks with nobody
+ *     strayed      (continuity) one of both, or a switch that it is behind, is plugged in elsewhere since it was seen last, and has
+ *                  not answered there. OpenSM may write it. For longer than absent_hold it counts as one that talks with nobody
  *     lost         (isolation) likewise, and where it is another port was, which was silent before this one was seen last, or fell
  *                  silent more than absent_hold later; or this one counts as behind the filter of the switch port where it was
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
@@ -289,7 +289,8 @@ static bool is_between(const struct reach *r)
 static bool is_excused(struct sim *s, const struct change *c, unsigned other, unsigned b, bool gain)
 {
         const struct basis *basis = c->basis;
-        uint64_t absent = gain ? basis->expired | basis->lost : basis->missing | basis->unknown | basis->strayed;
+        uint64_t strayed = c->line ? basis->strayed : basis->strayed_long;
+        uint64_t absent = gain ? basis->expired | basis->lost : basis->missing | basis->unknown | strayed;
 
         if (c->line && !gain && (basis->unread >> c->endport & 1 || is_between(&c->before[b])))
                 return true; /* OpenSM clears what no file gave it, and nobody knew of it */

@@ -140,6 +140,7 @@ static void plug_uplink(struct sim *s, unsigned node)
 
         if (fabsim_port_at(&s->f, up)->is_cabled)
                 return;
+        s->uplink_moved_at[node] = s->now;
         if (find_free(s, prng_below(&s->scene_rng, node), 9, 12, &peer) || find_free(s, 0, 9, 11, &peer))
                 plug(s, up, peer);
         else
@@ -181,6 +182,7 @@ void scenes_event(struct sim *s, const struct event *e)
                 plug_host(s, e);
                 break;
         case SCENE_PULL_UPLINK:
+                s->uplink_moved_at[e->x] = s->now;
                 pull(s, (struct fabsim_place) { e->x, 12 }, &ignored);
                 break;
         case SCENE_PLUG_UPLINK:

@@ -145,6 +145,7 @@ struct basis {
         uint64_t unread;            /* ... its table, or that of the switch port before it, was never read */
         uint64_t vouched;           /* ... a person vouched for it, and was wrong */
         uint64_t strayed, lost;     /* ... it was moved, and has not answered since; and counts no more */
+        uint64_t strayed_long;      /* ... it was moved, and was seen last longer than absent_hold ago */
 };
 
 /* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
@@ -162,7 +163,7 @@ struct seen_table {
 };
 
 struct seen_port {
-        usec_t at;                    /* when it was discovered last; 0: never */
+        usec_t at, began;             /* when it was discovered last, and when that discovery began; 0: never */
         bool is_missing;              /* it was not there at the last discovery */
         usec_t silent_at;             /* the discovery that found something silent where it was last; 0: the last one did not */
         usec_t counted_at;            /* the last discovery that found it silent where it was, or where nobody was known; 0: none */
@@ -386,6 +387,7 @@ struct sim {
         usec_t moved_at[SIM_MAX_ENDPORTS];     /* when its cable, its name or what it is told of the SM changed */
         usec_t lid_moved_at[SIM_MAX_ENDPORTS];
         usec_t cables_moved_at;
+        usec_t uplink_moved_at[FABSIM_MAX_NODES]; /* of a switch */
         bool is_lost[FABSIM_MAX_NODES];        /* it does not come back */
         bool is_replaced[FABSIM_MAX_NODES];    /* the device that was there does not come back */
         bool is_gone[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* it cannot be reached from this head node */
