@@ -24,6 +24,8 @@ static bool is_plausible(const struct node_info *info, bool is_local)
                 return info->local_port > 0;
         case NODE_SWITCH:
                 return info->local_port > 0 || is_local;
+        case NODE_UNKNOWN:
+                break;
         }
         return false;
 }

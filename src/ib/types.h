@@ -47,6 +47,7 @@ typedef uint64_t usec_t;
 #define NODE_DESCRIPTION_SIZE 64
 
 enum node_type {
+        NODE_UNKNOWN = 0, /* on no wire: of a port that was never discovered */
         NODE_CA = 1,
         NODE_SWITCH = 2,
         NODE_ROUTER = 3,

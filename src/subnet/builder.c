@@ -71,7 +71,7 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
 
 static bool node_type_is_known(enum node_type t)
 {
-        return t == NODE_CA || t == NODE_SWITCH || t == NODE_ROUTER;
+        return t == NODE_UNKNOWN || t == NODE_CA || t == NODE_SWITCH || t == NODE_ROUTER;
 }
 
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,

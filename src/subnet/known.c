@@ -284,7 +284,23 @@ static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const s
         return r;
 }
 
-int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)
+/* The GUID of a node that was seen names the ports of that node. */
+static int add_named(struct subnet_builder *b, const struct known *k, const struct subnet *s, struct guid guid)
+{
+        const struct subnet_node node = { .guid = guid, .type = NODE_UNKNOWN };
+        const struct subnet_port port = { .number = 1, .guid = guid };
+        int r;
+
+        if (subnet_find_endport(s, guid) != SUBNET_NONE || known_find(k, guid))
+                return 0;
+        r = subnet_builder_add_node(b, &node, "", 0);
+        if (r == 0)
+                r = subnet_builder_add_port(b, guid, &port);
+        return r == -EEXIST ? 0 : r;
+}
+
+int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
+                       uint32_t n_guids, struct subnet **ret)
 {
         const struct subnet *s = subnet;
         struct guid self = {}, sm = {};
@@ -296,6 +312,8 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
                 r = copy_snapshot(b, k, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
+        for (uint32_t i = 0; r == 0 && i < n_guids; i++)
+                r = add_named(b, k, s, guids[i]);
         if (r == 0)
                 r = plug_in_all(b, s, k);
         if (r < 0)
@@ -306,4 +324,9 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
                 sm = subnet_port_node(s, &s->ports[s->sm])->guid;
         return subnet_builder_finish(b, self, s->self != SUBNET_NONE ? s->ports[s->self].number : 0, sm,
                                      s->sm != SUBNET_NONE ? s->ports[s->sm].number : 0, ret);
+}
+
+int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)
+{
+        return known_extend_named(a, k, subnet, NULL, 0, ret);
 }

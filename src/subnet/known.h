@@ -57,6 +57,10 @@ int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64
 /* The snapshot with those that are not in it, where they were last seen, and with what is known of incomplete nodes. Only good for
  * asking who is a member of what. Returns 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
+/* The same, with a port for each of these GUIDs that was never seen, neither of a port nor of a node: it has no name, no place, and
+ * is NODE_UNKNOWN. */
+int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
+                       uint32_t n_guids, struct subnet **ret);
 
 /* Which ports are new was reported. */
 void known_reported(struct known *k);

@@ -136,7 +136,10 @@ const char *subnet_node_label(struct arena *a, const struct subnet_node *n)
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port)
 {
         const struct subnet_port *p = &s->ports[port];
-        const char *node = subnet_node_label(a, subnet_port_node(s, p));
+        const char *node;
 
+        if (subnet_port_node(s, p)->type == NODE_UNKNOWN)
+                return "a port that was never seen";
+        node = subnet_node_label(a, subnet_port_node(s, p));
         return node ? arena_printf(a, "%s/%u", node, p->number) : NULL;
 }

@@ -79,6 +79,26 @@ START_TEST(test_absent_ports_stand_where_they_were)
 }
 END_TEST
 
+/* What the policy names by a GUID of nobody is a port of its own; a GUID of a port or node that was seen names that. */
+START_TEST(test_named_ports)
+{
+        static const struct guid named[] = { { 0x20 }, { 0x21 }, { 0x30 }, { 0x31 }, { 0x77 }, { 0x10 } };
+        struct subnet *s, *now = picture(one);
+        uint32_t port;
+
+        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(known_extend_named(arena, &k, now, named, ELEMENTS(named), &s), 0);
+        ck_assert_uint_eq(s->n_ports, now->n_ports + 3);
+        port = subnet_find_endport(s, named[4]);
+        ck_assert_uint_ne(port, SUBNET_NONE);
+        ck_assert_int_eq(subnet_port_node(s, &s->ports[port])->type, NODE_UNKNOWN);
+        ck_assert_str_eq(subnet_port_label(arena, s, port), "a port that was never seen");
+        ck_assert_uint_eq(s->ports[port].neighbour, SUBNET_NONE);
+        ck_assert_int_eq(known_extend_named(arena, &k, now, named, 4, &s), 0);
+        ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
+}
+END_TEST
+
 START_TEST(test_a_place_that_was_taken)
 {
         struct subnet *s, *now = picture(both);
@@ -330,6 +350,7 @@ int main(void)
 
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_absent_ports_stand_where_they_were);
+        tcase_add_test(c, test_named_ports);
         tcase_add_test(c, test_a_place_that_was_taken);
         tcase_add_test(c, test_the_last_one_has_the_place);
         tcase_add_test(c, test_an_absent_switch_has_its_ports);
