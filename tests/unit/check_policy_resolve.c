@@ -678,6 +678,48 @@ START_TEST(seen_once_and_incomplete)
 }
 END_TEST
 
+/* Of groups and lines, of several in one line; not those of switches, which are no members. */
+START_TEST(names_each_guid_once)
+{
+        const struct guid *guids;
+        uint32_t n;
+
+        ck_assert_int_eq(policy_named_guids(arena, parse(with_members("      node1: full\n")), &guids, &n), 0);
+        ck_assert_uint_eq(n, 0);
+        ck_assert_int_eq(policy_named_guids(arena, parse("version: 1\ngroups:\n  g: 0x9,0x3\n  h: [g, 0x5]\npartitions:\n  p:\n"
+                                                         "    pkey: 0x10\n    members: {h: full, \"0x3,0x7\": limited, \"@0x77/1\": full}\n"
+                                                         "  q: {pkey: 0x11, members: {0x1: none}}\n"), &guids, &n), 0);
+        ck_assert_uint_eq(n, 5);
+        for (unsigned i = 0; i < n; i++)
+                ck_assert_uint_eq(guids[i].v, 2 * i + 1);
+}
+END_TEST
+
+/* A port of which only the GUID is known is no CA, for all that is known. */
+START_TEST(of_no_type_before_it_is_seen)
+{
+        const struct policy *policy = parse("version: 1\npartitions:\n  p: {pkey: 0x10, members: {ALL_CAS: full}}\n"
+                                            "  q: {pkey: 0x11, members: {ALL_ROUTERS: full, ALL_SWITCHES: full}}\n"
+                                            "  r: {pkey: 0x12, members: {ALL: limited}}\n  s: {pkey: 0x13, members: {0x99: full}}\n");
+        const struct known none = {};
+        struct memberships *m;
+        const struct guid *guids;
+        struct subnet *larger;
+        uint32_t n, port;
+
+        ck_assert_int_eq(policy_named_guids(arena, policy, &guids, &n), 0);
+        ck_assert_int_eq(known_extend_named(arena, &none, fixture_subnet(), guids, n, &larger), 0);
+        ck_assert_int_eq(policy_resolve(arena, policy, larger, &findings, &m), 0);
+        port = subnet_find_endport(larger, (struct guid) { 0x99 });
+        ck_assert_uint_ne(port, SUBNET_NONE);
+        ck_assert_ptr_null(memberships_find(m, port, 0x10));
+        ck_assert_ptr_null(memberships_find(m, port, 0x11));
+        ck_assert_int_eq(memberships_find(m, port, 0x12)->membership, MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(memberships_find(m, port, 0x13)->membership, MEMBERSHIP_FULL);
+        ck_assert_int_eq(memberships_find(m, port, 0x7fff)->membership, MEMBERSHIP_LIMITED);
+}
+END_TEST
+
 START_TEST(seen_once_is_an_error_when_strict)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
@@ -1165,6 +1207,8 @@ static void add_oddities(TCase *c)
         tcase_add_loop_test(c, seen_once, 0, (int) ELEMENTS(absent));
         tcase_add_test(c, seen_once_and_incomplete);
         tcase_add_test(c, seen_once_is_an_error_when_strict);
+        tcase_add_test(c, names_each_guid_once);
+        tcase_add_test(c, of_no_type_before_it_is_seen);
         tcase_add_test(c, no_match_is_an_error_when_strict);
         tcase_add_test(c, no_match_within_a_group_is_said_once);
         tcase_add_test(c, keywords_may_match_nothing);
