@@ -497,24 +497,28 @@ static void report_put_back(struct opensm_writer *w, bool told)
 
 /* --- the beginning ------------------------------------------------------------------------------------------------ */
 
-/* Those that are down, by the names and places they had. A policy that says two things of one of them is refused when it is
- * back; until then they keep what they have. */
+/* Those that are down, by the names and places they had, and those that the policy names by a GUID that was never seen. A policy
+ * that says two things of one of them is refused when it is back; until then they keep what they have. */
 static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_way **ways, uint32_t *n)
 {
         const struct subnet *subnet = w->job.snapshot->subnet;
+        const struct policy *policy = w->job.generation->policy;
         _cleanup_findings_ struct findings ignored = {};
         struct memberships *memberships;
         struct opensm_way *absent, *all;
+        const struct guid *named;
         struct desired *desired;
         struct subnet *larger;
-        uint32_t n_absent;
+        uint32_t n_absent, n_named;
         int r;
 
         findings_init(&ignored, w->arena);
-        r = known_extend(w->arena, w->job.known, subnet, &larger);
+        r = policy_named_guids(w->arena, policy, &named, &n_named);
+        if (r == 0)
+                r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, &larger);
         if (r < 0)
                 return r;
-        r = policy_resolve(w->arena, w->job.generation->policy, larger, &ignored, &memberships);
+        r = policy_resolve(w->arena, policy, larger, &ignored, &memberships);
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)

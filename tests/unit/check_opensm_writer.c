@@ -236,6 +236,20 @@ START_TEST(absent_host_is_named)
 }
 END_TEST
 
+/* So is a port that was never seen, if the policy names it by its GUID. */
+START_TEST(unseen_port_is_named)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM "sweep_interval: 21s\n", POLICY_1 "  late: {pkey: 0x0020, members: {0x0002c9030bad0001: full}}\n", 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_msg(has(file_at(FILE_CONF)->bytes, "late=0x0020:\n    0x0002c9030bad0001=full; # a port that was never seen"), "%s",
+                      file_at(FILE_CONF)->bytes);
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
 /* --- OpenSM does not follow --- */
 
 /* It hangs: probed after each look, and after 20 s and 10 ms for each port the last good file is put back. */
@@ -1375,6 +1389,7 @@ int main(void)
                         another_mtu,
                         file_given_again,
                         absent_host_is_named,
+                        unseen_port_is_named,
                         hung,
                         hung_in_the_second_phase,
                         hung_half_way,
