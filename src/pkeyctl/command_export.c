@@ -8,82 +8,37 @@
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
-#include "policy/selector.h"
 #include "shell/file.h"
-#include "util/vector.h"
+#include "subnet/known.h"
 
 #define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
-#define MAX_DEPTH 32 /* of groups in groups, as the policy has it */
+/* --- the policy's ----------------------------------------------------------------------------------------------------- */
 
-/* Ports that the policy names by GUID and that are not there now: OpenSM is to know them when they come. */
-struct absent {
-        struct context *ctx;
-        uint16_t base;
-        enum membership membership;
-        struct partitions_file_port *ports;
-        uint32_t n, allocated;
-};
-
-static bool is_known(const struct absent *b, struct guid guid)
+/* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and those
+ * that the policy names by GUID. */
+static int collect_given(struct context *ctx, struct partitions_file_port **ret, uint32_t *ret_n)
 {
-        if (subnet_find_endport(b->ctx->subnet, guid) != SUBNET_NONE)
-                return true;
-        for (uint32_t i = 0; i < b->n; i++)
-                if (b->ports[i].guid.v == guid.v && p_key_base(b->ports[i].keys[0]) == b->base)
-                        return true;
-        return false;
-}
+        static const struct known none;
+        _cleanup_findings_ struct findings findings = {};
+        struct memberships *memberships;
+        const struct guid *named;
+        struct desired *desired;
+        struct subnet *larger;
+        uint32_t n_named;
+        int r;
 
-static int add_guid(struct absent *b, struct guid guid)
-{
-        struct p_key *keys;
-        uint32_t n = 0;
-
-        /* `none`, or more specific than what follows: either way it is decided */
-        if (is_known(b, guid) || subnet_find_node(b->ctx->subnet, guid) != SUBNET_NONE)
-                return 0;
-        keys = arena_new_array(b->ctx->arena, struct p_key, 2);
-        if (!keys || VECTOR_GROW(b->ctx->arena, b->ports, b->n, b->allocated) < 0)
-                return -ENOMEM;
-        keys[0] = p_key_make(b->base, false);
-        if (membership_has_limited(b->membership))
-                n++;
-        if (membership_has_full(b->membership))
-                keys[n++] = p_key_make(b->base, true);
-        b->ports[b->n++] = (struct partitions_file_port) { .guid = guid, .label = "not there", .keys = keys, .n_keys = n };
-        return 0;
-}
-
-static int add_selectors(struct absent *b, struct selector *const *selectors, uint32_t n, bool groups, unsigned depth)
-{
-        const struct policy *policy = b->ctx->policy;
-        int r = 0;
-
-        for (uint32_t i = 0; i < n && r == 0; i++) {
-                const struct selector *s = selectors[i];
-
-                if (s->kind == SELECTOR_GUID && (depth > 0 || !groups))
-                        r = add_guid(b, s->guid);
-                else if (s->kind == SELECTOR_GROUP && groups && depth < MAX_DEPTH)
-                        r = add_selectors(b, policy->groups[s->group].selectors, policy->groups[s->group].n_selectors, true,
-                                          depth + 1);
-        }
-        return r;
-}
-
-static int add_partition(struct absent *b, const struct policy_partition *p)
-{
-        int r = 0;
-
-        b->base = p->base;
-        /* a GUID in a line of its own decides over one in a group */
-        for (unsigned groups = 0; groups < 2; groups++)
-                for (uint32_t i = 0; i < p->n_rules && r == 0; i++) {
-                        b->membership = p->rules[i].membership;
-                        r = add_selectors(b, p->rules[i].selectors, p->rules[i].n_selectors, groups == 1, 0);
-                }
-        return r;
+        findings_init(&findings, ctx->arena);
+        r = policy_named_guids(ctx->arena, ctx->policy, &named, &n_named);
+        if (r == 0)
+                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, &larger);
+        if (r == 0)
+                r = policy_resolve(ctx->arena, ctx->policy, larger, &findings, &memberships);
+        for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
+                findings_append(&ctx->findings, &findings.items[i]);
+        if (r == 0)
+                r = desired_compute(ctx->arena, memberships, &desired);
+        return r < 0 ? r : partitions_file_collect(ctx->arena, larger, desired->ports, ret, ret_n);
 }
 
 /* --- what is not the policy's ---------------------------------------------------------------------------------------- */
@@ -139,9 +94,12 @@ static bool is_behind_unread(const struct context *ctx, uint32_t port)
 static int add_foreign(struct context *ctx, bool allow_both, struct partitions_file_port *p)
 {
         uint32_t port = subnet_find_endport(ctx->subnet, p->guid);
-        const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
+        const struct observed_table *t = port == SUBNET_NONE ? NULL : &ctx->observed->tables[port], *filter;
         struct p_key *keys;
 
+        if (!t)
+                return 0; /* it is not there */
+        filter = filter_of(ctx, port);
         if (t->source != TABLE_READ) {
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
                                     "%s: its P_Key table cannot be read: entries there that are not the policy's are not in the "
@@ -198,28 +156,17 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
 
 static int collect(struct context *ctx, const struct opensm_conf *opensm, struct partitions_file *ret)
 {
-        struct absent absent = { .ctx = ctx };
-        struct partitions_file_port *ports, *all;
+        struct partitions_file_port *ports;
         struct partitions_conf *conf = NULL;
         uint32_t n;
         int r;
 
-        r = partitions_file_collect(ctx->arena, ctx->subnet, ctx->desired->ports, &ports, &n);
+        r = collect_given(ctx, &ports, &n);
         for (uint32_t i = 0; keeps_foreign(ctx) && i < n && r == 0; i++)
                 r = add_foreign(ctx, opensm->allow_both_pkeys, &ports[i]);
         if (r == 0 && keeps_foreign(ctx))
                 r = read_conf(ctx, opensm, &conf);
-        for (uint32_t i = 0; i < ctx->policy->n_partitions && r == 0; i++)
-                r = add_partition(&absent, &ctx->policy->partitions[i]);
-        if (r < 0)
-                return r;
-        all = arena_new_array(ctx->arena, struct partitions_file_port, (size_t) n + absent.n);
-        if (!all)
-                return -ENOMEM;
-        memcpy(all, ports, n * sizeof(*all));
-        if (absent.n > 0)
-                memcpy(all + n, absent.ports, absent.n * sizeof(*all));
-        return partitions_file_from_ports(ctx->arena, ctx->policy, conf, all, n + absent.n, ret);
+        return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 
 /* The fabric; with its tables only where they matter. */

@@ -203,7 +203,9 @@ def test_files():
         exported = fabric.pkeyctl("export", "opensm", absent).expect(0).out
         for words in ("0x0002c9030bad0001=full", "0x0002c9030bad0002=limited"):
             check(words in exported, words, "is not in", exported)
-        check("0x0002c9030bad0003" not in exported, "none became something:", exported)
+        own = exported[exported.index("a=0x0010"):]
+        check("0x0002c9030bad0003" not in own, "none became something:", exported)
+        check("0x0002c9030bad0003=limited; # a port that was never seen" in exported, "the default partition:", exported)
         fabric.pkeyctl("export", "nothing", absent).expect(1)
         fabric.pkeyctl("plan", absent, "--output", made).expect(1)
 
