@@ -421,6 +421,39 @@ static void report_sm(struct control *c)
                 log_debug(c->log, "%s", text);
 }
 
+/* What this policy gives to everybody, there or not. If it can be carried out: the other one refuses it like this one. */
+static int suspect_policy(struct control *c, const struct policy *policy)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct arena *a = c->sweep.arena;
+        struct memberships *memberships;
+        struct desired *desired;
+        struct subnet *larger;
+        int r;
+
+        findings_init(&ignored, a);
+        r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
+        if (r == 0)
+                r = policy_resolve_in_force(a, policy, larger, &ignored, &memberships);
+        if (r == 0)
+                r = desired_compute(a, memberships, &desired);
+        if (r == 0)
+                r = knowledge_set_policy(c->knowledge, desired);
+        if (r == 0)
+                r = knowledge_suspect_policy(c->knowledge);
+        knowledge_drop_policy(c->knowledge);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* The other head node wrote until now, by the policy that is in force here or by the next one, also if no sweep of a standby ended
+ * meanwhile. */
+static int suspect_other(struct control *c)
+{
+        int r = c->in_force ? suspect_policy(c, c->in_force->policy) : 0;
+
+        return r == 0 && c->candidate ? suspect_policy(c, c->candidate->policy) : r;
+}
+
 static void wait_for_other(struct control *c)
 {
         char text[192];
@@ -451,6 +484,10 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
         if (changed) {
                 c->standby_reported = 0;
                 report_sm(c);
+        }
+        if (changed && c->sm.state == SM_FOLLOW_TAKING_OVER && suspect_other(c) < 0) {
+                sweep_fail(c, "what the other head node may have written could not be noted", -ENOMEM);
+                return;
         }
         if (c->sm.state == SM_FOLLOW_TAKING_OVER)
                 wait_for_other(c);

@@ -1402,6 +1402,43 @@ START_TEST(takes_over_what_the_other_wrote)
 }
 END_TEST
 
+#define OPEN_PAIR FOLLOW_SM "enforcement: off\n" /* behind a switch port that filters it would not matter */
+
+/* The SM is elsewhere for a moment, and no sweep of a standby ends meanwhile. `next`: a policy that was not carried out here. */
+static void come_back(const char *policy, const char *next)
+{
+        start(OPEN_PAIR, policy);
+        until(CONTROL_APPLYING);
+        give_verbs(VERBS_SM_CHANGE);
+        answer();
+        ck_assert_uint_eq(n_sets, 0);
+        put_key(hosts[0], 1, 0x8010);
+        lose_tables_of(hosts[0]);
+        if (next)
+                give_candidate(OPEN_PAIR, next, 0);
+        until(CONTROL_TAKING_OVER);
+        give_candidate(OPEN_PAIR, "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node2: full}\n", 0);
+        for (unsigned i = 0; i < 2; i++) {
+                until(CONTROL_DISCOVERING);
+                sweep();
+        }
+        ck_assert(status()->writing && !status()->standby);
+        ck_assert_uint_gt(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
+}
+
+START_TEST(takes_over_what_was_written_meanwhile)
+{
+        come_back(POLICY_1, NULL);
+}
+END_TEST
+
+START_TEST(takes_over_what_was_edited_meanwhile)
+{
+        come_back("version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node3: full}}\n", POLICY_1);
+}
+END_TEST
+
 /* This host has the ports of node2, head1 and node3, and pkeyd works through the one of head1: wherever of these the master
  * SM is, it is here. */
 static void expect_writer_with_sm_at(unsigned node)
@@ -1644,6 +1681,8 @@ int main(void)
                         standby,
                         takes_over,
                         takes_over_what_the_other_wrote,
+                        takes_over_what_was_written_meanwhile,
+                        takes_over_what_was_edited_meanwhile,
                         sm_at_the_first_port_of_this_host,
                         sm_at_the_last_port_of_this_host,
                         sm_moves_during_a_sweep,
