@@ -782,6 +782,17 @@ static bool is_incomplete(const struct sim *s, struct fabsim_place at)
         return false;
 }
 
+/* The other head node may have carried out any policy, also one that was never in force here. */
+static bool may_be_given(const struct sim *s, const struct process *p, unsigned endport, uint16_t base)
+{
+        for (unsigned i = 0; s->n_heads > 1 && i < s->n_intents; i++)
+                for (unsigned k = 0; k < s->intents[i].n_partitions; k++)
+                        if (s->intents[i].partitions[k].base == base &&
+                            intent_membership(&s->intents[i], &p->judgement->census, endport, k) != MEMBERSHIP_NONE)
+                                return true;
+        return false;
+}
+
 /* What pkeyd takes this table to hold, if it cannot read it: what it read last, and what it may have sent since. */
 static bool may_hold(struct sim *s, const struct process *p, unsigned endport, struct fabsim_place at, uint16_t base)
 {
@@ -795,7 +806,7 @@ static bool may_hold(struct sim *s, const struct process *p, unsigned endport, s
         for (const struct judgement *j = s->judgements; j; j = j->next)
                 if (level_by_lines(j, endport, base) > 0)
                         return true;
-        return false;
+        return may_be_given(s, p, endport, base);
 }
 
 /* In its own table, or behind the switch port. */
