@@ -46,23 +46,31 @@ static bool is_missed(const struct knowledge *k, const struct subnet *s)
         return false;
 }
 
-/* What the policy gives to those that are not in the snapshot, or not completely, too. NULL: nothing. */
-static int give_all(struct control *c, struct memberships **ret_memberships, struct desired **ret)
+/* What a policy gives to those that are not in the snapshot, or not completely, too. */
+static int resolve_for_all(struct control *c, const struct policy *policy, struct memberships **ret_memberships,
+                           struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
         struct arena *a = c->sweep.arena;
         struct subnet *larger;
         int r;
 
-        *ret = NULL;
         findings_init(&ignored, a);
-        if (!is_missed(c->knowledge, c->snapshot->subnet))
-                return 0;
         r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
         if (r == 0)
-                r = policy_resolve_in_force(a, c->sweep.generation->policy, larger, &ignored, ret_memberships);
-        if (r == 0)
-                r = desired_compute(a, *ret_memberships, ret);
+                r = policy_resolve_in_force(a, policy, larger, &ignored, ret_memberships);
+        return r < 0 ? r : desired_compute(a, *ret_memberships, ret);
+}
+
+/* NULL: nobody is missing. */
+static int give_all(struct control *c, struct memberships **ret_memberships, struct desired **ret)
+{
+        int r;
+
+        *ret = NULL;
+        if (!is_missed(c->knowledge, c->snapshot->subnet))
+                return 0;
+        r = resolve_for_all(c, c->sweep.generation->policy, ret_memberships, ret);
         if (r == 0)
                 (*ret)->frozen = (*ret_memberships)->frozen;
         return r;
@@ -424,19 +432,10 @@ static void report_sm(struct control *c)
 /* What this policy gives to everybody, there or not. If it can be carried out: the other one refuses it like this one. */
 static int suspect_policy(struct control *c, const struct policy *policy)
 {
-        _cleanup_findings_ struct findings ignored = {};
-        struct arena *a = c->sweep.arena;
         struct memberships *memberships;
         struct desired *desired;
-        struct subnet *larger;
-        int r;
+        int r = resolve_for_all(c, policy, &memberships, &desired);
 
-        findings_init(&ignored, a);
-        r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
-        if (r == 0)
-                r = policy_resolve_in_force(a, policy, larger, &ignored, &memberships);
-        if (r == 0)
-                r = desired_compute(a, memberships, &desired);
         if (r == 0)
                 r = knowledge_set_policy(c->knowledge, desired);
         if (r == 0)
