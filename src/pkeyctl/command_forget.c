@@ -160,7 +160,9 @@ static int take_selected(struct forget *f, const char *text, struct found *found
 /* What a held base printed for this port, or the place of what was never discovered. */
 static bool is_called(const struct held_port *port, const char *text, bool by_place)
 {
-        return strcasecmp(by_place ? port->place ?: "" : port->forget, text) == 0;
+        const char *name = by_place ? port->place : port->forget;
+
+        return name && strcasecmp(name, text) == 0;
 }
 
 static int take_named(struct forget *f, const char *text, bool by_place, struct found *found)

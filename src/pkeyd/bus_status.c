@@ -40,7 +40,7 @@ static void describe_held(const struct control_status *c, struct bus_status *s)
         _cleanup_arena_ struct arena *a = arena_new();
         const struct held_words words = {
                 .arena = a, .subnet = c->snapshot ? c->snapshot->subnet : NULL, .known = c->known,
-                .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text,
+                .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text, .now = clock_wall() / USEC_PER_SEC,
         };
         const struct held *const *items;
         size_t n = 0, used = 0;

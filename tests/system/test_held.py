@@ -4,6 +4,7 @@
 A is mute: it answers discovery, and not for its P_Key table."""
 
 import os
+import re
 
 from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
@@ -114,7 +115,8 @@ def test_refused():
     with Muted() as f:
         refused(f, "forget.answers", B)
         refused(f, "forget.answers", A, B)
-        refused(f, "selector.no-match", "nobody")
+        for nobody in ("nobody", "", " "):
+            refused(f, "selector.no-match", nobody)
         refused(f, "selector.no-match", "0x0000000000000001")
 
 
@@ -247,6 +249,7 @@ def test_daemon():
         data = status("--json").json()
         check_equal(data["held_bases"], 1, "held bases in status")
         check(A in data["held"] and C in data["held"], "the ports", data["held"])
+        check(re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d \(link up\)", data["held"]), "since when", data["held"])
         check_words(f, status().out, "status")
         r = f.pkeyctl("reload", **bus.environment()).expect(3)
         check("carried out in part" in r.out, "reload with a held base:", r)
