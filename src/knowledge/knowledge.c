@@ -354,15 +354,19 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
         return (struct knowledge_name) { node->guid, (uint8_t) number, KNOWLEDGE_PLACE };
 }
 
-/* What is silent at this place, if anything is, was discovered there before: it is nobody unknown. */
-static void claim(struct knowledge *k, const struct subnet *s, struct subnet_place place, struct claims *claims)
+/* What is silent at this place, if anything is, is r, which was discovered there before: it is nobody unknown. But if it was taken for
+ * somebody unknown when r was silent already, it still is. */
+static void claim(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
+                  struct claims *claims)
 {
         uint32_t node = subnet_find_node(s, place.node), unknown;
 
         if (!is_place_silent(s, place))
                 return;
-        claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
         unknown = knowledge_find(k, place_of(&s->nodes[node], place.number));
+        if (unknown != KNOWLEDGE_NONE && k->records[unknown].was == KNOWLEDGE_SILENT && r->was == KNOWLEDGE_SILENT)
+                return;
+        claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
         if (unknown != KNOWLEDGE_NONE)
                 k->records[unknown].found = true;
 }
@@ -381,15 +385,16 @@ static bool is_long_unseen(const struct knowledge_record *r)
         return r->name.number == 0 && (int64_t) (r->since - r->there_at) > KNOWLEDGE_UNSEEN;
 }
 
-/* A device that is where it was last, behind a link that is up, did not answer discovery. */
+/* A device that is where it was last, behind a link that is up, did not answer discovery. If that link was down before, another one may
+ * have been plugged in there. */
 static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
                        uint64_t wall)
 {
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
         find_again(r, KNOWLEDGE_SILENT, now, wall);
-        for (size_t i = 0; i < r->n_places && !is_long_unseen(r); i++)
-                claim(k, s, r->places[i], claims);
+        for (size_t i = 0; i < r->n_places && r->was != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
+                claim(k, r, s, r->places[i], claims);
         claims->falls[claims->n++] = (struct fall) { (int64_t) r->there_at, (int64_t) r->since };
         claims->with_switch = claims->with_switch || r->name.number == 0;
 }
@@ -492,13 +497,44 @@ static void see_all_silent(struct knowledge *k, const struct subnet *s, struct c
 
 /* --- who is absent ------------------------------------------------------------------------------------------------------- */
 
-/* Something was discovered where something silent was: that was it. */
-static bool is_discovered(const struct subnet *s, const struct knowledge_record *r)
+static bool is_plugged_into(const struct subnet_node *node, struct knowledge_name place)
+{
+        for (unsigned i = 0; i < node->n_links; i++)
+                if (node->links[i].node.v == place.node.v && node->links[i].number == place.number)
+                        return true;
+        return false;
+}
+
+/* The switch that is plugged into this place answered the discovery before, too. */
+static bool is_known_switch(const struct knowledge *k, const struct subnet *s, struct knowledge_name place)
+{
+        for (uint32_t n = 0; n < s->n_nodes; n++) {
+                uint32_t record = s->nodes[n].type != NODE_SWITCH || !is_plugged_into(&s->nodes[n], place) ? KNOWLEDGE_NONE :
+                                  knowledge_find(k, (struct knowledge_name) { s->nodes[n].guid, 0, KNOWLEDGE_ENDPORT });
+
+                if (record != KNOWLEDGE_NONE && k->records[record].was == KNOWLEDGE_THERE)
+                        return true;
+        }
+        return false;
+}
+
+/* So did the port at the other end of this one. */
+static bool is_known_port(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
+{
+        uint32_t record = p->neighbour == SUBNET_NONE ? KNOWLEDGE_NONE : knowledge_find_port(k, s, p->neighbour);
+
+        return record != KNOWLEDGE_NONE && k->records[record].was == KNOWLEDGE_THERE;
+}
+
+/* Something was discovered where something silent was: that was it, unless it answered elsewhere until now. */
+static bool is_discovered(const struct knowledge *k, const struct subnet *s, const struct knowledge_record *r)
 {
         uint32_t node = subnet_find_node(s, r->name.node);
+        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, r->name.number);
 
-        return node != SUBNET_NONE && (subnet_find_port(s, node, r->name.number) != SUBNET_NONE ||
-                                       subnet_port_leads_to_switch(&s->nodes[node], r->name.number));
+        if (port != SUBNET_NONE)
+                return !is_known_port(k, s, &s->ports[port]);
+        return node != SUBNET_NONE && subnet_port_leads_to_switch(&s->nodes[node], r->name.number) && !is_known_switch(k, s, r->name);
 }
 
 static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
@@ -509,14 +545,15 @@ static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
 
 /* When a port was seen last is stored when it goes. One that went while nobody looked was there until now, for all that is
  * known. */
-static void judge_absent(struct knowledge_record *r, const struct subnet *s, usec_t now, usec_t absent_hold)
+static void judge_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s, usec_t now,
+                         usec_t absent_hold)
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
         if (r->may_be_silent || (r->is_restored && r->was != KNOWLEDGE_ABSENT))
                 r->seen = now;
         r->is_restored = false;
-        r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(s, r));
+        r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));
         expire(r, now, absent_hold);
 }
 
@@ -580,7 +617,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
                 link_port(k, s, &s->ports[i], &claims.places[i]);
         see_all_silent(k, s, &claims, now, wall, absent_hold);
         for (size_t i = 0; i < k->n; i++)
-                judge_absent(&k->records[i], s, now, absent_hold);
+                judge_absent(k, &k->records[i], s, now, absent_hold);
         return 0;
 }
 
@@ -719,15 +756,21 @@ static void get_block(const struct knowledge_record *r, uint16_t block, struct p
                 ret[i] = first + i < r->capacity ? r->entries[first + i] : (struct p_key) {};
 }
 
+/* Entries behind the end of the table are nobody's. */
+static bool is_same(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
+{
+        for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
+                if (x[i].v != y[i].v)
+                        return false;
+        return true;
+}
+
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
                         const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         const struct knowledge_record *r = &k->records[record];
 
-        for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
-                if (r->entries[first + i].v != entries[i].v)
-                        return false;
-        return true;
+        return is_same(r, block, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries);
 }
 
 /* What is known of a block, and what is to be known of it. */
@@ -779,12 +822,28 @@ static void take_block(struct knowledge_record *r, uint16_t block, const struct 
         r->is_stored = false;
 }
 
+/* As it was read last, or as one of the writes that were sent since has it. */
+static bool is_possible(const struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        const struct knowledge_record *r = &k->records[record];
+
+        if (knowledge_block_is(k, record, block, entries))
+                return true;
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent && r->writes[i].block == block && is_same(r, block, r->writes[i].entries, entries))
+                        return true;
+        return false;
+}
+
+/* A switch port that somebody else wrote, or that was reset, may have other filter bits as well. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         struct knowledge_record *r = &k->records[record];
         struct touched touched;
 
         assert(r->entries);
+        if (r->name.kind == KNOWLEDGE_LEAF && !is_possible(k, record, block, entries))
+                knowledge_send_filter(k, record);
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
         take_block(r, block, entries);

@@ -156,7 +156,8 @@ void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);
 /* The tables that were read (TABLE_READ) in `seen`. Returns 0 or -ENOMEM. */
 int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall);
 
-/* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. */
+/* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. If a leaf port has what
+ * neither was read there nor sent, its filter bits are not certain any more, either. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* Was this read of the block last, of a table that was read? Entries behind the end of the table count for nothing. */
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,

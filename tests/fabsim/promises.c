@@ -937,13 +937,13 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
         return r;
 }
 
-/* It is plugged in where it was when it was seen last: else nobody knows what the silent device is. */
+/* It is plugged in where it was when it was seen last, all the time: else nobody knows what the silent device is. */
 static bool is_in_place(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct fabsim_port *port = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
         const struct seen_port *seen = &p->observer.ports[endport];
 
-        if (seen->at == 0 || seen->entry.is_ambiguous)
+        if (seen->at == 0 || seen->entry.is_ambiguous || s->gone_at[p->head - s->heads][endport] >= seen->began)
                 return false;
         return !port->is_cabled || (seen->entry.is_cabled && seen->entry.cable.node == port->peer_node &&
                                     seen->entry.cable.port == port->peer_port);

@@ -359,6 +359,8 @@ START_TEST(certain_without_who_is_gone)
         read_all(discover(ALL & ~1u, 1, 0, 2 + HOLD));
         ck_assert(!knowledge_is_certain(k));
         ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        ck_assert(!knowledge_is_certain(k)); /* it may be another one */
+        ck_assert_int_eq(knowledge_vouch(k, place_record(0), "root", 77), 0);
         ck_assert(knowledge_is_certain(k));
 }
 END_TEST
@@ -497,6 +499,28 @@ START_TEST(switch_that_does_not_say_whether_it_filters)
 END_TEST
 
 /* An absent port may come back elsewhere. */
+/* A switch port that was reset lost its filter with its table, for all that is known: until it is read anew. What was sent to it, or
+ * was there before, is no surprise. */
+START_TEST(filter_of_a_port_that_was_reset)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_host(s, 0, 0x8001);
+        read_leaf(s, 0, 0x8002);
+        block_of(0x8003, block);
+        announce(leaf_record(0), 0, block);
+        ck_assert(knowledge_send_block(k, leaf_record(0), 0, block));
+        see_block(leaf_record(0), 0x8003);
+        see_block(leaf_record(0), 0x8003);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        see_block(leaf_record(0), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        knowledge_see_filter(k, leaf_record(0), true, true);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 START_TEST(filter_does_not_hold_the_absent)
 {
         struct subnet *s = discover(ALL, 0, 1, 0);
@@ -755,6 +779,44 @@ static uint32_t place_at(uint64_t node, uint8_t number)
 {
         return knowledge_find(k, (struct knowledge_name) { G(node), number, KNOWLEDGE_PLACE });
 }
+
+/* Host 0 was unplugged, and something silent is there now: it may be host 0, or anybody. It stays so until it answers, or is gone. */
+START_TEST(another_where_a_known_one_was)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, 1);
+        ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+        for (unsigned i = 2; i < 5; i++) {
+                discover(ALL & ~1u, 1, 0, i);
+                check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+                check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
+        }
+        discover(ALL, 0, 0, 5); /* it was host 0 */
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_NONE);
+        discover(ALL & ~1u, 1, 0, 6); /* ... which falls silent again, and its link was never down */
+        discover(ALL & ~1u, 1, 0, 7);
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* Something unknown was unplugged, and a host that answered elsewhere all the time is plugged in there: that is not it. */
+START_TEST(known_one_where_another_was)
+{
+        struct scene scene = { .there = ALL & ~1u, .silent = 1 };
+
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 0, 0, HOLD), 0);
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
+        scene.silent = 0;
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 1, 0, HOLD), 0);
+        scene.moved = true;
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 2, 0, HOLD), 0);
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), HOLD, 0, HOLD), 0);
+        check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
 
 /* A switch that was discovered hangs: what is behind it is what was discovered there, and not anything. */
 START_TEST(known_switch_is_silent)
@@ -1574,6 +1636,7 @@ int main(void)
         tcase_add_test(bounds, filter_of_each_direction);
         tcase_add_test(bounds, filter_of_a_switch_that_is_incomplete);
         tcase_add_test(bounds, switch_that_does_not_say_whether_it_filters);
+        tcase_add_test(bounds, filter_of_a_port_that_was_reset);
         tcase_add_test(bounds, filter_does_not_hold_the_absent);
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);
@@ -1590,6 +1653,8 @@ int main(void)
         tcase_add_test(presence, behind_a_silent_switch);
         tcase_add_test(presence, behind_a_silent_switch_beside_a_silent_host);
         tcase_add_test(presence, place_behind_a_silent_switch);
+        tcase_add_test(presence, another_where_a_known_one_was);
+        tcase_add_test(presence, known_one_where_another_was);
         tcase_add_test(presence, known_switch_is_silent);
         tcase_add_test(presence, unseen_switch_is_silent);
         tcase_add_test(presence, unseen_host_is_silent);

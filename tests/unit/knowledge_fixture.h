@@ -25,6 +25,7 @@ struct scene {
         unsigned there, silent;          /* a bit for each host; silent: its link is up, and it is not there */
         unsigned filters, outbound;      /* likewise: what it sends is filtered; what it receives */
         bool incomplete;                 /* the switch did not answer all queries */
+        bool moved;                      /* host 1 is plugged in where host 0 was */
 };
 
 uint64_t host_guid(unsigned host);
