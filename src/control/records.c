@@ -32,8 +32,8 @@ static json_t *freed_to_json(const struct freed_index *f)
         char base[16];
 
         (void) snprintf(base, sizeof(base), "0x%04x", f->base);
-        return json_pack("{s:i, s:s, s:I, s:b}", "index", f->index, "base", base, "sequence", (json_int_t) f->sequence, "lost",
-                         f->lost);
+        return json_pack("{s:i, s:s, s:b, s:I, s:b}", "index", f->index, "base", base, "full", f->full, "sequence",
+                         (json_int_t) f->sequence, "lost", f->lost);
 }
 
 static json_t *indexes_to_json(const struct index_port *port, const struct freed_index *freed, size_t n)
@@ -68,17 +68,19 @@ void records_put_indexes(struct store_transaction *t, const struct index_memory 
 
 static bool read_freed(const json_t *o, struct freed_index *f)
 {
-        const json_t *lost = json_object_get(o, "lost");
+        const json_t *lost = json_object_get(o, "lost"), *full = json_object_get(o, "full");
         json_int_t index, sequence;
         uint64_t base;
 
         if (!json_member_number(o, "index", 0, UINT16_MAX, &index) || !json_member_hex(o, "base", P_KEY_BASE_MASK, &base) ||
-            !json_member_number(o, "sequence", 0, INT64_MAX, &sequence) || (lost && !json_is_boolean(lost)))
+            !json_member_number(o, "sequence", 0, INT64_MAX, &sequence) || (lost && !json_is_boolean(lost)) ||
+            (full && !json_is_boolean(full)))
                 return false;
         f->index = (uint16_t) index;
         f->base = (uint16_t) base;
         f->sequence = (uint64_t) sequence;
         f->lost = json_is_true(lost);
+        f->full = json_is_true(full);
         return true;
 }
 

@@ -157,6 +157,7 @@ static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uin
                 .port = port,
                 .index = index,
                 .base = p_key_base(before),
+                .full = p_key_is_full(before),
                 .sequence = m->next_sequence,
                 .lost = lost,
         };
@@ -187,7 +188,7 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key)
 {
         const struct freed_index record = {
-                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .lost = true,
+                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .full = p_key_is_full(key), .lost = true,
         };
 
         if (remembers(m, node_guid, port, index))
@@ -252,7 +253,7 @@ uint64_t index_memory_digest(const struct index_memory *m)
 
         for (size_t i = 0; i < m->n; i++) {
                 const struct freed_index *f = &m->items[i];
-                const uint64_t values[] = { f->node_guid.v, f->port, f->index, f->base, f->sequence, f->lost };
+                const uint64_t values[] = { f->node_guid.v, f->port, f->index, f->base, f->full, f->sequence, f->lost };
 
                 for (size_t k = 0; k < ELEMENTS(values); k++)
                         h = hash_mix(h, values[k]);

@@ -30,6 +30,7 @@ struct freed_index {
         uint8_t port;
         uint16_t index;
         uint16_t base;     /* the last that used it */
+        bool full;         /* by a full entry */
         uint64_t sequence; /* the lower, the longer ago it was freed */
         bool lost;         /* not pkeyd freed it: if the base comes back, it belongs there again */
 };

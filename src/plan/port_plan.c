@@ -37,6 +37,11 @@ static enum level wanted_level(const struct port_plan *pp, uint16_t base)
         return level;
 }
 
+static bool is_wanted_entry(const struct port_plan *pp, struct p_key key)
+{
+        return p_keys_hold(pp->want->wanted, pp->want->n_wanted, key);
+}
+
 static bool is_wanted(const struct port_plan *pp, uint16_t base)
 {
         return wanted_level(pp, base) != LEVEL_NONE;
@@ -151,37 +156,42 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
         return -1;
 }
 
-/* Where this base stood when somebody else took it away; the latest such place. -1: nowhere. */
-static int lost_index(const struct port_plan *pp, struct p_key key)
+/* Where this base stood when it was freed, or when somebody else took it away (lost); the latest such place. A port that is to have
+ * both entries of a base looks for each where just that one stood. -1: nowhere. */
+static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
 {
+        bool either = !is_wanted_entry(pp, p_key_make(p_key_base(key), !p_key_is_full(key)));
         const struct freed_index *f;
         size_t k;
 
         for (k = pp->n_freed; k > 0; k--) {
                 f = &pp->freed[k - 1];
-                if (f->lost && f->base == p_key_base(key) && f->index >= first_index(pp) && f->index < pp->capacity &&
-                    is_free(pp, f->index))
+                if (f->lost == lost && f->base == p_key_base(key) && (either || f->full == p_key_is_full(key)) &&
+                    f->index >= first_index(pp) && f->index < pp->capacity && is_free(pp, f->index))
                         return f->index;
         }
         return -1;
 }
 
-/* In this order: its own that it lost, never used, unused since before anybody remembers, freed longest ago, freed just now.
- * -1: none. */
+/* In this order: its own that it lost, never used, unused since before anybody remembers, its own that was freed, freed longest ago,
+ * freed just now. -1: none. */
 static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);
-        int lost = lost_index(pp, key);
+        int own = former_index(pp, key, true);
         uint16_t i;
         size_t k;
 
-        if (lost >= 0)
-                return lost;
+        if (own >= 0)
+                return own;
         if (next < pp->capacity)
                 return (int) next;
         for (i = first_index(pp); i < pp->capacity; i++)
                 if (is_free(pp, i) && !is_remembered(pp, i))
                         return i;
+        own = former_index(pp, key, false);
+        if (own >= 0)
+                return own;
         for (k = 0; k < pp->n_freed; k++) {
                 i = pp->freed[k].index;
                 if (i >= first_index(pp) && i < pp->capacity && is_free(pp, i))

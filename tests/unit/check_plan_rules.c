@@ -596,6 +596,48 @@ START_TEST(lost_index)
 }
 END_TEST
 
+/* Of a port that has both entries of a base each comes back to where it stood, whichever was lost last. If one of both places is not
+ * known, the other one stays free for its own. */
+START_TEST(lost_indexes_of_both)
+{
+        for (unsigned first = 0; first < 2; first++) {
+                at_rest();
+                (void) index_memory_free(memory);
+                memory = index_memory_new();
+                note(5, first ? 0x8011 : 0x0011, true);
+                note(7, first ? 0x0011 : 0x8011, true);
+                want(host, KEYS(0x0011, 0x8011, 0xffff));
+                must_plan();
+                ck_assert_uint_eq(final_at(host, 5), first ? 0x8011 : 0x0011);
+                ck_assert_uint_eq(final_at(host, 7), first ? 0x0011 : 0x8011);
+        }
+        (void) index_memory_free(memory);
+        memory = index_memory_new();
+        note(5, 0x8011, true);
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 5), 0x8011);
+        ck_assert_uint_eq(final_at(host, 6), 0x0011);
+        want(host, KEYS(0x0011, 0xffff)); /* one entry is enough, whichever it was */
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 5), 0x0011);
+}
+END_TEST
+
+/* In a full table a base goes back to the index that it had, and not to one that another base had longer ago. */
+START_TEST(freed_index_of_its_own)
+{
+        at_rest();
+        for (unsigned i = 1; i < f.subnet->nodes[f.subnet->ports[host].node].partition_cap; i++)
+                note((uint16_t) i, (uint16_t) (0x8020 + i), false);
+        want(host, KEYS(0x8025, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 5), 0x8025);
+        want(host, KEYS(0x8011, 0xffff)); /* it had none */
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 1), 0x8011);
+}
+END_TEST
+
 /* Index 0 is for its partition, whoever lost it, and also while that one stands elsewhere: when it is mended it goes there. */
 START_TEST(lost_index0_stays_free)
 {
@@ -1117,6 +1159,7 @@ START_TEST(digest_of_memory)
                         {.node_guid = {1}, .port = 1, .index = 1, .base = 2, .sequence = 1},
                         {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 2},
                         {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1, .lost = true},
+                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1, .full = true},
         };
         uint64_t digests[ELEMENTS(records)];
 
@@ -1236,6 +1279,8 @@ int main(void)
         tcase_add_test(t, index0_of_a_partition);
         tcase_add_test(t, index0_is_not_for_the_second_entry);
         tcase_add_test(t, lost_index);
+        tcase_add_test(t, lost_indexes_of_both);
+        tcase_add_test(t, freed_index_of_its_own);
         tcase_add_test(t, lost_index0_stays_free);
         tcase_add_test(t, remembered_behind_the_end);
         tcase_add_test(t, index_of_an_open_write);

@@ -229,7 +229,8 @@ START_TEST(indexes_come_back)
         for (size_t i = 0; i < n; i++)
                 ck_assert(again[i].node_guid.v == items[i].node_guid.v && again[i].port == items[i].port &&
                           again[i].index == items[i].index && again[i].base == items[i].base &&
-                          again[i].sequence == items[i].sequence && again[i].lost == items[i].lost);
+                          again[i].sequence == items[i].sequence && again[i].lost == items[i].lost &&
+                          again[i].full == items[i].full);
         ck_assert_uint_eq(now->n_damaged, 0);
         ck_assert_uint_eq(commit_changes(), 0);
         index_memory_free(before);
