@@ -84,6 +84,8 @@ static int set_policy(struct control *c)
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
+        if (c->sweep.kind != SWEEP_FULL)
+                knowledge_doubt_absence(c->knowledge);
         r = give_all(c, &memberships, &all);
         if (r == 0)
                 r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);

@@ -189,7 +189,7 @@ static void lose(struct knowledge_record *r)
 {
         r->was = r->presence;
         r->presence = KNOWLEDGE_ABSENT;
-        r->fresh = false;
+        r->fresh = r->may_be_back = false;
         r->other_end = KNOWLEDGE_NONE;
 }
 
@@ -555,6 +555,13 @@ static void judge_absent(const struct knowledge *k, struct knowledge_record *r, 
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));
         expire(r, now, absent_hold);
+}
+
+void knowledge_doubt_absence(struct knowledge *k)
+{
+        k->counts.valid = false;
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
 }
 
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)

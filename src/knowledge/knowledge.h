@@ -98,6 +98,7 @@ struct knowledge_record {
         bool expired;                    /* absent for longer than absent_hold; or found */
         bool found;                      /* of a place: what is there was discovered */
         bool may_be_silent;              /* absent, or plugged in where another device is known that fell silent since */
+        bool may_be_back;                /* absent, or back since the last discovery */
         bool vouched;                    /* by a person: it holds nothing */
         char *vouched_by;                /* who that was, the last time; NULL: nobody ever */
         uint64_t vouched_at;             /* seconds since 1970 */
@@ -118,7 +119,7 @@ struct knowledge_record {
 /* Its link is down, or nobody sees it, and it is nothing that is silent: it talks with nobody now. */
 static inline bool knowledge_is_gone(const struct knowledge_record *r)
 {
-        return r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent;
+        return r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent && !r->may_be_back;
 }
 
 /* Returns owned, or NULL when memory is out. */
@@ -149,6 +150,10 @@ void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s);
  * they may then be before 1970, which is negative in an int64_t. Ports that are absent for longer than absent_hold (USEC_INFINITY:
  * never), by the clock of `now`, do not count. Returns 0 or -ENOMEM (then nothing changed). */
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
+
+/* The last discovery was some time ago: who was absent may be back, and talk. Until the next one; knowledge_set_policy() is to
+ * follow. */
+void knowledge_doubt_absence(struct knowledge *k);
 
 /* Other settings: ports that are absent for longer than this absent_hold do not count. knowledge_set_policy() is to follow. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);

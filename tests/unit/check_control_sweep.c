@@ -1348,6 +1348,25 @@ START_TEST(standby)
 }
 END_TEST
 
+/* A host was unplugged, and is back before the next sweep when an edit comes: it is not cut off. The sweep carries out the rest. */
+START_TEST(edit_beside_a_host_that_is_back)
+{
+        start(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: limited, node2: full}}\n");
+        sweep();
+        fabsim_disconnect(&f, hosts[0], 1);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        fabsim_connect(&f, hosts[0], 1, leaf, 2);
+        give_candidate(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: full, node2: limited}}\n", 0);
+        until(CONTROL_LOCKING);
+        until(CONTROL_IDLE);
+        ck_assert(holds(hosts[0], 0x0010) && holds(hosts[1], 0x8010));
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
+}
+END_TEST
+
 /* The SM comes here: it waits SM_HOLD and a timeout, reads all again, and writes. */
 START_TEST(takes_over)
 {
@@ -1679,6 +1698,7 @@ int main(void)
                         plan_refused,
                         once_without_a_port,
                         standby,
+                        edit_beside_a_host_that_is_back,
                         takes_over,
                         takes_over_what_the_other_wrote,
                         takes_over_what_was_written_meanwhile,

@@ -529,7 +529,8 @@ static struct rule_class naive_class(uint32_t p, uint16_t base, enum filter_mode
 {
         return (struct rule_class) {
                 .policy = naive_policy(knowledge_get(k, p), base), .bounds = naive_bounds(p, base, m, d),
-                .is_absent = knowledge_get(k, p)->presence == KNOWLEDGE_ABSENT && !knowledge_get(k, p)->may_be_silent,
+                .is_absent = knowledge_get(k, p)->presence == KNOWLEDGE_ABSENT && !knowledge_get(k, p)->may_be_silent &&
+                             !knowledge_get(k, p)->may_be_back,
         };
 }
 

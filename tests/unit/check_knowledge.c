@@ -1339,6 +1339,31 @@ START_TEST(moved_port_is_not_cut_off)
 }
 END_TEST
 
+/* Host 0 went, and may be back since: until the next discovery. */
+START_TEST(port_that_may_be_back_is_not_cut_off)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0), *now;
+        struct desired_port full = { &(struct p_key) { 0x8001 }, 1 }, limited = { &(struct p_key) { 0x0001 }, 1 };
+        struct desired d = { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+
+        d.ports[port_at(s, host_guid(0), 1)] = full;
+        d.ports[port_at(s, host_guid(2), 1)] = limited;
+        read_host(s, 0, 0x0001);
+        for (unsigned round = 0; round < 3; round++) {
+                now = round < 2 ? discover(ALL & ~1u, 0, 0, MINUTE) : now;
+                for (unsigned i = 1; i < HOSTS; i++)
+                        read_host(now, i, i == 2 ? 0x8001 : 0);
+                read_table(now, port_at(now, SWITCH, 0), 0);
+                if (round == 2)
+                        knowledge_doubt_absence(k);
+                ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+                ck_assert_int_eq(judge(2, 0x0001), round == 2 ? RULE_LOSS : RULE_ADMITS);
+        }
+        discover(ALL & ~1u, 0, 0, MINUTE);
+        ck_assert(knowledge_is_gone(knowledge_get(k, host_record(0))));
+}
+END_TEST
+
 /* A write to another block that may have arrived does not make this one no gain: it may not have. */
 START_TEST(open_write_is_no_licence)
 {
@@ -1682,6 +1707,7 @@ int main(void)
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
         tcase_add_test(rule, moved_port_is_not_cut_off);
+        tcase_add_test(rule, port_that_may_be_back_is_not_cut_off);
         tcase_add_test(rule, open_write_is_no_licence);
         tcase_add_test(rule, many_open_writes);
         tcase_add_test(rule, filters_are_judged);

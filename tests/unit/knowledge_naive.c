@@ -107,7 +107,7 @@ static bool is_admitted_by_each(uint32_t q, uint16_t base, struct bounds before,
                 const struct knowledge_record *other = knowledge_get(k, p);
                 const struct rule_class class = {
                         .policy = naive_policy(other, base), .bounds = naive_bounds(p, base, m, d == SENDS ? RECEIVES : SENDS),
-                        .is_absent = other->presence == KNOWLEDGE_ABSENT && !other->may_be_silent,
+                        .is_absent = other->presence == KNOWLEDGE_ABSENT && !other->may_be_silent && !other->may_be_back,
                 };
 
                 if (p != q && other->name.kind != KNOWLEDGE_LEAF &&
