@@ -167,6 +167,8 @@ static void on_start(struct control *c, const struct control_event *event)
         size_t n = start->findings->n_errors;
 
         take_start(c, start);
+        if (control_follows_sm(c)) /* the other head node may have had policies meanwhile that this one never saw */
+                knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {
                 log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; nothing is in force", n, text_plural(n));

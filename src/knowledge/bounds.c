@@ -56,7 +56,7 @@ static struct bounds bounds_without(const struct knowledge_record *r, uint16_t b
 
         if (r->vouched)
                 return NOTHING;
-        if (!r->entries)
+        if (!r->entries || r->is_unfollowed)
                 return ANYTHING;
         if (r->n_writes == 0 && without == ALL_BLOCKS) {
                 out.has = out.may = level_in(r->entries, r->capacity, base);
@@ -168,7 +168,7 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
         uint8_t after = level_in_write(r, &write, base);
 
         return after > rule_policy_for(RULE_GAIN, policy) && after > bounds_without(r, base, block).has &&
-               (!r->entries || after > block_bounds(r, block, base, true).has);
+               (!r->entries || r->is_unfollowed || after > block_bounds(r, block, base, true).has);
 }
 
 /* What the write leaves as it is, and is not known for certain, as it is in one world that may be the real one. */
@@ -188,7 +188,7 @@ static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16
 
         if (change->record == record && !change->write)
                 return (struct bounds) { world->level, world->level };
-        if (change->record != record || !r->entries || r->vouched)
+        if (change->record != record || !r->entries || r->is_unfollowed || r->vouched)
                 return table_bounds(r, base);
         if (after)
                 block.has = block.may = level_in_write(r, change->write, base);

@@ -9,7 +9,7 @@
 
 static bool is_wild_table(const struct knowledge_record *r)
 {
-        return !r->entries && !r->vouched;
+        return (!r->entries || r->is_unfollowed) && !r->vouched;
 }
 
 bool knowledge_counts_is_wild(const struct knowledge *k, uint32_t record, enum direction direction)

@@ -213,7 +213,7 @@ void knowledge_forget_read(struct knowledge_record *r)
 {
         free(STEAL(r->entries));
         r->n_writes = 0;
-        r->vouched = r->is_stored = false;
+        r->vouched = r->is_unfollowed = r->is_stored = false;
 }
 
 /* A table of another size is another table. */
@@ -632,7 +632,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 
 static bool is_as_known(const struct knowledge_record *r, const struct observed_table *t)
 {
-        return r->entries && r->n_writes == 0 && !r->vouched &&
+        return r->entries && !r->is_unfollowed && r->n_writes == 0 && !r->vouched &&
                memcmp(r->entries, t->entries, t->capacity * sizeof(*r->entries)) == 0;
 }
 
@@ -649,7 +649,7 @@ static int see_table(struct knowledge_record *r, const struct observed_table *t,
                 return -ENOMEM;
         memcpy(r->entries, t->entries, t->capacity * sizeof(*r->entries));
         r->n_writes = 0;
-        r->vouched = r->is_stored = false;
+        r->vouched = r->is_unfollowed = r->is_stored = false;
         return 0;
 }
 
@@ -1056,6 +1056,13 @@ void knowledge_settle_expected(struct knowledge *k, bool asked)
 }
 
 /* --- the whole of a port --------------------------------------------------------------------------------------------------- */
+
+void knowledge_stop_following(struct knowledge *k)
+{
+        k->counts.valid = false;
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].is_unfollowed = k->records[i].entries != NULL;
+}
 
 void knowledge_doubt(struct knowledge *k, uint32_t record)
 {

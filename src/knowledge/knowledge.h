@@ -80,6 +80,7 @@ struct knowledge_record {
         struct p_key *entries;           /* as read last; NULL: never read */
         uint16_t capacity;
         bool fresh;                      /* read since the last discovery, and every read since was answered */
+        bool is_unfollowed;              /* read before, but another may have written anything since: it may hold anything */
         struct knowledge_write *writes;  /* sent and not confirmed; and those that were announced */
         size_t n_writes, n_allocated;
         uint64_t read_at;                /* seconds since 1970; 0: never */
@@ -108,7 +109,7 @@ struct knowledge_record {
                                           * discovery */
 
         bool is_stored;                  /* it is in the store as it is here, but for these: */
-        bool stored_fresh;
+        bool stored_fresh, stored_unfollowed;
         enum knowledge_presence stored_presence;
         bool is_restored;                /* and there was no discovery since */
 
@@ -190,6 +191,9 @@ void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* It was not asked after all: takes the last block of that kind back. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* While nobody looked another pkeyd may have written by policies that nobody here knows: each table may hold anything until it is
+ * read. */
+void knowledge_stop_following(struct knowledge *k);
 /* The table was to be read, and did not answer: what it has is not certain any more. */
 void knowledge_doubt(struct knowledge *k, uint32_t record);
 

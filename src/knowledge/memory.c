@@ -89,6 +89,8 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
                       time_of(r->vouched_at), "writes", writes_to_json(r));
         if (o && r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0)
                 return NULL;
+        if (o && r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0)
+                return NULL;
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
@@ -108,7 +110,8 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
 /* When it was seen or read last is of interest only when that is over: so a sweep in which nothing changes stores nothing. */
 static bool must_be_stored(const struct knowledge_record *r)
 {
-        return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh);
+        return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||
+               r->is_unfollowed != r->stored_unfollowed;
 }
 
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
@@ -126,6 +129,7 @@ void knowledge_stored(struct knowledge *k)
                 r->is_stored = true;
                 r->stored_presence = r->presence;
                 r->stored_fresh = r->fresh;
+                r->stored_unfollowed = r->is_unfollowed;
                 for (size_t w = 0; w < r->n_writes; w++)
                         r->writes[w].is_stored = true;
         }
@@ -287,6 +291,7 @@ static int restore_table(struct knowledge_record *r, const json_t *o)
                 return -EBADMSG;
         r->capacity = (uint16_t) capacity;
         r->read_at = (uint64_t) read_at;
+        r->is_unfollowed = read && json_is_true(json_object_get(o, "unfollowed"));
         return read ? restore_entries(r, entries, writes) : 0;
 }
 

@@ -104,7 +104,7 @@ static int make_vouch(struct context *ctx, const struct knowledge *k, uint32_t r
         const struct knowledge_record *r = knowledge_get(k, record);
 
         *ret = (struct vouch) {
-                .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries,
+                .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries || r->is_unfollowed,
                 .who = r->vouched ? arena_strdup(ctx->arena, r->vouched_by ?: "?") : NULL, .at = r->vouched_at * USEC_PER_SEC,
         };
         return r->vouched && !ret->who ? -ENOMEM : gather_keys(ctx->arena, r, ret);

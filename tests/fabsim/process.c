@@ -31,6 +31,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->head = h;
         p->goal = goal;
         p->life = ++s->last_life;
+        p->started_at = s->now;
         p->observer = h->store.observer;
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();

@@ -265,6 +265,7 @@ struct process {
         unsigned number;
         enum control_goal goal;
         uint64_t life;                 /* another one for each start */
+        usec_t started_at;
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
         uint64_t store_version, store_life; /* that it read or wrote last */

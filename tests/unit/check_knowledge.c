@@ -1266,6 +1266,28 @@ START_TEST(mute_port_holds_a_base)
 }
 END_TEST
 
+/* While nobody looked another pkeyd may have written anything, by policies that are not known here. */
+START_TEST(unfollowed_port_holds_every_base)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        for (unsigned i = 0; i < HOSTS; i++)
+                read_host(s, i, 0);
+        knowledge_stop_following(k);
+        s = discover(ALL, 0, 0, 1);
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        want(s, 6);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 7), LEVEL_NONE, LEVEL_FULL);
+        check_bounds(knowledge_port_bounds(k, host_record(1), 7), LEVEL_NONE, LEVEL_NONE);
+        ck_assert_int_eq(judge(2, 0x8001), RULE_GAIN);
+        read_host(s, 0, 0);
+        want(s, 6);
+        ck_assert_int_eq(judge(2, 0x8001), RULE_ADMITS);
+}
+END_TEST
+
 START_TEST(never_read_port_holds_every_base)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1703,6 +1725,7 @@ int main(void)
         tcase_add_test(presence, recalled_of_another_size);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);
+        tcase_add_test(rule, unfollowed_port_holds_every_base);
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);

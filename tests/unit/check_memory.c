@@ -58,6 +58,31 @@ static void check_bounds(unsigned host, uint16_t base, unsigned has, unsigned ma
         ck_assert_uint_eq(bounds_of(host, base).may, may);
 }
 
+/* What may have been written while nobody looked may still be there after a further restart; what was read since is known. */
+START_TEST(unfollowed_comes_back)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+
+        for (unsigned i = 0; i < HOSTS; i++)
+                read_host(s, i, 0);
+        store();
+        begin_anew(BOOT);
+        knowledge_stop_following(k);
+        s = discover(ALL, 0, 0, 6 * MINUTE);
+        read_host(s, 1, 0);
+        store();
+        ck_assert_uint_eq(store(), 0);
+        begin_anew(BOOT);
+        check_bounds(0, 7, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(1, 7, LEVEL_NONE, LEVEL_NONE);
+        s = discover(ALL, 0, 0, 7 * MINUTE);
+        read_host(s, 0, 0);
+        store();
+        begin_anew(BOOT);
+        check_bounds(0, 7, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 START_TEST(tables_come_back)
 {
         struct subnet *s;
@@ -832,6 +857,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
+        tcase_add_test(t, unfollowed_comes_back);
         tcase_add_test(t, when_it_answered_last);
         tcase_add_test(t, unused_entries_come_back);
         tcase_add_test(t, largest_table_comes_back);
