@@ -188,6 +188,7 @@ static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 static void lose(struct knowledge_record *r)
 {
         r->was = r->presence;
+        r->was_there_at = r->there_at;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = r->may_be_back = false;
         r->other_end = KNOWLEDGE_NONE;
@@ -505,36 +506,37 @@ static bool is_plugged_into(const struct subnet_node *node, struct knowledge_nam
         return false;
 }
 
-/* The switch that is plugged into this place answered the discovery before, too. */
-static bool is_known_switch(const struct knowledge *k, const struct subnet *s, struct knowledge_name place)
+/* It answered a discovery that found this place silent. */
+static bool answered_elsewhere(const struct knowledge *k, uint32_t record, const struct knowledge_record *place)
+{
+        uint64_t answered = record == KNOWLEDGE_NONE ? 0 : k->records[record].was_there_at; /* 0: never */
+
+        return answered != 0 && (int64_t) answered >= (int64_t) place->since;
+}
+
+/* ... the switch that is plugged in there now. */
+static bool is_known_switch(const struct knowledge *k, const struct subnet *s, const struct knowledge_record *place)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++) {
-                uint32_t record = s->nodes[n].type != NODE_SWITCH || !is_plugged_into(&s->nodes[n], place) ? KNOWLEDGE_NONE :
-                                  knowledge_find(k, (struct knowledge_name) { s->nodes[n].guid, 0, KNOWLEDGE_ENDPORT });
+                struct knowledge_name name = { s->nodes[n].guid, 0, KNOWLEDGE_ENDPORT };
 
-                if (record != KNOWLEDGE_NONE && k->records[record].was == KNOWLEDGE_THERE)
+                if (s->nodes[n].type == NODE_SWITCH && is_plugged_into(&s->nodes[n], place->name) &&
+                    answered_elsewhere(k, knowledge_find(k, name), place))
                         return true;
         }
         return false;
 }
 
-/* So did the port at the other end of this one. */
-static bool is_known_port(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
-{
-        uint32_t record = p->neighbour == SUBNET_NONE ? KNOWLEDGE_NONE : knowledge_find_port(k, s, p->neighbour);
-
-        return record != KNOWLEDGE_NONE && k->records[record].was == KNOWLEDGE_THERE;
-}
-
-/* Something was discovered where something silent was: that was it, unless it answered elsewhere until now. */
+/* Something was discovered where something silent was: that was it, unless it answered elsewhere meanwhile. */
 static bool is_discovered(const struct knowledge *k, const struct subnet *s, const struct knowledge_record *r)
 {
         uint32_t node = subnet_find_node(s, r->name.node);
         uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, r->name.number);
 
         if (port != SUBNET_NONE)
-                return !is_known_port(k, s, &s->ports[port]);
-        return node != SUBNET_NONE && subnet_port_leads_to_switch(&s->nodes[node], r->name.number) && !is_known_switch(k, s, r->name);
+                return s->ports[port].neighbour == SUBNET_NONE ||
+                       !answered_elsewhere(k, knowledge_find_port(k, s, s->ports[port].neighbour), r);
+        return node != SUBNET_NONE && subnet_port_leads_to_switch(&s->nodes[node], r->name.number) && !is_known_switch(k, s, r);
 }
 
 static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)

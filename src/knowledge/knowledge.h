@@ -94,6 +94,7 @@ struct knowledge_record {
         size_t n_places;
         uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
         enum knowledge_presence was;     /* before the last discovery */
+        uint64_t was_there_at;           /* there_at, before the last discovery */
         int64_t clock;                   /* seconds that the wall clock was ahead of `now` when it gave these times */
         bool has_clock;                  /* else it gave them in another boot, or to an earlier version */
         bool expired;                    /* absent for longer than absent_hold; or found */

@@ -806,14 +806,16 @@ START_TEST(known_one_where_another_was)
 {
         struct scene scene = { .there = ALL & ~1u, .silent = 1 };
 
-        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 0, 0, HOLD), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 0, 1, HOLD), 0);
         check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
         scene.silent = 0;
-        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 1, 0, HOLD), 0);
+        scene.there &= ~2u;
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 1, 2, HOLD), 0);
+        scene.there |= 2u;
         scene.moved = true;
-        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 2, 0, HOLD), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), 2, 3, HOLD), 0);
         check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_FULL);
-        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), HOLD, 0, HOLD), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&scene), HOLD, HOLD / USEC_PER_SEC, HOLD), 0);
         check_bounds(knowledge_port_bounds(k, place_record(0), 7), LEVEL_NONE, LEVEL_NONE);
 }
 END_TEST
