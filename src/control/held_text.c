@@ -375,9 +375,13 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
         }
 }
 
+/* A person vouches only for what was named. */
 void held_add_line(const struct held_words *words, const struct held *h, struct text *t)
 {
+        struct held named = *h;
         unsigned done = 0;
+
+        named.n_by = MIN(h->n_by, (uint32_t) MAX_PORTS);
 
         held_add_headline(words, h, t);
         for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
@@ -385,13 +389,13 @@ void held_add_line(const struct held_words *words, const struct held *h, struct 
                 held_add_reason(words, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
-                text_add(t, "; and %u ports more", h->n_by - MAX_PORTS);
+                text_add(t, "; and %u ports more (pkeyctl show held)", h->n_by - MAX_PORTS);
         for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
                 if (done & 1u << h->by[i].reason)
                         continue;
                 done |= 1u << h->by[i].reason;
                 text_add(t, "; way out: ");
-                held_add_way_out(words, h, h->by[i].reason, t);
+                held_add_way_out(words, &named, h->by[i].reason, t);
         }
 }
 

@@ -316,7 +316,7 @@ static void add_ports(struct text *t, const struct metrics *m)
         if (m->knows_held) {
                 one(t, "pkeyd_held_bases", GAUGE, "Bases in which a change waits for a port of which too little is known.",
                     m->n_held_bases);
-                one(t, "pkeyd_held_ports", GAUGE, "Ports for which a change of a P_Key table waits.", m->n_held_ports);
+                one(t, "pkeyd_held_ports", GAUGE, "Ports that hold a base up: changes wait until it is known what they hold.", m->n_held_ports);
         }
         one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says, and later were not.", m->n_drifts);
 }

@@ -296,6 +296,24 @@ START_TEST(ways_out)
 }
 END_TEST
 
+/* One line names a few of many ports, and asks nobody to vouch for the others. */
+START_TEST(line_of_many)
+{
+        _cleanup_text_ struct text t = {};
+
+        words.time = NULL;
+        held = (struct held) { .base = 0x11 };
+        wait_for(host(0), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
+        for (unsigned i = 0; i < 6; i++)
+                block_by((struct knowledge_name) { { 0x900u + i }, 1, KNOWLEDGE_ENDPORT }, HELD_SILENT, 1);
+        held_add_line(&words, &held, &t);
+        ck_assert_msg(strstr(t.bytes, "; and 2 ports more (pkeyctl show held); way out: repair or unplug them"), "%s", t.bytes);
+        ck_assert_msg(strstr(t.bytes, "pkeyctl forget 0x0000000000000900/1 0x0000000000000901/1 0x0000000000000902/1 "
+                                      "0x0000000000000903/1"), "%s", t.bytes);
+        ck_assert_msg(!strstr(t.bytes, "904"), "%s", t.bytes);
+}
+END_TEST
+
 START_TEST(rules_have_words)
 {
         ck_assert_str_eq(held_rule_to_string(RULE_GAIN), "isolation");
@@ -419,6 +437,7 @@ int main(void)
         tcase_add_test(t, clock_without_a_time);
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);
+        tcase_add_test(t, line_of_many);
         tcase_add_test(t, rules_have_words);
         tcase_add_test(t, logged_when_it_changes);
         tcase_add_test(t, logged_in_part);
