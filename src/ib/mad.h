@@ -85,8 +85,16 @@ struct mad_result {
         struct mad_route route;
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED: the Status field */
+        bool repeated;       /* it was sent more than once, or was to be */
         uint8_t data[MAD_DATA_SIZE];
 };
+
+/* Answered at once. What is answered late, or not at all, took up to many seconds: meanwhile its LID may have become another
+ * port's. */
+static inline bool mad_result_is_prompt(const struct mad_result *r)
+{
+        return (r->outcome == MAD_ANSWERED || r->outcome == MAD_REFUSED) && !r->repeated;
+}
 
 /* A MAD on its way, ready for the wire or as it came from there. */
 struct mad_frame {

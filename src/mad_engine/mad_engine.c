@@ -176,6 +176,7 @@ static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
 static void be_ready_again(struct mad_engine *e, uint32_t slot)
 {
         transaction(e, slot)->state = TRANSACTION_READY;
+        transaction(e, slot)->repeated = true;
         mad_engine_list_append(&e->table, &e->again, slot);
 }
 
@@ -390,6 +391,7 @@ bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
         ret->lane = x->request.lane;
         ret->outcome = x->outcome;
         ret->mad_status = x->mad_status;
+        ret->repeated = x->repeated;
         ret->mgmt_class = x->request.mgmt_class;
         ret->attribute = x->request.attribute;
         ret->modifier = x->request.modifier;

@@ -41,6 +41,7 @@ struct mad_transaction {
         bool suspect;               /* the request before it to the same destination had no answer */
         uint8_t failures;           /* times that this host could not send it */
         uint16_t tries;             /* times that it was sent */
+        bool repeated;              /* it was to be sent again */
         uint8_t level;              /* of the list that it flies or rests in */
         usec_t deadline;
         uint64_t send_number;       /* of its last try */

@@ -133,6 +133,8 @@ WRONGS = [
     Wrong("survey-identifies-nobody", SURVEY, "return (s->options.identify || mad_route", "return (false || mad_route"),
     Wrong("survey-is-never-stale", SURVEY, "        s->stale = s->options.identify;\n", ""),
     Wrong("survey-stranger-has-no-name", SURVEY, "                t->is_stranger = true;\n", ""),
+    Wrong("engine-late-answer-is-prompt", ENGINE, "        transaction(e, slot)->repeated = true;\n", ""),
+    Wrong("engine-sent-twice-only", ENGINE, "ret->repeated = x->repeated;", "ret->repeated = x->tries > 1;"),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
 
     # M_Keys

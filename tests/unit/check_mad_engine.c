@@ -147,6 +147,7 @@ START_TEST(one_request)
         ck_assert(!mad_engine_is_idle(e));
         ck_assert(mad_engine_next_result(e, &result));
         ck_assert_int_eq(result.outcome, MAD_ANSWERED);
+        ck_assert(mad_result_is_prompt(&result));
         ck_assert_uint_eq(result.cookie, UINT64_C(0x10000002a));
         ck_assert_mem_eq(result.data, a.mad + 64, SMP_DATA_SIZE);
         ck_assert(mad_engine_is_idle(e));
@@ -290,6 +291,53 @@ START_TEST(late_answer_counts_once)
         ck_assert(!mad_engine_next_result(e, &result));
         ck_assert_uint_eq(counters(e).stray, 1);
         ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
+/* An answer counts as prompt unless the request was sent again, or was to be and had to wait. */
+START_TEST(which_answers_are_prompt)
+{
+        for (unsigned retry_is_sent = 0; retry_is_sent < 2; retry_is_sent++) {
+                _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(1);
+                struct mad_frame first[2], f, a;
+                struct mad_result result;
+
+                submit(e, 1, 1, 3);
+                submit(e, 2, 2, 3);
+                expect_send(e, START, 1, &first[0]);
+                if (retry_is_sent)
+                        expect_send(e, START + TIMEOUT, 1, &f);
+                a = answer(&first[0], 0);
+                ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT - !retry_is_sent, &a), 1);
+                ck_assert(mad_engine_next_result(e, &result));
+                ck_assert(mad_result_is_prompt(&result) == !retry_is_sent);
+                expect_send(e, START + TIMEOUT, 2, &first[1]); /* whose own time has just begun */
+                a = answer(&first[1], 0x1c);
+                ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT, &a), 1);
+                ck_assert(mad_engine_next_result(e, &result));
+                ck_assert_int_eq(result.outcome, MAD_REFUSED);
+                ck_assert(mad_result_is_prompt(&result));
+        }
+}
+END_TEST
+
+/* Its try is over, and the next one waits for a place in the window, which is smaller now. */
+START_TEST(late_answer_is_not_prompt)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(16);
+        static struct mad_frame frames[FRAMES];
+        struct mad_result result;
+        struct mad_frame last;
+
+        for (uint32_t i = 0; i < 16; i++)
+                submit(e, i, i, 3);
+        ck_assert_uint_eq(send_all(e, START, frames), 16);
+        last = answer(&frames[15], 0);
+        ck_assert_uint_lt(send_all(e, START + TIMEOUT, frames), 16);
+        ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT, &last), 1);
+        ck_assert(mad_engine_next_result(e, &result));
+        ck_assert_int_eq(result.outcome, MAD_ANSWERED);
+        ck_assert(!mad_result_is_prompt(&result));
 }
 END_TEST
 
@@ -1069,6 +1117,8 @@ static TCase *rules(void)
         tcase_add_test(t, successor_after_timeout);
         tcase_add_test(t, late_answer_counts_once);
         tcase_add_test(t, late_answer_before_retry);
+        tcase_add_test(t, which_answers_are_prompt);
+        tcase_add_test(t, late_answer_is_not_prompt);
         tcase_add_test(t, answer_after_the_end);
         tcase_add_test(t, malformed_goes_on_waiting);
         tcase_add_test(t, strays);
