@@ -670,17 +670,36 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
         return r;
 }
 
+/* False: there is nothing to recall. */
+static bool recall(const struct knowledge_record *r, struct observed_table *t)
+{
+        if (!r->entries || r->capacity != t->capacity)
+                return false;
+        memcpy(t->entries, r->entries, t->capacity * sizeof(*t->entries));
+        t->source = TABLE_ASSUMED;
+        return true;
+}
+
 void knowledge_recall(const struct knowledge *k, struct observed *to)
 {
         for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
                 struct observed_table *t = &to->tables[i];
                 uint32_t record = t->entries && t->source != TABLE_READ ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
+
+                if (record != KNOWLEDGE_NONE)
+                        (void) recall(&k->records[record], t);
+        }
+}
+
+void knowledge_recall_certain(const struct knowledge *k, struct observed *to)
+{
+        for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
+                struct observed_table *t = &to->tables[i];
+                uint32_t record = t->entries ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
                 const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
 
-                if (!r || !r->entries || r->capacity != t->capacity)
-                        continue;
-                memcpy(t->entries, r->entries, t->capacity * sizeof(*t->entries));
-                t->source = TABLE_ASSUMED;
+                if (r && r->fresh && !r->vouched && r->n_writes == 0 && recall(r, t))
+                        t->source = TABLE_READ;
         }
 }
 

@@ -208,7 +208,9 @@ int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint6
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */
 void knowledge_recall(const struct knowledge *k, struct observed *to);
-/* The same, with what open writes may have put at free indexes: each index that may have been used. */
+/* Of those that were read since the last discovery, with no write open: they become TABLE_READ. To be asked before the next one. */
+void knowledge_recall_certain(const struct knowledge *k, struct observed *to);
+/* As knowledge_recall(), with what open writes may have put at free indexes: each index that may have been used. */
 void knowledge_recall_used(const struct knowledge *k, struct observed *to);
 /* Is a write announced, or sent and not confirmed? */
 bool knowledge_has_open_writes(const struct knowledge *k);

@@ -1200,6 +1200,34 @@ START_TEST(recalled_is_assumed)
 }
 END_TEST
 
+/* What was read since the last discovery, with nothing open, and nobody vouching for something else. */
+START_TEST(recalled_as_certain)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES] = { { 0x8002 } };
+        struct observed *o;
+
+        for (unsigned i = 0; i < HOSTS; i++)
+                read_host(s, i, 0x8001);
+        announce(host_record(1), 0, block);
+        ck_assert(knowledge_send_block(k, host_record(1), 0, block));
+        knowledge_doubt(k, host_record(2));
+        ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 30), 0);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall_certain(k, o);
+        for (unsigned i = 0; i < HOSTS; i++) {
+                const struct observed_table *t = &o->tables[port_at(s, host_guid(i), 1)];
+
+                ck_assert_int_eq(t->source, i == 0 ? TABLE_READ : TABLE_UNKNOWN);
+                ck_assert_uint_eq(t->entries[0].v, i == 0 ? 0x8001 : 0);
+        }
+        s = discover(ALL, 0, 0, 1);
+        ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall_certain(k, o);
+        ck_assert_int_eq(o->tables[port_at(s, host_guid(0), 1)].source, TABLE_UNKNOWN);
+}
+END_TEST
+
 /* An index that an open write may have used was used, for all that is known. */
 START_TEST(recalled_as_used)
 {
@@ -1723,6 +1751,7 @@ int main(void)
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
         tcase_add_test(presence, recalled_is_assumed);
+        tcase_add_test(presence, recalled_as_certain);
         tcase_add_test(presence, recalled_as_used);
         tcase_add_test(presence, recalled_of_another_size);
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
