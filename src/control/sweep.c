@@ -118,6 +118,14 @@ static int adopt_seen(struct control *c)
         return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
+/* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads elsewhere,
+ * keeps pkeyd from no other port: once the fabric was discovered again for that, such ports count as not read. Where there is no
+ * other sweep, they do at once. */
+static bool is_stale(const struct control *c)
+{
+        return survey_is_stale(c->sweep.survey) && (!c->sweep.new_snapshot || (control_serves(c) && !c->schedule.is_stale));
+}
+
 void sweep_surveyed(struct control *c, const struct control_event *event)
 {
         int r = event->r;
@@ -126,7 +134,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
                 sweep_end(c, SWEEP_STOPPED);
                 return;
         }
-        if (r == 0 && survey_is_stale(c->sweep.survey)) { /* LIDs moved since the discovery: nothing that was read counts */
+        if (r == 0 && is_stale(c)) {
                 log_debug(c->log, "a port is not at its address any more");
                 sweep_end(c, SWEEP_STALE);
                 return;

@@ -201,12 +201,24 @@ void sweep_discover(struct control *c)
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 
+/* Of what was read at the last sweep, and is certain since. Out of memory: nothing, and more is asked. */
+static struct observed *recall_certain(const struct control *c)
+{
+        const struct sweep *s = &c->sweep;
+        struct observed *certain;
+
+        if (!s->new_snapshot || observed_new(s->arena, s->new_snapshot->subnet, &certain) < 0)
+                return NULL;
+        knowledge_recall_certain(c->knowledge, certain);
+        return certain;
+}
+
 static int prepare_survey(struct control *c)
 {
         struct sweep *s = &c->sweep;
         struct survey_options options = {
                 .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
-                .identify = !s->new_snapshot,
+                .certain = recall_certain(c), .identify = !s->new_snapshot,
         };
         uint32_t *ports = s->chosen;
         int r = 0;

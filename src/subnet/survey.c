@@ -16,11 +16,12 @@
  * SMAs as there are, whatever the order of ports.
  */
 struct conversation {
-        uint32_t first, end; /* ports[first..end): those that are not finished; the current one is ports[first] */
+        uint32_t begin, end; /* ports[begin..end) */
+        uint32_t first;      /* ports[first..end): those that are not finished; the current one is ports[first] */
         uint16_t block;      /* the next (or outstanding) one of the current port */
         uint8_t timeouts;    /* ports in a row */
         bool waiting;        /* for an answer */
-        bool identified;     /* the SMA is the one that the snapshot has at its address */
+        bool must_identify;  /* what it answered counts only if it is the one that the snapshot has at its address */
 };
 
 struct survey {
@@ -129,7 +130,7 @@ static int open_conversations(struct arena *a, struct survey *s)
                 const struct subnet_port *p = &subnet->ports[s->ports[i]];
 
                 if (i == 0 || subnet->ports[s->ports[i - 1]].destination != p->destination)
-                        s->conversations[s->n_conversations++].first = i;
+                        s->conversations[s->n_conversations++] = (struct conversation) { .begin = i, .first = i };
                 s->conversations[s->n_conversations - 1].end = i + 1;
                 s->conversation_of[s->ports[i]] = s->n_conversations - 1;
         }
@@ -160,17 +161,26 @@ int survey_new(struct arena *a, struct observed *observed, const struct survey_o
 }
 
 /* A LID stays with its port when a cable is moved; at the end of a directed route is somebody else then. */
-static bool is_identifying(const struct survey *s, const struct conversation *c)
+static bool is_by_directed_route(const struct survey *s, const struct conversation *c)
 {
-        const struct subnet_port *p = &s->observed->subnet->ports[s->ports[c->first]];
+        return mad_route_is_directed(&s->observed->subnet->ports[s->ports[c->begin]].route);
+}
 
-        return (s->options.identify || mad_route_is_directed(&p->route)) && !c->identified;
+/* When its tables were read it says who it is. */
+static bool is_identifying(const struct conversation *c)
+{
+        return c->first == c->end;
+}
+
+static uint32_t port_of(const struct survey *s, const struct conversation *c)
+{
+        return s->ports[is_identifying(c) ? c->begin : c->first];
 }
 
 /* Of the request that a conversation makes next, or waits for. */
 static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
 {
-        return (uint64_t) s->ports[c->first] << 16 | (is_identifying(s, c) ? NODE_INFO : c->block);
+        return (uint64_t) port_of(s, c) << 16 | (is_identifying(c) ? NODE_INFO : c->block);
 }
 
 /* The same port at the last survey, which need not be of the same snapshot. */
@@ -193,7 +203,7 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 return false;
         c = &s->conversations[ring_pop(s)];
         c->waiting = true;
-        p = &s->observed->subnet->ports[s->ports[c->first]];
+        p = &s->observed->subnet->ports[port_of(s, c)];
         *ret = (struct mad_request) {
                 .route = p->route,
                 .destination = p->destination,
@@ -201,10 +211,12 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
-                .retries = failed_before(s, p) ? MIN(s->options.retries, STAGE_RETRIES_AGAIN) : s->options.retries,
+                .retries = s->options.retries,
         };
-        if (is_identifying(s, c))
+        if (is_identifying(c)) /* it has just answered */
                 return true;
+        if (failed_before(s, p))
+                ret->retries = MIN(s->options.retries, STAGE_RETRIES_AGAIN);
         ret->attribute = SMP_ATTR_P_KEY_TABLE;
         ret->modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block);
         return true;
@@ -224,6 +236,7 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
         s->blocks_done += observed_table_blocks(t) - c->block;
         give_up(t, failure, mad_status);
         next_port(c);
+        c->must_identify |= failure == MAD_REFUSED && s->options.identify; /* by a stranger, who has no such port? */
         c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
         while (c->timeouts >= MAX_TIMEOUTS_IN_A_ROW && c->first < c->end) {
                 t = &s->observed->tables[s->ports[c->first]];
@@ -233,34 +246,54 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
         }
 }
 
-static void node_info_answered(struct survey *s, struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
+static bool is_expected(const struct survey *s, const struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
 {
-        const struct subnet_port *p = &s->observed->subnet->ports[s->ports[c->first]];
+        const struct subnet_port *p = &s->observed->subnet->ports[port_of(s, c)];
         const struct subnet_node *node = subnet_port_node(s->observed->subnet, p);
         struct node_info info;
 
         node_info_decode(data, &info);
-        c->timeouts = 0;
-        c->identified = info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number);
-        if (c->identified)
-                return;
-        s->stale = s->options.identify;
-        for (; c->first < c->end; next_port(c)) {
-                struct observed_table *t = &s->observed->tables[s->ports[c->first]];
+        return info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number);
+}
 
-                s->blocks_done += observed_table_blocks(t);
-                give_up(t, MAD_REFUSED, 0);
-                t->is_stranger = true;
+/* Of an SMA that is another one, or does not say who it is, nothing is taken over. */
+static void identified(struct survey *s, struct conversation *c, const struct mad_result *result)
+{
+        bool is_stranger = result->outcome == MAD_ANSWERED && !is_expected(s, c, result->data);
+
+        c->must_identify = false;
+        if (result->outcome == MAD_ANSWERED && !is_stranger)
+                return;
+        s->stale |= is_stranger && (s->options.identify || !is_by_directed_route(s, c));
+        for (uint32_t i = c->begin; i < c->end; i++) {
+                struct observed_table *t = &s->observed->tables[s->ports[i]];
+
+                give_up(t, is_stranger ? MAD_REFUSED : result->outcome, is_stranger ? 0 : result->mad_status);
+                t->is_stranger = is_stranger;
         }
 }
 
-static void block_answered(struct survey *s, struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
+/* As it was known before: then it says nothing new. */
+static bool is_certain(const struct survey *s, const struct conversation *c)
+{
+        const struct observed_table *t = s->options.certain ? &s->options.certain->tables[s->ports[c->first]] : NULL;
+        struct p_key known[P_KEY_BLOCK_ENTRIES], now[P_KEY_BLOCK_ENTRIES];
+
+        if (!t || t->source != TABLE_READ)
+                return false;
+        observed_table_get_block(t, c->block, known);
+        observed_table_get_block(&s->observed->tables[s->ports[c->first]], c->block, now);
+        return memcmp(known, now, sizeof(known)) == 0;
+}
+
+static void block_answered(struct survey *s, struct conversation *c, const struct mad_result *result)
 {
         struct observed_table *t = &s->observed->tables[s->ports[c->first]];
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
-        p_key_block_decode(data, entries);
+        p_key_block_decode(result->data, entries);
         observed_table_set_block(t, c->block, entries);
+        c->must_identify |= s->options.identify || is_by_directed_route(s, c) || !mad_result_is_prompt(result) || !is_certain(s, c);
         s->blocks_done++;
         c->timeouts = 0;
         c->block++;
@@ -293,13 +326,13 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
                 return;
         c = &s->conversations[i];
         c->waiting = false;
-        if (result->outcome != MAD_ANSWERED)
+        if (is_identifying(c))
+                identified(s, c, result);
+        else if (result->outcome != MAD_ANSWERED)
                 port_failed(s, c, result->outcome, result->mad_status);
-        else if (is_identifying(s, c))
-                node_info_answered(s, c, result->data);
         else
-                block_answered(s, c, result->data);
-        if (c->first < c->end)
+                block_answered(s, c, result);
+        if (c->first < c->end || c->must_identify)
                 ring_push(s, i);
         else
                 s->n_open--;

@@ -397,7 +397,7 @@ START_TEST(port_that_does_not_answer)
                 if (i == 2)
                         lose = NULL;
                 answer();
-                ck_assert_uint_eq(n_gets, i == 2 ? 3 : 2); /* NodeInfo, and blocks */
+                ck_assert_uint_eq(n_gets, i == 2 ? 3 : 1); /* blocks, and NodeInfo */
                 sweep();
         }
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
@@ -416,6 +416,105 @@ static void swap_lids(unsigned x, unsigned y)
         port_of(y)->lid = lid;
 }
 
+/* What a survey sends more than the blocks that it reads. */
+static unsigned n_names_asked(void)
+{
+        unsigned n_blocks = 0;
+
+        until(CONTROL_SURVEYING);
+        n_gets = 0;
+        answer();
+        for (uint32_t i = 0; i < control_get_results(c)->subnet->n_ports; i++)
+                n_blocks += observed_table_blocks(&control_get_results(c)->observed->tables[i]);
+        ck_assert_uint_ge(n_gets, n_blocks);
+        return n_gets - n_blocks;
+}
+
+/* Who answers is asked where a table says something new: of all at first, of one host after another program wrote there, else of
+ * nobody but this host's own port, which is read by a directed route. */
+START_TEST(names_are_asked_when_tables_change)
+{
+        start("sweep_interval: 40s\n", POLICY_2);
+        ck_assert_uint_eq(n_names_asked(), 1 + 1 + 3);
+        sweep();
+        ck_assert_uint_eq(n_names_asked(), 1);
+        sweep();
+        put_key(hosts[2], 5, 0x8055);
+        ck_assert_uint_eq(n_names_asked(), 1 + 1);
+        sweep();
+        ck_assert(!holds(hosts[2], 0x8055));
+        ck_assert_uint_eq(n_names_asked(), 1);
+}
+END_TEST
+
+/* The SM gave LIDs anew while others were discovered. No table is another port's, and none is written like that. */
+START_TEST(lids_move_during_a_discovery)
+{
+        for (unsigned first = 0; first < 2; first++) {
+                start("sweep_interval: 40s\n", POLICY_1);
+                if (!first)
+                        sweep();
+                put_key(hosts[2], 5, 0x8055);
+                until(CONTROL_SURVEYING);
+                n_sets = 0;
+                swap_lids(hosts[0], hosts[2]);
+                answer();
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+                ck_assert_uint_eq(control_due(c), 0);
+                ck_assert_uint_eq(n_sets, 0);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                ck_assert(!holds(hosts[2], 0x8055));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* A LID that leads to another port whenever it is used: that port is not read, and the others are swept as ever. */
+START_TEST(lids_move_during_every_discovery)
+{
+        start("sweep_interval: 40s\n", POLICY_3);
+        for (unsigned i = 0; i < 2; i++) {
+                until(CONTROL_SURVEYING);
+                swap_lids(hosts[0], hosts[1]);
+                answer();
+                ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
+        }
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
+        ck_assert_uint_eq(status()->ports.unreachable, 2);
+        ck_assert(!holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
+        until(CONTROL_SURVEYING); /* they are tried again, and then the fabric is discovered */
+        answer();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 2);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* The same for a program that looks once. */
+START_TEST(lids_move_during_the_only_discovery)
+{
+        const struct observed *seen;
+        const struct subnet *s;
+
+        begin(CONTROL_LOOK, POLICY_1, false, false);
+        until(CONTROL_SURVEYING);
+        swap_lids(hosts[0], hosts[1]);
+        sweep();
+        ck_assert(noted.exited && noted.exit_r == 0);
+        seen = control_get_results(c)->observed;
+        s = control_get_results(c)->subnet;
+        for (unsigned i = 0; i < N_HOSTS; i++)
+                ck_assert_int_eq(seen->tables[subnet_find_endport(s, port_of(hosts[i])->guid)].source == TABLE_READ, i >= 2);
+}
+END_TEST
+
 /* The SM gave LIDs anew since the discovery: what another node answers counts for nobody, and the fabric is discovered again. */
 START_TEST(lids_move_before_a_retry)
 {
@@ -428,7 +527,7 @@ START_TEST(lids_move_before_a_retry)
         until(CONTROL_SURVEYING);
         n_gets = n_sets = 0;
         answer();
-        ck_assert_uint_eq(n_gets, 1);
+        ck_assert_uint_eq(n_gets, 3);
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 0);
@@ -1095,7 +1194,7 @@ START_TEST(look_at_some_tables)
         static const struct {
                 uint32_t n;
                 unsigned gets;
-        } cases[] = {{0, 0}, {1, 1}};
+        } cases[] = {{0, 0}, {1, 2}}; /* a block, and a name: nothing was certain */
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 uint32_t ports[] = {0};
@@ -1647,6 +1746,10 @@ int main(void)
                         file_is_taken_once,
                         file_that_is_broken,
                         port_that_does_not_answer,
+                        names_are_asked_when_tables_change,
+                        lids_move_during_a_discovery,
+                        lids_move_during_every_discovery,
+                        lids_move_during_the_only_discovery,
                         lids_move_before_a_retry,
                         lids_move_while_a_person_thinks,
                         lids_move_while_pkeyctl_writes,

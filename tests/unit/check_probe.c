@@ -97,6 +97,8 @@ static void answer_smp(const struct mad_request *q, unsigned who, struct mad_res
                 mad_set_field(ret->data, 0, IB_PORT_CAPMASK_F, who < N_HOSTS && fabric.is_sm[who] ? 2 : 0xfffffffd);
                 mad_set_field(ret->data, 0, IB_PORT_SMLID_F, 10);
                 mad_set_field(ret->data, 0, IB_PORT_SMSL_F, SM_SL);
+        } else if (q->attribute == SMP_ATTR_NODE_INFO) {
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, who == N_HOSTS ? LEAF_GUID : HOST_GUID + who);
         } else if (q->attribute == SMP_ATTR_SM_INFO) {
                 mad_set_field64(ret->data, 0, IB_SMINFO_GUID_F, HOST_GUID + who);
                 mad_set_field(ret->data, 0, IB_SMINFO_PRIO_F, 7);

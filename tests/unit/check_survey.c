@@ -20,6 +20,8 @@ static struct {
         unsigned asked[MAX_PORTS];
         bool outstanding[MAX_PORTS];         /* per destination */
         uint64_t who[MAX_PORTS];             /* node GUID that answers for a port; 0: the right one */
+        enum mad_outcome nameless[MAX_PORTS]; /* how a NodeInfo ends; MAD_ANSWERED: with an answer */
+        unsigned late[MAX_PORTS];            /* blocks, a bit for each, of which the first Get was lost */
         uint8_t local_port;                  /* of all NodeInfos; 0: the right one */
         unsigned n_node_infos;
 } fabric;
@@ -29,6 +31,7 @@ static struct subnet *subnet;
 static struct observed *observed;
 static struct m_keys *keys;
 static bool identify;
+static struct observed *certain;
 
 static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type type)
 {
@@ -75,6 +78,7 @@ static void setup(void)
         memset(&fabric, 0, sizeof(fabric));
         keys = NULL;
         identify = false;
+        certain = NULL;
         for (unsigned p = 0; p < MAX_PORTS; p++) {
                 fabric.bad_from[p] = 3;
                 for (unsigned i = 0; i < CAPACITY; i++)
@@ -119,13 +123,12 @@ static void answer(const struct mad_request *request, struct mad_result *ret)
 
         ck_assert_int_eq(request->method, MAD_GET);
         if (request->attribute == SMP_ATTR_NODE_INFO) {
-                ck_assert(identify || mad_route_is_directed(&subnet->ports[port].route));
                 ck_assert_uint_eq(request->modifier, 0);
+                ck_assert_uint_eq(request->retries, 3); /* it was there a moment ago */
                 ck_assert_uint_eq(request->destination, subnet->ports[port].destination);
                 *ret = (struct mad_result) { .cookie = request->cookie };
-                if (fabric.bad_from[port] == 0)
-                        ret->outcome = fabric.outcome[port];
-                else
+                ret->outcome = fabric.nameless[port];
+                if (ret->outcome == MAD_ANSWERED)
                         answer_node_info(port, ret->data);
                 return;
         }
@@ -134,7 +137,7 @@ static void answer(const struct mad_request *request, struct mad_result *ret)
         /* of a switch's ports that of its port 0, whose GUID is that of its node here; of a host's port its own */
         ck_assert_uint_eq(request->key, keys ? subnet->nodes[subnet->ports[port].node].guid.v ^ 0x5555 : 0);
         fabric.asked[port]++;
-        *ret = (struct mad_result) { .cookie = request->cookie };
+        *ret = (struct mad_result) { .cookie = request->cookie, .repeated = fabric.late[port] & 1u << block };
         if (block >= fabric.bad_from[port]) {
                 ret->outcome = fabric.outcome[port];
                 ret->mad_status = ret->outcome == MAD_REFUSED ? 0x1c : 0;
@@ -161,7 +164,8 @@ static unsigned run(struct survey *survey)
                 while (stage.next(stage.state, 0, &requests[n])) {
                         ck_assert(!fabric.outstanding[requests[n].destination]);
                         ck_assert(requests[n].retries == 3 || requests[n].retries == STAGE_RETRIES_AGAIN);
-                        fewer[requests[n].cookie >> 16] = requests[n].retries < 3;
+                        if (requests[n].attribute == SMP_ATTR_P_KEY_TABLE)
+                                fewer[requests[n].cookie >> 16] = requests[n].retries < 3;
                         fabric.outstanding[requests[n].destination] = true;
                         ck_assert_uint_lt(++n, MAX_PORTS);
                 }
@@ -183,6 +187,7 @@ static struct survey *start(const uint32_t *ports, uint32_t n)
 {
         struct survey_options options = {
                 .m_keys = keys, .retries = 3, .before = before, .ports = ports, .n_ports = n, .identify = identify,
+                .certain = certain,
         };
         struct survey *s;
 
@@ -292,8 +297,8 @@ START_TEST(reads_all)
         ck_assert_uint_eq(request.retries, 3);
         answer(&request, &result);
         stage.result(stage.state, 0, &result);
-        /* the switch has five ports of three blocks, one request at a time */
-        ck_assert_uint_le(run(s), 15);
+        /* the switch has five ports of three blocks, one request at a time, and a name */
+        ck_assert_uint_le(run(s), 15 + 1);
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
                 assert_read(i);
                 ck_assert_uint_eq(fabric.asked[i], 3);
@@ -569,7 +574,6 @@ START_TEST(strangers)
         (void) run(s);
         assert_unknown(6, MAD_REFUSED);
         ck_assert(observed->tables[6].is_stranger);
-        ck_assert_uint_eq(fabric.asked[6], 0);
         ck_assert(survey_is_stale(s));
         ck_assert_uint_eq(n_unreachable(), 1);
         fabric.who[6] = 0;
@@ -580,11 +584,135 @@ START_TEST(strangers)
 }
 END_TEST
 
+/* What is known for certain is as it is in the fabric. */
+static void make_certain(void)
+{
+        ck_assert_int_eq(observed_new(arena, subnet, &certain), 0);
+        for (uint32_t i = 0; i < subnet->n_ports; i++) {
+                memcpy(certain->tables[i].entries, fabric.tables[i], CAPACITY * sizeof(struct p_key));
+                certain->tables[i].source = TABLE_READ;
+        }
+}
+
+/* A calm fabric: not one SMP more than the tables need. */
+START_TEST(what_was_certain_needs_no_name)
+{
+        struct survey *s;
+
+        make_certain();
+        fabric.who[6] = 0x100;
+        s = start(NULL, 0);
+        (void) run(s);
+        ck_assert_uint_eq(fabric.n_node_infos, 0);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                assert_read(i);
+        ck_assert(!survey_is_stale(s));
+}
+END_TEST
+
+/* What a sweep reads anew of one SMA: a table that changed in its first or last block, that was not read before or only assumed,
+ * or an answer that came late. */
+static void make_news(unsigned kind)
+{
+        make_certain();
+        if (kind < 3)
+                certain->tables[6].entries[kind * P_KEY_BLOCK_ENTRIES].v ^= 0x8000;
+        else if (kind < 5)
+                certain->tables[6].source = kind == 3 ? TABLE_UNKNOWN : TABLE_ASSUMED;
+        else
+                fabric.late[6] = 1u << (kind - 5);
+}
+
+START_TEST(what_is_new_needs_a_name)
+{
+        struct survey *s;
+
+        for (unsigned stranger = 0; stranger < 2; stranger++) {
+                fabric.n_node_infos = 0;
+                make_news((unsigned) _i);
+                fabric.who[6] = stranger ? 0x100 : 0;
+                s = start(NULL, 0);
+                (void) run(s);
+                ck_assert_uint_eq(fabric.n_node_infos, 1);
+                for (uint32_t i = 0; i < subnet->n_ports; i++)
+                        if (i != 6)
+                                assert_read(i);
+                if (stranger)
+                        assert_unknown(6, MAD_REFUSED);
+                else
+                        assert_read(6);
+                ck_assert(observed->tables[6].is_stranger == stranger);
+                ck_assert(survey_is_stale(s) == stranger);
+        }
+}
+END_TEST
+
+START_TEST(what_nobody_gives_a_name_to_was_not_read)
+{
+        struct survey *s;
+
+        make_news((unsigned) _i);
+        fabric.nameless[6] = MAD_TIMED_OUT;
+        s = start(NULL, 0);
+        (void) run(s);
+        assert_unknown(6, MAD_TIMED_OUT);
+        ck_assert(!observed->tables[6].is_stranger && !survey_is_stale(s));
+        ck_assert_uint_eq(n_unreachable(), 1);
+}
+END_TEST
+
+/* One table of a switch says something new: who gave it may have given all of them. */
+START_TEST(news_of_a_strange_switch)
+{
+        struct survey *s;
+
+        for (unsigned port = 0; port < 5; port++) {
+                make_certain();
+                certain->tables[port].entries[40].v = 0;
+                fabric.who[0] = 0x11;
+                s = start(NULL, 0);
+                (void) run(s);
+                for (uint32_t i = 0; i < 9; i++)
+                        if (i < 5)
+                                assert_unknown(i, MAD_REFUSED);
+                        else
+                                assert_read(i);
+                ck_assert(survey_is_stale(s));
+        }
+}
+END_TEST
+
+/* A host has no tables of switch ports. It says so, and is asked who it is where the snapshot may be to blame. */
+START_TEST(stranger_that_refuses)
+{
+        for (unsigned old = 0; old < 2; old++) {
+                struct survey *s;
+
+                identify = old;
+                make_certain();
+                fabric.who[0] = 0x100;
+                for (uint32_t i = 0; i < 5; i++) {
+                        fabric.bad_from[i] = 0;
+                        fabric.outcome[i] = MAD_REFUSED;
+                }
+                s = start((const uint32_t[]) { 0, 1, 2, 3, 4 }, 5);
+                (void) run(s);
+                ck_assert_uint_eq(fabric.n_node_infos, old);
+                ck_assert(survey_is_stale(s) == old);
+                for (uint32_t i = 0; i < 5; i++) {
+                        assert_unknown(i, MAD_REFUSED);
+                        ck_assert(observed->tables[i].is_stranger == old);
+                }
+        }
+}
+END_TEST
+
 /* A cable was moved since the route was found. */
 START_TEST(stranger_at_the_end_of_a_directed_route)
 {
         struct survey *s;
 
+        make_certain();
         subnet->ports[6].route = (struct mad_route) { .hops = 2, .path = { 0, 1, 2 } };
         fabric.who[6] = 0x100;
         s = start(NULL, 0);
@@ -718,6 +846,11 @@ int main(void)
         tcase_add_test(t, strangers);
         tcase_add_test(t, stranger_at_the_end_of_a_directed_route);
         tcase_add_test(t, strange_switch);
+        tcase_add_test(t, what_was_certain_needs_no_name);
+        tcase_add_loop_test(t, what_is_new_needs_a_name, 0, 8);
+        tcase_add_loop_test(t, what_nobody_gives_a_name_to_was_not_read, 0, 8);
+        tcase_add_test(t, news_of_a_strange_switch);
+        tcase_add_test(t, stranger_that_refuses);
         tcase_add_test(t, other_port_of_the_node);
         tcase_add_test(t, mute_is_no_stranger);
         tcase_add_test(t, entries_in_use);
