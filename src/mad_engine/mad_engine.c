@@ -176,7 +176,6 @@ static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
 static void be_ready_again(struct mad_engine *e, uint32_t slot)
 {
         transaction(e, slot)->state = TRANSACTION_READY;
-        transaction(e, slot)->repeated = true;
         mad_engine_list_append(&e->table, &e->again, slot);
 }
 
@@ -198,10 +197,12 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         if (x->tries == 1 && !x->suspect && x->request.mgmt_class == MAD_CLASS_SMP)
                 mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 
-        if (has_tries_left(x))
+        if (has_tries_left(x)) {
+                x->repeated = true;
                 be_ready_again(e, slot);
-        else
+        } else {
                 end(e, slot, MAD_TIMED_OUT);
+        }
 }
 
 static bool is_due(const struct mad_engine *e, const struct mad_engine_list *l)
@@ -325,10 +326,12 @@ static int told_busy(struct mad_engine *e, uint32_t slot)
         }
         e->counters.busy++;
         take_out(e, slot);
-        if (has_tries_left(x))
+        if (has_tries_left(x)) {
+                x->repeated = true;
                 rest(e, slot, x->tries);
-        else
+        } else {
                 end(e, slot, MAD_BUSY);
+        }
         return 1;
 }
 
