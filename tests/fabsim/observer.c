@@ -117,13 +117,30 @@ static void forget_revoked(const struct sim *s, struct process *p, unsigned tabl
                         p->observer.tables[table].home[b] = SIM_NO_INDEX;
 }
 
+static unsigned sma_at(const struct sim *s, struct fabsim_place at)
+{
+        return world_endport_at(s, (struct fabsim_place) { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port });
+}
+
+void observer_sent(const struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at, bool again)
+{
+        bool is_node_info = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_NODE_INFO;
+
+        if (p->stage != CONTROL_DISCOVERING && sma_at(s, at) < SIM_MAX_ENDPORTS)
+                p->is_unnamed[sma_at(s, at)] |= again || is_node_info;
+}
+
 static void know_tables(struct sim *s, struct process *p, bool whole_only)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {
                 struct pending_reads *pending = &p->pending[i];
                 struct seen_table *t = &p->observer.tables[i];
+                unsigned sma = sma_at(s, s->tables[i].at);
+                bool is_unnamed = sma < SIM_MAX_ENDPORTS && p->is_unnamed[sma];
 
-                if (!whole_only || is_whole(s, &s->tables[i], pending)) {
+                if (is_unnamed && !whole_only)
+                        continue;
+                if (!is_unnamed && (!whole_only || is_whole(s, &s->tables[i], pending))) {
                         uint8_t n_before[SIM_BASES + 1], last[SIM_BASES + 1];
 
                         count_entries(t, n_before, last);
@@ -230,21 +247,26 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
                 p->pending[r - s->tables].filter_at = e->answered_at;
 }
 
+/* Who p takes to be where. */
+static const struct census *known_census(const struct process *p)
+{
+        return p->full ? &p->census : &p->adopted;
+}
+
 /* A LID that moved during the discovery may be another port's to p. */
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
         unsigned who = endport_of(s, e);
 
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
-        p->met_stranger |= p->adopted.entries[who].lid.v != e->frame.lid.v || s->lid_moved_at[who] >= p->adopted.began;
+        p->is_unnamed[who] = false;
+        p->met_stranger |= known_census(p)->entries[who].lid.v != e->frame.lid.v || s->lid_moved_at[who] >= known_census(p)->began;
 }
 
 /* It asked that LID who it is, and it is another port than it takes it for. */
 static bool is_stranger(const struct sim *s, const struct process *p, const struct event *e)
 {
-        const struct census *known = p->full ? &p->census : &p->adopted;
-
-        return known->entries[endport_of(s, e)].lid.v != e->frame.lid.v;
+        return known_census(p)->entries[endport_of(s, e)].lid.v != e->frame.lid.v;
 }
 
 void observer_answered(struct sim *s, struct process *p, const struct event *e)
@@ -261,7 +283,7 @@ void observer_answered(struct sim *s, struct process *p, const struct event *e)
         else if (attribute == SMP_ATTR_PORT_INFO)
                 take_port_info(s, p, e);
         else if (attribute == SMP_ATTR_NODE_INFO && directed)
-                p->route_asked_at = e->sent_at;
+                p->is_unnamed[endport_of(s, e)] = false, p->route_asked_at = e->sent_at;
         else if (attribute == SMP_ATTR_NODE_INFO)
                 see_who(s, p, e);
         if (p->stage == CONTROL_APPLYING) {
@@ -283,6 +305,7 @@ void observer_stage_ended(struct sim *s, struct process *p)
         if (p->stage != CONTROL_DISCOVERING)
                 know_tables(s, p, true);
         p->met_stranger = false;
+        memset(p->is_unnamed, 0, sizeof(p->is_unnamed));
 }
 
 void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index)

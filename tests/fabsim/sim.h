@@ -274,6 +274,7 @@ struct process {
         usec_t stage_began;
         enum control_state stage;      /* the state whose stage runs */
         bool met_stranger;             /* in this stage: another port than the snapshot has answered at an address */
+        bool is_unnamed[SIM_MAX_ENDPORTS]; /* after a request was sent there twice, or while NodeInfo is asked: what was read waits */
         usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was answered from there, or by any directed route */
 
         struct census census, adopted; /* of the last discovery; of the snapshot */
@@ -521,6 +522,7 @@ void observer_load(struct process *p);
 /* Nothing was seen yet. */
 void observer_init(struct observer *o);
 /* The engine of p took this answer. */
+void observer_sent(const struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at, bool again);
 void observer_answered(struct sim *s, struct process *p, const struct event *e);
 /* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. Where somebody else answered at
  * an address, nothing of it is. */

@@ -63,6 +63,12 @@ static void check_outstanding(struct sim *s, const struct process *p, const stru
         s->outstanding[at.node][at.port].until = s->now + frame->timeout;
 }
 
+static bool is_again(const struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at)
+{
+        return s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].process == p->number &&
+               s->outstanding[at.node][at.port].tid == mad_frame_tid(frame);
+}
+
 static void forget_outstanding(struct sim *s, const struct process *p, uint32_t tid)
 {
         for (unsigned n = 0; n < s->f.n_nodes; n++)
@@ -165,6 +171,7 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
                 return;
         }
         trace_frame(s, "send", frame, at);
+        observer_sent(s, p, frame, at, is_again(s, p, frame, at));
         check_outstanding(s, p, frame, at);
         check_target(s, p, frame, at);
         keys_check_frame(s, p, frame, at);
