@@ -208,7 +208,10 @@ static void fill_record(void)
 int main(void)
 {
         static struct knowledge knowledge;
-        static struct gate gate = { .answers = answers, .n_allocated = N_ANSWERS };
+        static struct mad_result unnamed[N_ANSWERS];
+        static struct gate gate = {
+                .answers = answers, .n_allocated = N_ANSWERS, .unnamed = unnamed, .n_unnamed_allocated = N_ANSWERS,
+        };
         struct mad_frame frame = { .length = MAD_SIZE };
         struct mad_result result = { .mgmt_class = MAD_CLASS_SMP };
 
@@ -222,6 +225,7 @@ int main(void)
                 result.attribute = Frama_C_unsigned_short_interval(0, UINT16_MAX);
                 result.modifier = Frama_C_unsigned_int_interval(0, UINT32_MAX);
                 result.outcome = (enum mad_outcome) Frama_C_interval(MAD_ANSWERED, MAD_UNSENT);
+                result.repeated = Frama_C_interval(0, 1);
                 result.mgmt_class = (enum mad_class) Frama_C_interval(MAD_CLASS_SMP, MAD_CLASS_SA);
                 gate_see(&gate, &result);
                 (void) gate_admit(&gate, &frame);

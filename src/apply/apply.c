@@ -16,6 +16,7 @@ enum task_step {
         TASK_NEW,     /* prepared: it may be sent in this phase */
         TASK_IDENTIFYING, /* who is at that address? */
         TASK_READING, /* the block as it is now, before it is written */
+        TASK_CONFIRMING, /* it was read, but was that still the SMA of this port? */
         TASK_SET,     /* read, and as expected: to be set */
         TASK_SETTING,
         TASK_COUNTING, /* a Set was not answered: the port's M_KeyViolations */
@@ -30,7 +31,15 @@ struct task {
         bool counted;                         /* violations are known */
         uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
+        uint8_t answer[SMP_DATA_SIZE];        /* what was read last */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
+};
+
+/* Who is at an address, as far as is known in this phase. */
+enum who {
+        WHO_UNKNOWN,  /* not asked yet, or a request there was not answered at once since: LIDs may have moved */
+        WHO_EXPECTED,
+        WHO_STRANGER,
 };
 
 /* A block that was written, to be looked at again at the end. */
@@ -67,7 +76,7 @@ struct apply {
         uint16_t *held_bases;       /* the same, ascending, when all is done */
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: something of its table was not written */
-        bool *is_identified;        /* by destination: the SMA said in this phase that it is the expected one */
+        enum who *who;              /* by destination */
         bool aborted, stale;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
@@ -473,9 +482,15 @@ static bool filter_is_admitted(const struct apply *ap, const struct plan_write *
                knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS;
 }
 
-static bool *identified(const struct apply *ap, const struct plan_write *w)
+static enum who *who_has(const struct apply *ap, const struct plan_write *w)
 {
-        return &ap->is_identified[ap->plan->subnet->ports[w->port].destination];
+        return &ap->who[ap->plan->subnet->ports[w->port].destination];
+}
+
+static void doubt_who_is_late(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+{
+        if (*who_has(ap, w) == WHO_EXPECTED && !mad_result_is_prompt(result))
+                *who_has(ap, w) = WHO_UNKNOWN;
 }
 
 /* The answer to a Set may never come, and the table be read only by the next survey, which compares with nothing: so an index
@@ -525,7 +540,7 @@ static void task_begin(struct apply *ap, uint32_t i)
 {
         if (ap->tasks[i].step == TASK_ENDED)
                 return;
-        ap->tasks[i].step = *identified(ap, write_of(ap, i)) ? TASK_READING : TASK_IDENTIFYING;
+        ap->tasks[i].step = *who_has(ap, write_of(ap, i)) == WHO_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
         task_ready(ap, i);
 }
 
@@ -582,7 +597,7 @@ static int prepare_phase(struct apply *ap, enum plan_phase phase)
         ap->phase = phase;
         ap->n_begun = ap->n_ended = 0;
         ap->ready_first = ap->n_ready = 0;
-        memset(ap->is_identified, 0, ap->plan->subnet->n_ports * sizeof(*ap->is_identified));
+        memset(ap->who, 0, ap->plan->subnet->n_ports * sizeof(*ap->who));
         memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
         for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++)
                 r = task_prepare(ap, i);
@@ -694,6 +709,15 @@ static bool is_still_admitted(struct apply *ap, uint32_t i)
         return true;
 }
 
+/* Another task met a stranger there. */
+static bool is_for_stranger(const struct apply *ap, uint32_t i)
+{
+        enum task_step step = ap->tasks[i].step;
+
+        return *who_has(ap, write_of(ap, i)) == WHO_STRANGER &&
+               (step == TASK_READING || step == TASK_CONFIRMING || step == TASK_SET);
+}
+
 static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
         uint32_t i;
@@ -707,11 +731,13 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                         advance(ap);
                         continue;
                 }
-                if ((ap->tasks[i].step == TASK_READING || ap->tasks[i].step == TASK_SET) && !*identified(ap, write_of(ap, i))) {
-                        task_end(ap, i, APPLY_FAILED, APPLY_STRANGER); /* another task met one there */
+                if (is_for_stranger(ap, i)) {
+                        task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                         advance(ap);
                         continue;
                 }
+                if (ap->tasks[i].step == TASK_SET && *who_has(ap, write_of(ap, i)) == WHO_UNKNOWN)
+                        ap->tasks[i].step = TASK_CONFIRMING;
                 if (ap->tasks[i].step == TASK_SET && !is_still_admitted(ap, i)) {
                         task_end(ap, i, APPLY_HELD, APPLY_OK);
                         advance(ap);
@@ -719,7 +745,7 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 }
                 address(ap, write_of(ap, i), ret);
                 ret->cookie = make_cookie(COOKIE_TASK, i);
-                if (ap->tasks[i].step == TASK_IDENTIFYING)
+                if (ap->tasks[i].step == TASK_IDENTIFYING || ap->tasks[i].step == TASK_CONFIRMING)
                         make_identify(ret);
                 else if (ap->tasks[i].step == TASK_SET)
                         make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
@@ -857,49 +883,76 @@ static bool is_expected(struct apply *ap, const struct plan_write *w, const stru
         return false;
 }
 
-static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
-{
-        *identified(ap, write_of(ap, i)) = is_expected(ap, write_of(ap, i), result);
-        if (!*identified(ap, write_of(ap, i))) {
-                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
-                return;
-        }
-        ap->tasks[i].step = TASK_READING;
-        task_ready(ap, i);
-}
-
-static void block_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool setting)
+/* The answer to a Set, or what was read, of the SMA of this port. */
+static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool setting)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
-        p_key_block_decode(result->data, entries);
+        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT) {
+                if (setting)
+                        enforcement_set(ap, i, data);
+                else
+                        enforcement_read(ap, i, data);
+                return;
+        }
+        p_key_block_decode(data, entries);
         if (setting)
                 block_set(ap, i, entries);
         else
                 block_read(ap, i, entries);
 }
 
+static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        struct task *t = &ap->tasks[i];
+
+        *who_has(ap, write_of(ap, i)) = is_expected(ap, write_of(ap, i), result) ? WHO_EXPECTED : WHO_STRANGER;
+        if (*who_has(ap, write_of(ap, i)) == WHO_STRANGER) {
+                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
+        } else if (t->step == TASK_CONFIRMING) {
+                answer_result(ap, i, t->answer, false);
+        } else {
+                t->step = TASK_READING;
+                task_ready(ap, i);
+        }
+}
+
+static void read_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        struct task *t = &ap->tasks[i];
+
+        memcpy(t->answer, result->data, SMP_DATA_SIZE);
+        switch (*who_has(ap, write_of(ap, i))) {
+        case WHO_EXPECTED:
+                answer_result(ap, i, t->answer, false);
+                break;
+        case WHO_STRANGER: /* another task met one there meanwhile */
+                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
+                break;
+        case WHO_UNKNOWN:
+                t->step = TASK_CONFIRMING;
+                task_ready(ap, i);
+                break;
+        }
+}
+
 static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         enum task_step step = ap->tasks[i].step;
-        bool setting = step == TASK_SETTING;
 
+        doubt_who_is_late(ap, write_of(ap, i), result);
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
-        else if (result->outcome != MAD_ANSWERED && setting)
+        else if (result->outcome != MAD_ANSWERED && step == TASK_SETTING)
                 set_unanswered(ap, i, result);
         else if (result->outcome != MAD_ANSWERED)
                 task_fail_unanswered(ap, i, result);
-        else if (step == TASK_IDENTIFYING)
+        else if (step == TASK_IDENTIFYING || step == TASK_CONFIRMING)
                 identify_result(ap, i, result);
-        else if (!setting && !*identified(ap, write_of(ap, i))) /* another task met a stranger there meanwhile */
-                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
-        else if (write_of(ap, i)->kind == WRITE_BLOCK)
-                block_result(ap, i, result, setting);
-        else if (setting)
-                enforcement_set(ap, i, result->data);
+        else if (step == TASK_SETTING)
+                answer_result(ap, i, result->data, true);
         else
-                enforcement_read(ap, i, result->data);
+                read_result(ap, i, result);
 }
 
 static void fail_read_back(struct apply *ap, const struct touched *t, enum apply_reason reason, uint16_t mad_status)
@@ -932,6 +985,7 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
 
         if (result->outcome == MAD_ANSWERED && !is_expected(ap, touched_write(ap, i), result))
                 reason = APPLY_STRANGER;
+        *who_has(ap, touched_write(ap, i)) = reason == APPLY_OK ? WHO_EXPECTED : WHO_UNKNOWN;
         for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
                 if (ap->touched[k].look != LOOK_AGAIN)
                         continue;
@@ -979,8 +1033,13 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         struct port_info pi;
 
         ap->n_read_back_answered += !again;
+        doubt_who_is_late(ap, w, result);
         if (result->outcome != MAD_ANSWERED) {
                 end_unread(ap, i, reason_of(result->outcome), result);
+                return;
+        }
+        if (again && *who_has(ap, w) != WHO_EXPECTED) { /* who it was is as unknown as before */
+                end_unread(ap, i, APPLY_TIMEOUT, &(struct mad_result) { .outcome = MAD_TIMED_OUT });
                 return;
         }
         if (!is_as_written(ap, w, result)) {
@@ -1050,9 +1109,9 @@ static int allocate(struct arena *a, struct apply *ap)
         ap->touched = arena_new_array(a, struct touched, all);
         ap->held_bases = arena_new_array(a, uint16_t, P_KEY_BASE_MASK);
         ap->port_failed = arena_new_array(a, bool, ap->plan->subnet->n_ports);
-        ap->is_identified = arena_new_array(a, bool, ap->plan->subnet->n_ports);
+        ap->who = arena_new_array(a, enum who, ap->plan->subnet->n_ports);
         ap->steps_total = (uint64_t) all * 3;
-        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed && ap->is_identified ? 0 : -ENOMEM;
+        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed && ap->who ? 0 : -ENOMEM;
 }
 
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,

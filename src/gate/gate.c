@@ -14,6 +14,7 @@ struct answer {
         struct mad_route route;
         uint16_t attribute;
         uint32_t modifier;
+        bool in_doubt; /* of NodeInfo: that may be another one by now */
         uint8_t data[SMP_DATA_SIZE];
 };
 
@@ -23,6 +24,8 @@ struct gate {
         struct answer *answers;
         size_t n_answers, n_allocated;
         struct hash_index index;       /* of answers */
+        struct mad_result *unnamed;    /* answers of which that is in doubt, in their order */
+        size_t n_unnamed, n_unnamed_allocated;
         uint64_t n_refused;
         char refusal[256];
 };
@@ -45,6 +48,7 @@ struct gate *gate_free(struct gate *g)
                 return NULL;
         gate_close(g);
         free(g->answers);
+        free(g->unnamed);
         free(g);
         return NULL;
 }
@@ -60,6 +64,7 @@ void gate_close(struct gate *g)
 {
         hash_index_done(&g->index);
         g->n_answers = 0;
+        g->n_unnamed = 0;
         g->knowledge = NULL;
         g->policy = NULL;
 }
@@ -117,7 +122,7 @@ static struct answer *find_answer(const struct gate *g, const struct mad_route *
         return NULL;
 }
 
-/* Out of memory: what is not kept is not known, and what rests on it is refused. */
+/* Out of memory: what is not kept is not known. */
 static void keep_answer(struct gate *g, const struct mad_result *result)
 {
         struct answer *a = find_answer(g, &result->route, result->attribute, result->modifier);
@@ -131,6 +136,7 @@ static void keep_answer(struct gate *g, const struct mad_result *result)
                 hash_index_add(&g->index, (uint32_t) g->n_answers++, hash_of(&a->route, a->attribute, a->modifier));
         }
         memcpy(a->data, result->data, SMP_DATA_SIZE);
+        a->in_doubt = false;
 }
 
 /* --- who is at an address ------------------------------------------------------------------------------------------------ */
@@ -264,6 +270,7 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
 
 bool gate_admit(struct gate *g, const struct mad_frame *frame)
 {
+        const struct answer *who;
         struct mad_request set;
 
         mad_frame_decode(frame, &set);
@@ -271,6 +278,9 @@ bool gate_admit(struct gate *g, const struct mad_frame *frame)
                 return true;
         if (!g->knowledge)
                 return refuse(g, "nothing is to be written now");
+        who = find_answer(g, &set.route, SMP_ATTR_NODE_INFO, 0);
+        if (who && who->in_doubt)
+                return false;
         if (set.method == MAD_SET && set.attribute == SMP_ATTR_P_KEY_TABLE)
                 return admit_block(g, &set);
         if (set.method == MAD_SET && set.attribute == SMP_ATTR_PORT_INFO)
@@ -300,13 +310,42 @@ static void see_filter(struct gate *g, const struct mad_result *result)
         knowledge_see_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound);
 }
 
-void gate_see(struct gate *g, const struct mad_result *result)
+static void take_over(struct gate *g, const struct mad_result *result)
 {
-        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP || result->outcome != MAD_ANSWERED)
-                return;
         keep_answer(g, result);
         if (result->attribute == SMP_ATTR_P_KEY_TABLE)
                 see_block(g, result);
         else if (result->attribute == SMP_ATTR_PORT_INFO)
                 see_filter(g, result);
+}
+
+/* The SMA by this route has said who it is. */
+static void take_over_unnamed(struct gate *g, const struct mad_route *route)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < g->n_unnamed; i++)
+                if (same_route(&g->unnamed[i].route, route))
+                        take_over(g, &g->unnamed[i]);
+                else
+                        g->unnamed[n++] = g->unnamed[i];
+        g->n_unnamed = n;
+}
+
+void gate_see(struct gate *g, const struct mad_result *result)
+{
+        struct answer *who = find_answer(g, &result->route, SMP_ATTR_NODE_INFO, 0);
+
+        if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP)
+                return;
+        if (who && !mad_result_is_prompt(result))
+                who->in_doubt = true;
+        if (result->outcome != MAD_ANSWERED)
+                return;
+        if (result->attribute == SMP_ATTR_NODE_INFO || !who || !who->in_doubt)
+                take_over(g, result);
+        else if (VECTOR_GROW(NULL, g->unnamed, g->n_unnamed, g->n_unnamed_allocated) >= 0) /* else it is not known */
+                g->unnamed[g->n_unnamed++] = *result;
+        if (result->attribute == SMP_ATTR_NODE_INFO)
+                take_over_unnamed(g, &result->route);
 }

@@ -7,7 +7,7 @@
  * The gate does not know the plan. It decodes the bytes of each Set again, and admits it only if
  *
  *     kind       it is P_KeyTable, or PortInfo with nothing changed but the filter bits of a switch port;
- *     identity   the SMA at that address said who it is (NodeInfo) since the gate was opened: LIDs move;
+ *     identity   the SMA there said who it is (NodeInfo) since the gate was opened, and since an answer was late: LIDs move;
  *     read       the block (or PortInfo) was read from that address since then;
  *     owns       entries of bases that pkeyd does not own stay as they were read;
  *     policy     no level is raised above what the policy gives the port;
@@ -15,10 +15,10 @@
  *     stored     the block was announced to the knowledge as it is sent, and that is in the store.
  *
  * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a planner that is wrong may stall, but
- * it cannot open
- * anything. A refusal by the gate is a bug of pkeyd, or a table that changed in the same moment.
+ * it cannot open anything. A refusal by the gate is a bug of pkeyd, or a table that changed in the same moment.
  *
- * What is written and what is read back goes into the knowledge here and nowhere else: a write is recorded before its MAD leaves.
+ * What is written and what is read back goes into the knowledge here and nowhere else: a write is recorded before its MAD leaves,
+ * an answer that was late (mad_result_is_prompt), and those after it, when the SMA has said who it is once more.
  *
  * The gate refuses to know why a Set is sent, and what becomes of it when it is refused.
  */
@@ -38,7 +38,8 @@ DEFINE_CLEANUP(struct gate *, gate_free)
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 
-/* A frame is about to leave. False: it must not. What is no Set of subnet management always passes. */
+/* A frame is about to leave. False: it must not; not counted where who is there is in doubt. What is no Set of subnet management
+ * always passes. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame);
 /* How a request ended. */
 void gate_see(struct gate *g, const struct mad_result *result);

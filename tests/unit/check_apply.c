@@ -806,6 +806,147 @@ static void change_block(struct mad_result *ret)
         ret->data[2 * (P_KEY_BLOCK_ENTRIES - 1) + 1] = 0x77;
 }
 
+/* The first read of a block is answered late; from then on another SMA has that LID, if `userdata` says so. */
+static bool late_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const bool *is_stranger = r->userdata;
+
+        if (!on_fault_port(r, request, MAD_GET) || (r->n_faults == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE))
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        ret->repeated = r->n_faults++ == 0;
+        if (*is_stranger && request->attribute == SMP_ATTR_NODE_INFO)
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
+        else if (*is_stranger)
+                change_block(ret);
+        return true;
+}
+
+/* What was read late is believed when the SMA has said once more who it is. */
+START_TEST(test_late_read)
+{
+        struct run r;
+
+        for (unsigned i = 0; i < 2; i++) {
+                const bool is_stranger = i;
+
+                two_grants(&r);
+                r.fault = late_read;
+                r.userdata = &is_stranger;
+                run_apply(&r);
+                expect(&r, 2 - i, i, 0, 2 - i);
+                ck_assert(apply_is_stale(r.apply) == is_stranger);
+                ck_assert_uint_eq(r.f.asked_who, 2 + 1);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, is_stranger ? APPLY_STRANGER : APPLY_OK);
+                ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[P_KEY_BLOCK_ENTRIES - 1].v, 0);
+                ck_assert_uint_eq(knowledge_table_bounds(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet,
+                                                         r.f.host[0]), 0x77).may, LEVEL_NONE);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* The Set is lost, and meanwhile another SMA, which holds what was to be written, gets the LID. */
+static bool another_has_it_already(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (fake_fabric_port_of(&r->f, request) != r->fault_port || (r->n_faults == 0 && request->method == MAD_GET))
+                return false;
+        if (request->method == MAD_SET) {
+                REQUIRE(r->n_faults++ == 0);
+                *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+                return true;
+        }
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        if (request->attribute == SMP_ATTR_NODE_INFO)
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
+        else if (request->attribute == SMP_ATTR_P_KEY_TABLE)
+                memcpy(ret->data, r->f.tables[r->f.host[1]], SMP_DATA_SIZE);
+        return true;
+}
+
+START_TEST(test_stranger_after_a_lost_set)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = another_has_it_already;
+        run_apply(&r);
+        ck_assert(apply_is_stale(r.apply));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_STRANGER);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).has, LEVEL_NONE);
+        ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).may, LEVEL_FULL);
+        run_done(&r);
+}
+END_TEST
+
+/* One block of a switch is read late, while another one's Set is about to be sent: it waits for the switch's name. */
+START_TEST(test_set_behind_a_late_answer)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct mad_request who[2], block[2], next;
+        struct mad_result result = {};
+        struct mad_stage stage;
+        struct run r;
+
+        run_init(&r, 2, true);
+        default_members(to);
+        to[0][1] = to[1][1] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 2);
+        begin_apply(&r);
+        stage = apply_stage(r.apply);
+        ck_assert_int_eq(apply_prepare(r.apply), 1);
+        knowledge_stored(r.wire.knowledge);
+        gate_open(r.wire.gate, r.wire.knowledge, &r.f.policy);
+        ck_assert(stage.next(stage.state, 0, &who[0]) && stage.next(stage.state, 0, &who[1]));
+        for (unsigned i = 0; i < 2; i++)
+                answer(&r, &stage, &who[i]);
+        ck_assert(stage.next(stage.state, 0, &block[0]) && stage.next(stage.state, 0, &block[1]));
+        answer(&r, &stage, &block[0]);
+        ck_assert(fake_fabric_answer(&r.f, &block[1], &result));
+        result.repeated = true;
+        fake_wire_end(&r.wire, &block[1], &result);
+        stage.result(stage.state, 0, &result);
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert(stage.next(stage.state, 0, &who[i]));
+                ck_assert_uint_eq(who[i].attribute, SMP_ATTR_NODE_INFO);
+        }
+        answer(&r, &stage, &who[0]);
+        ck_assert(stage.next(stage.state, 0, &next) && next.method == MAD_SET);
+        answer(&r, &stage, &next);
+        answer(&r, &stage, &who[1]);
+        ck_assert(stage.next(stage.state, 0, &next) && next.method == MAD_SET);
+        answer(&r, &stage, &next);
+        ck_assert(stage.done(stage.state) && r.f.sets == 2);
+        run_done(&r);
+}
+END_TEST
+
+/* At the end a block differs, and the second read of it is late. */
+static bool differs_late(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        if (!on_fault_port(r, request, MAD_GET) || r->sets_by_port[r->fault_port] == 0 || request->attribute != SMP_ATTR_P_KEY_TABLE)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        change_block(ret);
+        ret->repeated = r->n_faults++ == 1;
+        return true;
+}
+
+START_TEST(test_late_at_the_end)
+{
+        struct run r;
+
+        two_grants(&r);
+        r.fault = differs_late;
+        run_apply(&r);
+        expect(&r, 1, 1, 0, 2);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[P_KEY_BLOCK_ENTRIES - 1].v, 0);
+        ck_assert_int_eq(r.o->tables[r.f.host[0]].source, TABLE_ASSUMED);
+        run_done(&r);
+}
+END_TEST
+
 static bool nobody_says_who_later(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
@@ -2843,6 +2984,10 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_of_the_same_node);
         tcase_add_test(t, test_stranger_for_another_task);
         tcase_add_test(t, test_stranger_while_a_block_is_read);
+        tcase_add_test(t, test_late_read);
+        tcase_add_test(t, test_stranger_after_a_lost_set);
+        tcase_add_test(t, test_set_behind_a_late_answer);
+        tcase_add_test(t, test_late_at_the_end);
         tcase_add_test(t, test_stranger_at_the_end);
         tcase_add_test(t, test_stranger_and_another_look);
         tcase_add_test(t, test_nobody_says_who_at_the_end);

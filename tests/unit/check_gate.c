@@ -13,6 +13,7 @@
 
 static struct gate *gate;
 static struct subnet *subnet;
+static bool late; /* the next answers */
 static struct base_range owns = { 1, 0x7000 };
 static struct policy policy = { .owns = &owns, .n_owns = 1 };
 
@@ -25,6 +26,7 @@ static struct mad_route to_lid(uint16_t lid)
 static void setup(void)
 {
         knowledge_setup();
+        late = false;
         gate = gate_new();
         ck_assert_ptr_nonnull(gate);
         subnet = discover(ALL, 0, 0, 0);
@@ -47,7 +49,9 @@ static void teardown(void)
 
 static void answered(struct mad_route route, uint16_t attribute, uint32_t modifier, const uint8_t data[SMP_DATA_SIZE])
 {
-        struct mad_result result = { .attribute = attribute, .modifier = modifier, .route = route, .outcome = MAD_ANSWERED };
+        struct mad_result result = {
+                .attribute = attribute, .modifier = modifier, .route = route, .outcome = MAD_ANSWERED, .repeated = late,
+        };
 
         memcpy(result.data, data, SMP_DATA_SIZE);
         gate_see(gate, &result);
@@ -314,6 +318,78 @@ START_TEST(somebody_else_is_there)
         say_key(to_lid(HOST_LID(0)), 0, 0);
         ck_assert(!set_host(0, 0x8001));
         check_refusal("more than the policy gives");
+}
+END_TEST
+
+static void check_known(unsigned host, uint16_t key)
+{
+        ck_assert_uint_eq(knowledge_get(k, host_record(host))->entries[0].v, key);
+}
+
+/* While a Get was repeated, host 3 got the LID of host 0. */
+START_TEST(late_answer_of_a_stranger)
+{
+        prepare(0, 0);
+        late = true;
+        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        late = false;
+        check_known(0, 0);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002); /* nor is what comes after it */
+        check_known(0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        ck_assert_uint_eq(gate_n_refused(gate), 0); /* it was on its way */
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        check_known(0, 0);
+        check_known(3, 0x8002);
+}
+END_TEST
+
+/* Host 0 says that it was nobody else; of host 1, whose answer was late, too, that says nothing. */
+START_TEST(late_answer_and_a_name)
+{
+        prepare(0, 0);
+        prepare(1, 0);
+        late = true;
+        say_key(to_lid(HOST_LID(1)), 0, 0x8002);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        say_host(0); /* which may be late itself: who says it is there now */
+        late = false;
+        check_known(0, 0x8002);
+        check_known(1, 0);
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        check_known(0, 0);
+        ck_assert(set_host(0, 0x8001));
+        say_host(1);
+        check_known(1, 0x8002);
+        say_host(1);
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        check_known(1, 0x8002);
+}
+END_TEST
+
+/* A Set that was not answered, or one that was refused: only the first may have taken long. What waits for a name is forgotten when
+ * the gate is closed. */
+START_TEST(what_casts_doubt_on_a_name)
+{
+        static const struct {
+                enum mad_outcome outcome;
+                bool doubt;
+        } cases[] = {{ MAD_TIMED_OUT, true }, { MAD_BUSY, true }, { MAD_UNSENT, true }, { MAD_REFUSED, false }};
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct mad_result result = {
+                        .attribute = SMP_ATTR_P_KEY_TABLE, .route = to_lid(HOST_LID(0)), .outcome = cases[i].outcome,
+                };
+
+                gate_open(gate, k, &policy);
+                prepare(0, 0);
+                gate_see(gate, &result);
+                say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+                check_known(0, cases[i].doubt ? 0 : 0x8002);
+                gate_open(gate, k, &policy);
+                say_host(0);
+                check_known(0, cases[i].doubt ? 0 : 0x8002);
+        }
 }
 END_TEST
 
@@ -678,6 +754,9 @@ int main(void)
         tcase_add_test(t, opened_again);
         tcase_add_test(t, nobody_said_who_it_is);
         tcase_add_test(t, somebody_else_is_there);
+        tcase_add_test(t, late_answer_of_a_stranger);
+        tcase_add_test(t, late_answer_and_a_name);
+        tcase_add_test(t, what_casts_doubt_on_a_name);
         tcase_add_test(t, not_read);
         tcase_add_test(t, not_ours);
         tcase_add_test(t, every_entry_counts);
