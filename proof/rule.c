@@ -12,10 +12,12 @@
 /*@ predicate talk(integer x, integer y) = x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
 
     predicate is_level(integer x) = LEVEL_NONE <= x <= LEVEL_FULL;
-    predicate is_policy(integer x) = LEVEL_NONE <= x <= POLICY_UNKNOWN;
-    // Of a policy that is not known what admits the least.
-    logic integer at_least(integer policy) = policy == POLICY_UNKNOWN ? LEVEL_NONE : policy;
-    logic integer at_most(integer policy) = policy == POLICY_UNKNOWN ? LEVEL_FULL : policy;
+    predicate is_policy(integer x) = LEVEL_NONE <= x < N_POLICY_LEVELS;
+    // Of a policy that is known as a range what admits the least.
+    logic integer at_least(integer policy) =
+        policy < N_LEVELS ? policy : policy == POLICY_FROM_LIMITED ? LEVEL_LIMITED : LEVEL_NONE;
+    logic integer at_most(integer policy) =
+        policy < N_LEVELS ? policy : policy == POLICY_UP_TO_LIMITED ? LEVEL_LIMITED : LEVEL_FULL;
     predicate are_bounds(struct bounds b) = is_level(b.has) && is_level(b.may);
 
     predicate gains(integer policy, struct bounds before, struct bounds after, integer p, integer has, integer may, boolean absent) =
@@ -47,6 +49,11 @@
     ensures \result != 0 <==> talk(x, y);
     ensures \result == 0 || \result == 1; */
 static inline bool levels_talk(unsigned x, unsigned y);
+
+/*@ requires is_level(least) && is_level(most) && least <= most;
+    assigns \nothing;
+    ensures is_policy(\result) && at_least(\result) == least && at_most(\result) == most; */
+enum level rule_policy_between(enum level least, enum level most);
 
 /*@ requires is_policy(policy) && (side == RULE_GAIN || side == RULE_LOSS);
     assigns \nothing;

@@ -16,6 +16,9 @@
 struct desired_port {
         const struct p_key *wanted; /* ascending base, the limited before the full entry */
         uint32_t n_wanted;
+        /* of a frozen port, for the rule (policy/freeze.h): `wanted` is the least that the policy may give it, and this the most */
+        const struct desired_port *most; /* NULL: it gives exactly what is wanted */
+        bool most_is_held;               /* it may have given what the table holds, too: what it was before is not known */
 };
 
 struct desired {

@@ -110,15 +110,24 @@ static struct bounds port_bounds(const struct knowledge *k, uint32_t port, uint1
         return leaf->filters[view.direction] ? filter : host;
 }
 
+static enum level level_wanted(const struct desired_port *want, uint16_t base)
+{
+        uint32_t i = LOWER_BOUND(item, want->wanted, want->n_wanted, p_key_base(*item) < base);
+
+        return level_in(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
+}
+
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base)
 {
-        const struct desired_port *want = p->policy;
-        uint32_t i;
+        enum level least, most;
 
-        if (!want)
+        if (!p->policy)
                 return POLICY_UNKNOWN;
-        i = LOWER_BOUND(item, want->wanted, want->n_wanted, p_key_base(*item) < base);
-        return level_in(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
+        least = level_wanted(p->policy, base);
+        if (!p->policy->most)
+                return least;
+        most = MAX(least, level_wanted(p->policy->most, base));
+        return rule_policy_between(least, p->policy->most_is_held ? MAX(most, (enum level) table_bounds(p, base).may) : most);
 }
 
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view)

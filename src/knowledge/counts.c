@@ -59,7 +59,9 @@ struct counted {
 
 static uint32_t *count_wild(struct wild_counts *counts, const struct knowledge_record *p, enum direction direction)
 {
-        return &counts->n[direction][knowledge_is_gone(p)][!p->policy];
+        bool is_open = !p->policy || (p->policy->most && p->policy->most_is_held);
+
+        return &counts->n[direction][knowledge_is_gone(p)][is_open];
 }
 
 /* Each base of a port once. */
@@ -122,8 +124,8 @@ void knowledge_counts_change_all(struct knowledge *k, uint32_t record, int sign)
                 if (c.is_wild[d])
                         *count_wild(&k->counts.wild, p, d) += (uint32_t) sign;
         }
-        if (p->policy)
-                change_keys(k, &c, p->policy->wanted, p->policy->n_wanted);
+        for (const struct desired_port *gives = p->policy; gives; gives = gives->most)
+                change_keys(k, &c, gives->wanted, gives->n_wanted);
         change_table(k, &c, c.port);
         if (p->other_end != KNOWLEDGE_NONE)
                 change_table(k, &c, p->other_end);

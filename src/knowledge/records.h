@@ -18,7 +18,7 @@
 #include "util/vector.h"
 
 struct wild_counts {
-        uint32_t n[N_DIRECTIONS][2][2]; /* [][1]: absent ones; [][][1]: those of which nobody knows what the policy gives them */
+        uint32_t n[N_DIRECTIONS][2][2]; /* [][1]: absent ones; [][][1]: those to which the policy may give anything */
 };
 
 /* Of one base. A wild port may hold anything, so it is counted in `wild` instead, except at the bases that the policy gives it. */
@@ -90,7 +90,7 @@ struct knowledge_step {
  * of them has to be admitted. Returns how many there are, at least one. The port of the table must be known. */
 unsigned knowledge_steps(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
                          struct knowledge_view view, struct knowledge_step ret[KNOWLEDGE_MAX_STEPS]);
-/* What the policy gives the port of this record (no leaf port), or POLICY_UNKNOWN. */
+/* What the policy gives the port of this record (no leaf port), or a range of POLICY_... */
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);
 

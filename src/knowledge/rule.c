@@ -6,11 +6,22 @@
 #define ABSENT    N_LEVELS /* in place of bounds.has */
 #define N_CLASSES (N_POLICY_LEVELS * (N_LEVELS + 1) * LEVEL_FULL)
 
+enum level rule_policy_between(enum level least, enum level most)
+{
+        if (least == most)
+                return least;
+        if (most == LEVEL_LIMITED)
+                return POLICY_UP_TO_LIMITED;
+        return least == LEVEL_LIMITED ? POLICY_FROM_LIMITED : POLICY_UNKNOWN;
+}
+
 enum level rule_policy_for(enum rule_verdict side, enum level policy)
 {
-        if (policy != POLICY_UNKNOWN)
+        if (policy < N_LEVELS)
                 return policy;
-        return side == RULE_GAIN ? LEVEL_NONE : LEVEL_FULL;
+        if (side == RULE_GAIN)
+                return policy == POLICY_FROM_LIMITED ? LEVEL_LIMITED : LEVEL_NONE;
+        return policy == POLICY_UP_TO_LIMITED ? LEVEL_LIMITED : LEVEL_FULL;
 }
 
 /* Does the policy let them talk, as far as is known? */

@@ -6,8 +6,9 @@
  *
  * A port's level in a base is what its P_Key table gives it there (limited and full entry together count as full). Two ports
  * can talk if both have a level and at least one is full. What pkeyd knows of a port are bounds: the level that it certainly
- * has, and the highest that it may have. The policy gives each port a level, too. (Of a port that was never discovered completely
- * nobody knows what that is: nobody may gain it, and nobody may be cut off from it who might talk with it by the policy. Behind
+ * has, and the highest that it may have. The policy gives each port a level, too. (Of a port that is frozen, or was never
+ * discovered completely, that is known as a range only. The lowest of it counts for a gain, the highest for a loss: nobody may come
+ * to talk with the port whom the policy may not let, and nobody may be cut off from it whom the policy may let talk with it. Behind
  * a filter of one direction a port has a
  * level for what it sends and one for what it receives: what one sends is judged against what the others receive.)
  *
@@ -30,7 +31,10 @@ enum level {
         LEVEL_LIMITED,
         LEVEL_FULL,
         N_LEVELS,
-        POLICY_UNKNOWN = N_LEVELS, /* nobody knows what the policy gives this port: none for a gain, full for a loss */
+        /* of a policy only, where it is not known exactly what it gives a port: */
+        POLICY_UNKNOWN = N_LEVELS, /* none for a gain, full for a loss */
+        POLICY_UP_TO_LIMITED,      /* none for a gain, limited for a loss */
+        POLICY_FROM_LIMITED,       /* limited for a gain, full for a loss */
         N_POLICY_LEVELS,
 };
 
@@ -41,7 +45,7 @@ struct bounds {
 
 /* What the rule has to know of another port. */
 struct rule_class {
-        uint8_t policy;       /* enum level: what the policy gives it, or POLICY_UNKNOWN */
+        uint8_t policy;       /* enum level: what the policy gives it, or a range of POLICY_... */
         struct bounds bounds;
         bool is_absent;       /* it may hold bounds.may, and talks with nobody now */
 };
@@ -87,7 +91,9 @@ enum rule_verdict {
         RULE_LOSS, /* it could cut ports off that may talk */
 };
 
-/* What the policy counts for on this side of the rule: of POLICY_UNKNOWN what admits the least. */
+/* The policy of a port to which it gives at least the one level and at most the other (least <= most). */
+enum level rule_policy_between(enum level least, enum level most);
+/* What the policy counts for on this side of the rule: of a range what admits the least. */
 enum level rule_policy_for(enum rule_verdict side, enum level policy);
 
 /* Judges a write by one other port: policy is what the policy gives the port that is written, before and after are its bounds

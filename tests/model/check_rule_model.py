@@ -3,7 +3,7 @@
 """Compares rule_judge, knowledge_judge_block and gate_admit with rule_model.py, on all small cases and on random ones.
 
 Where ../shared/gate_model.py is beside the source (or in the folder that PKEYD_SHARED names), that one is compared, too. It knows
-bounds of one level for each port, so both speak of the same thing where no port is absent, what the policy gives each is known, and filters are by level and on in both
+bounds of one level for each port, so both speak of the same thing where no port is absent, what the policy gives each is known exactly, and filters are by level and on in both
 directions or off. There:
 
     rule_judge admits what it admits, and nothing else;
@@ -20,7 +20,7 @@ import importlib.util, itertools, os, random, subprocess, sys
 import rule_model as m
 
 LEVELS = (m.NONE, m.LIMITED, m.FULL)
-POLICIES = LEVELS + (m.UNKNOWN,)
+POLICIES = LEVELS + tuple(m.RANGES)
 BOUNDS = [(has, may) for has in LEVELS for may in LEVELS if has <= may]
 OTHERS = ([m.Other(p, *b, False) for p in POLICIES for b in BOUNDS] + [m.Other(p, m.NONE, may, True) for p in POLICIES for may in LEVELS])
 failures = 0
@@ -79,7 +79,7 @@ def check_rule(rng, count, admit):
         gain = any(m.gains(policy, before, after, o) for o in others)
         loss = any(m.loses(policy, before, after, o) for o in others)
         require(verdict == 0 if not gain and not loss else (verdict == 1 and gain) or (verdict == 2 and loss), "rule_judge", case)
-        if not admit or m.UNKNOWN in [policy] + [o.policy for o in others]:
+        if not admit or any(p in m.RANGES for p in [policy] + [o.policy for o in others]):
             continue
         present = [o for o in others if not o.is_absent]
         if present == others:
@@ -143,7 +143,7 @@ def read_now(case):
 
 def check_shared_fabric(admit, case, admitted, by_base):
     hosts, port, is_leaf, level = case
-    if any(h.policy == m.UNKNOWN or h.presence == m.ABSENT or h.unsure or h.filters[0] != h.filters[1] for h in hosts):
+    if any(h.policy in m.RANGES or h.presence == m.ABSENT or h.unsure or h.filters[0] != h.filters[1] for h in hosts):
         return False
     bounds = [m.host_bounds(h, m.BY_LEVEL, m.SENDS) for h in hosts]
     after = m.host_bounds(hosts[port], m.BY_LEVEL, m.SENDS, level, is_leaf)

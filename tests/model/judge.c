@@ -266,6 +266,14 @@ static void see_others(struct knowledge *k, const struct scene *s)
         }
 }
 
+static struct desired_port wants(struct arena *a, enum level level)
+{
+        struct p_key *key = arena_new_object(a, struct p_key);
+
+        *key = p_key_make(BASE, level == LEVEL_FULL);
+        return (struct desired_port) { key, level != LEVEL_NONE };
+}
+
 /* Of a node that did not answer all queries nobody knows what the policy gives it. */
 static void give_policy(struct arena *a, struct knowledge *k, const struct scene *s, struct subnet *subnet)
 {
@@ -274,11 +282,14 @@ static void give_policy(struct arena *a, struct knowledge *k, const struct scene
         *d = (struct desired) { .subnet = subnet, .ports = arena_new_array(a, struct desired_port, subnet->n_ports) };
         for (unsigned i = 0; i < s->n; i++) {
                 uint32_t node = subnet_find_node(subnet, host_guid(i)), port = subnet_find_port(subnet, node, 1);
-                struct p_key *key = arena_new_object(a, struct p_key);
+                struct desired_port *most = arena_new_object(a, struct desired_port);
+                enum level policy = (enum level) s->hosts[i].policy;
 
-                subnet->nodes[node].incomplete = s->hosts[i].policy == POLICY_UNKNOWN;
-                *key = p_key_make(BASE, s->hosts[i].policy == LEVEL_FULL);
-                d->ports[port] = (struct desired_port) { key, s->hosts[i].policy != LEVEL_NONE };
+                subnet->nodes[node].incomplete = policy == POLICY_UNKNOWN;
+                *most = wants(a, policy == POLICY_UP_TO_LIMITED ? LEVEL_LIMITED : LEVEL_FULL);
+                d->ports[port] = wants(a, policy == POLICY_FROM_LIMITED ? LEVEL_LIMITED :
+                                          policy < N_LEVELS ? policy : LEVEL_NONE);
+                d->ports[port].most = policy < N_LEVELS ? NULL : most;
         }
         must(knowledge_set_policy(k, d));
 }

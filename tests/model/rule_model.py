@@ -7,7 +7,8 @@ most the other. For all of that is known it may be anything between.
 
 from collections import namedtuple
 
-NONE, LIMITED, FULL, UNKNOWN = range(4)  # UNKNOWN: of a policy only
+NONE, LIMITED, FULL, UNKNOWN, UP_TO_LIMITED, FROM_LIMITED = range(6)
+RANGES = {UNKNOWN: (NONE, FULL), UP_TO_LIMITED: (NONE, LIMITED), FROM_LIMITED: (LIMITED, FULL)}  # of a policy only
 THERE, ABSENT, EXPIRED = range(3)
 READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, NO_TABLE = range(7)
 BY_LEVEL, BY_BASE = range(2)
@@ -23,21 +24,33 @@ def talk(x, y):
     return min(x, y) > NONE and max(x, y) == FULL
 
 
-def wanted(x, y, instead):
-    """Does the policy let them talk? `instead`: what counts where nobody knows what it gives one of them."""
-    return talk(instead if x == UNKNOWN else x, instead if y == UNKNOWN else y)
+def least(policy):
+    return RANGES.get(policy, (policy, policy))[0]
+
+
+def most(policy):
+    return RANGES.get(policy, (policy, policy))[1]
+
+
+def surely_wanted(x, y):
+    """Does the policy let them talk, whatever of its range it gives each of them?"""
+    return talk(least(x), least(y))
+
+
+def perhaps_wanted(x, y):
+    return talk(most(x), most(y))
 
 
 def gains(policy, before, after, other):
     """Could the write let this pair talk that may not, and does not for certain?"""
     certain = not other.is_absent and talk(before[0], other.has)
-    return after[1] > before[1] and talk(after[1], other.may) and not wanted(policy, other.policy, NONE) and not certain
+    return after[1] > before[1] and talk(after[1], other.may) and not surely_wanted(policy, other.policy) and not certain
 
 
 def loses(policy, before, after, other):
     """Could the write part a pair that may talk, and may be talking? Who is not there talks with nobody."""
     lowers = after[0] < before[0] or after[1] < before[1]
-    return (lowers and not other.is_absent and wanted(policy, other.policy, FULL) and talk(before[1], other.may)
+    return (lowers and not other.is_absent and perhaps_wanted(policy, other.policy) and talk(before[1], other.may)
             and not talk(after[0], other.has))
 
 
@@ -94,4 +107,4 @@ def exceeds_policy(host, is_leaf, level):
     """Could the write raise this table, and above what the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
     lowest = NONE if table.kind == NEVER else min([table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT)))
-    return level > lowest and (host.policy == UNKNOWN or level > host.policy)
+    return level > lowest and level > least(host.policy)

@@ -820,6 +820,11 @@ WRONGS += [
     Wrong("rule-absent-talk-for-certain", RULE,
           "            !(present && levels_talk(before.has, other->bounds.has)))",
           "            !levels_talk(before.has, other->bounds.may))"),
+    Wrong("rule-least-counts-for-a-loss", RULE, "return policy == POLICY_UP_TO_LIMITED ? LEVEL_LIMITED : LEVEL_FULL;", "return policy == POLICY_UNKNOWN ? LEVEL_FULL : LEVEL_LIMITED;"),
+    Wrong("rule-unknown-for-any-range", RULE, "return policy == POLICY_FROM_LIMITED ? LEVEL_LIMITED : LEVEL_NONE;", "return LEVEL_NONE;"),
+    Wrong("rule-any-range-is-unknown", RULE, "return least == LEVEL_LIMITED ? POLICY_FROM_LIMITED : POLICY_UNKNOWN;", "return POLICY_UNKNOWN;"),
+    Wrong("counts-most-is-left-out", COUNTS, "gives; gives = gives->most)", "gives; gives = NULL)"),
+    Wrong("counts-open-policy-is-none", COUNTS, "!p->policy || (p->policy->most && p->policy->most_is_held);", "!p->policy;"),
     Wrong("rule-taken-away-is-added", RULE, "*count - (uint32_t) -n : *count", "*count + (uint32_t) -n : *count"),
     Wrong("counts-leaf-tables-bases-left-out", COUNTS, "        if (p->other_end != KNOWLEDGE_NONE)\n                change_table(k, &c, p->other_end);\n", ""),
     Wrong("counts-unsent-bases-left-out", COUNTS,
@@ -936,6 +941,8 @@ STATE = "src/shell/state.c"
 WRONGS += [
     # what is known, and what is stored of it before it is sent
     Wrong("bounds-write-is-certain", BOUNDS, "                out.has = MIN(out.has, level);\n", ""),
+    Wrong("bounds-most-is-not-what-is-held", BOUNDS, "p->policy->most_is_held ? MAX(most, (enum level) table_bounds(p, base).may) : most);", "most);"),
+    Wrong("bounds-most-is-the-least", BOUNDS, "most = MAX(least, level_wanted(p->policy->most, base));", "most = least;"),
     Wrong("bounds-announced-is-sent", BOUNDS, "if (r->writes[i].block != block || !r->writes[i].is_sent || (", "if (r->writes[i].block != block || ("),
     Wrong("bounds-unsure-filter-filters", BOUNDS, "return (struct bounds) { filter.has, host.may };", "return filter;"),
     Wrong("worlds-filters-are-known", BOUNDS, "l->filters_unsure || l->filters[view.direction] == filters",

@@ -32,7 +32,8 @@ struct scene {
         bool mute[MAX_TABLES];
         struct bounds known[MAX_TABLES];  /* of mute tables */
         bool absent[MAX_PORTS];           /* host and leaf table are mute, and it talks with nobody */
-        bool unknown[MAX_PORTS];          /* host table is mute, and nobody knows what the policy gives it */
+        bool frozen[MAX_PORTS];           /* host table is mute, and of what the policy gives it only a range is known: */
+        struct bounds range[MAX_PORTS];
         bool any_mute;
 };
 
@@ -88,7 +89,7 @@ static void check_promises(const struct scene *s, const uint8_t *now, enum filte
 
 static enum level policy_of(const struct scene *s, unsigned port)
 {
-        return s->unknown[port] ? POLICY_UNKNOWN : (enum level) s->policy[port];
+        return s->frozen[port] ? rule_policy_between(s->range[port].has, s->range[port].may) : (enum level) s->policy[port];
 }
 
 /* The counts of all others say the same as each other alone. */
@@ -195,16 +196,26 @@ static void know(struct scene *s, unsigned table)
                 }
 }
 
-/* One mute port in turn is absent: it talks with nobody until it is back; or it was never discovered completely. */
+/* What the policy gives this port is known as any range in which it is. */
+static void freeze(struct scene *s, unsigned port)
+{
+        s->frozen[port] = true;
+        for (uint8_t least = 0; least <= s->policy[port]; least++)
+                for (uint8_t most = s->policy[port]; most < N_LEVELS; most++) {
+                        s->range[port] = (struct bounds) { least, most };
+                        know(s, 0);
+                }
+        s->frozen[port] = false;
+}
+
+/* One mute port in turn is absent: it talks with nobody until it is back; or it is frozen, or was never discovered completely. */
 static void leave(struct scene *s)
 {
         know(s, 0);
         for (unsigned p = 0; p < s->n_ports; p++) {
                 if (!s->mute[p] || leaf_of(s, p) != MAX_TABLES)
                         continue;
-                s->unknown[p] = true;
-                know(s, 0);
-                s->unknown[p] = false;
+                freeze(s, p);
                 s->absent[p] = true;
                 know(s, 0);
                 s->absent[p] = false;
@@ -267,6 +278,8 @@ START_TEST(counts_are_taken_back)
                 { LEVEL_FULL, { LEVEL_LIMITED, LEVEL_FULL }, false }, { LEVEL_FULL, { LEVEL_NONE, LEVEL_FULL }, true },
                 { LEVEL_NONE, { LEVEL_NONE, LEVEL_LIMITED }, false },
                 { POLICY_UNKNOWN, { LEVEL_NONE, LEVEL_FULL }, false }, { LEVEL_FULL, { LEVEL_NONE, LEVEL_NONE }, false },
+                { POLICY_UP_TO_LIMITED, { LEVEL_NONE, LEVEL_FULL }, false },
+                { POLICY_FROM_LIMITED, { LEVEL_FULL, LEVEL_FULL }, false },
         };
 
         for (unsigned i = 0; i < ELEMENTS(classes); i++)
@@ -317,6 +330,25 @@ START_TEST(unknown_policy_admits_least)
 }
 END_TEST
 
+/* Of each range the lowest level counts for a gain, the highest for a loss. */
+START_TEST(ranges)
+{
+        bool met[N_POLICY_LEVELS] = {};
+
+        for (enum level least = 0; least < N_LEVELS; least++)
+                for (enum level most = least; most < N_LEVELS; most++) {
+                        enum level policy = rule_policy_between(least, most);
+
+                        ck_assert_uint_lt(policy, N_POLICY_LEVELS);
+                        ck_assert(!met[policy]);
+                        met[policy] = true;
+                        ck_assert_uint_eq(rule_policy_for(RULE_GAIN, policy), least);
+                        ck_assert_uint_eq(rule_policy_for(RULE_LOSS, policy), most);
+                }
+        ck_assert_uint_eq(rule_policy_between(LEVEL_NONE, LEVEL_FULL), POLICY_UNKNOWN);
+}
+END_TEST
+
 int main(void)
 {
         TCase *model = tcase_create("model"), *counts = tcase_create("counts");
@@ -332,6 +364,7 @@ int main(void)
         tcase_add_test_raise_signal(counts, cannot_take_away_what_is_not_there, 6);
         tcase_add_test(counts, absent_ports_lose_nothing);
         tcase_add_test(counts, unknown_policy_admits_least);
+        tcase_add_test(counts, ranges);
         suite_add_tcase(s, model);
         suite_add_tcase(s, counts);
         sr = srunner_create(s);

@@ -48,6 +48,9 @@ struct table {
 
 struct port {
         uint8_t policy[BASES];
+        bool frozen;                     /* of the policy only this is known: */
+        uint8_t least[BASES], most[BASES];
+        bool most_is_held;               /* it may be what the table holds, too */
         enum knowledge_presence presence;
         struct table tables[2];           /* the host's, its leaf port's */
         bool filters[N_DIRECTIONS];       /* in the hardware */
@@ -136,19 +139,33 @@ static void see_tables(const struct hardware *h, struct subnet *s, enum known_ho
         }
 }
 
+static struct desired_port wants(const uint8_t levels[BASES])
+{
+        struct p_key *keys = arena_new_array(arena, struct p_key, BASES);
+        uint32_t n = 0;
+
+        for (uint16_t b = 0; b < BASES; b++)
+                if (levels[b] != LEVEL_NONE)
+                        keys[n++] = p_key_make((uint16_t) (b + 1), levels[b] == LEVEL_FULL);
+        return (struct desired_port) { keys, n };
+}
+
 static void give_policy(const struct hardware *h, struct subnet *s)
 {
         struct desired *d = arena_new_object(arena, struct desired);
 
         *d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
         for (unsigned i = 0; i < HOSTS; i++) {
-                struct p_key *keys = arena_new_array(arena, struct p_key, BASES);
-                uint32_t n = 0;
+                struct desired_port *gives = &d->ports[port_at(s, host_guid(i), 1)], *most;
+                const struct port *p = &h->ports[i];
 
-                for (uint16_t b = 0; b < BASES; b++)
-                        if (h->ports[i].policy[b] != LEVEL_NONE)
-                                keys[n++] = p_key_make((uint16_t) (b + 1), h->ports[i].policy[b] == LEVEL_FULL);
-                d->ports[port_at(s, host_guid(i), 1)] = (struct desired_port) { keys, n };
+                *gives = wants(p->frozen ? p->least : p->policy);
+                if (!p->frozen)
+                        continue;
+                most = arena_new_object(arena, struct desired_port);
+                *most = wants(p->most);
+                gives->most = most;
+                gives->most_is_held = p->most_is_held;
         }
         REQUIRE(knowledge_set_policy(k, d) == 0);
 }
@@ -440,6 +457,19 @@ static struct table any_table(enum known_how known)
         return t;
 }
 
+/* What the policy gives it is in the range. */
+static void freeze(struct port *p)
+{
+        p->frozen = true;
+        p->most_is_held = any(2);
+        for (unsigned b = 0; b < BASES; b++) {
+                bool is_held = p->most_is_held && p->policy[b] <= MAX(p->tables[0].holds[b], p->tables[0].holds_behind[b]);
+
+                p->least[b] = (uint8_t) any(p->policy[b] + 1u);
+                p->most[b] = is_held ? (uint8_t) any(N_LEVELS) : (uint8_t) (p->policy[b] + any(N_LEVELS - p->policy[b]));
+        }
+}
+
 static struct port any_port(void)
 {
         struct port p = { .presence = any(2) ? KNOWLEDGE_THERE : (enum knowledge_presence) any(3) };
@@ -452,6 +482,8 @@ static struct port any_port(void)
         p.filters[SENDS] = is_there && any(2);
         p.filters[RECEIVES] = is_there && any(2);
         p.filters_unsure = is_there && any(4) == 0;
+        if (any(4) == 0)
+                freeze(&p);
         return p;
 }
 

@@ -97,7 +97,22 @@ static struct bounds port_around(uint32_t port, uint16_t base, enum filter_model
 
 enum level naive_policy(const struct knowledge_record *p, uint16_t base)
 {
-        return p->policy ? level(p->policy->wanted, p->policy->n_wanted, base) : POLICY_UNKNOWN;
+        static const enum level ranges[N_LEVELS][N_LEVELS] = {
+                { LEVEL_NONE, POLICY_UP_TO_LIMITED, POLICY_UNKNOWN },
+                { LEVEL_LIMITED, LEVEL_LIMITED, POLICY_FROM_LIMITED },
+                { LEVEL_FULL, LEVEL_FULL, LEVEL_FULL },
+        };
+        const struct desired_port *gives = p->policy;
+        unsigned least, most;
+
+        if (!gives)
+                return POLICY_UNKNOWN;
+        least = most = level(gives->wanted, gives->n_wanted, base);
+        if (gives->most)
+                most = level(gives->most->wanted, gives->most->n_wanted, base);
+        if (gives->most && gives->most_is_held)
+                most = MAX(most, table_bounds(p, base, BLOCKS).may);
+        return ranges[least][most];
 }
 
 static bool is_admitted_by_each(uint32_t q, uint16_t base, struct bounds before, struct bounds after, enum filter_model m,
@@ -176,24 +191,38 @@ void any_block(struct p_key ret[P_KEY_BLOCK_ENTRIES])
                 ret[i] = any(8) ? (struct p_key) {} : any_key();
 }
 
+static struct desired_port any_keys(void)
+{
+        struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
+        uint32_t n = 0;
+
+        for (uint16_t base = 1; base <= BASES; base++) {
+                unsigned membership = any(4);
+
+                if (membership & 1)
+                        keys[n++].v = base;
+                if (membership & 2)
+                        keys[n++].v = 0x8000 | base;
+        }
+        return (struct desired_port) { keys, n };
+}
+
+/* Of some ports only what it gives at least is known, and what at most, or that it may be what the table holds. */
 void any_policy(struct subnet *s)
 {
         struct desired *d = arena_new_object(arena, struct desired);
 
         *d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
         for (uint32_t i = 0; i < s->n_ports; i++) {
-                struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
-                uint32_t n = 0;
+                struct desired_port *most = arena_new_object(arena, struct desired_port);
 
-                for (uint16_t base = 1; s->ports[i].role == PORT_ENDPORT && base <= BASES; base++) {
-                        unsigned membership = any(4);
-
-                        if (membership & 1)
-                                keys[n++].v = base;
-                        if (membership & 2)
-                                keys[n++].v = 0x8000 | base;
-                }
-                d->ports[i] = (struct desired_port) { keys, n };
+                if (s->ports[i].role != PORT_ENDPORT)
+                        continue;
+                d->ports[i] = any_keys();
+                *most = any_keys();
+                if (any(3) == 0)
+                        d->ports[i].most = most;
+                d->ports[i].most_is_held = any(2);
         }
         ck_assert_int_eq(knowledge_set_policy(k, d), 0);
 }
