@@ -282,6 +282,9 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 text_add(t, ", and may be a device elsewhere that does not answer: it counts%s until that answers or is unplugged",
                          by->read_at ? " as holding what it held" : " as holding anything");
                 break;
+        case HELD_FROZEN:
+                text_add(t, " is frozen, and its P_Key table is not what the policy may give it");
+                break;
         case HELD_EXCESS:
                 text_add(t, " still has more than the policy gives it: its own change failed or waits, or the port is frozen");
                 break;
@@ -361,6 +364,9 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
         case HELD_MOVED:
                 text_add(t, "repair or unplug the device that does not answer, or plug %s in again", them);
                 add_vouch(words, h, reason, t);
+                break;
+        case HELD_FROZEN:
+                text_add(t, "pkeyctl plan says why %s frozen, and what to do", count_reason(h, reason) > 1 ? "they are" : "it is");
                 break;
         case HELD_EXCESS:
         case HELD_LACK:

@@ -134,6 +134,15 @@ static struct guid find_behind(const struct knowledge *k, const struct knowledge
         return r->n_places > 0 ? r->places[0].node : (struct guid) {};
 }
 
+/* ... so that what the policy gives it is not known exactly. */
+static bool is_frozen(const struct knowledge *k, const struct knowledge_record *r)
+{
+        uint32_t port = knowledge_port_of(k, (uint32_t) (r - k->records));
+        const struct desired_port *gives = port == KNOWLEDGE_NONE ? NULL : k->records[port].policy;
+
+        return gives && gives->most;
+}
+
 static enum held_reason reason_of(const struct knowledge *k, const struct knowledge_record *r, enum rule_verdict verdict)
 {
         if (r->presence == KNOWLEDGE_ABSENT)
@@ -146,6 +155,8 @@ static enum held_reason reason_of(const struct knowledge *k, const struct knowle
                 return HELD_UNANSWERED;
         if (has_unconfirmed(r))
                 return HELD_UNCONFIRMED;
+        if (is_frozen(k, r))
+                return HELD_FROZEN;
         return verdict == RULE_GAIN ? HELD_EXCESS : HELD_LACK;
 }
 
@@ -200,7 +211,8 @@ static void blame(struct item *item, const struct knowledge *k, uint32_t port, c
                                       knowledge_table_bounds(k, port, item->held.base);
         uint32_t record = port;
 
-        if (verdict == RULE_LOSS && host.has >= knowledge_policy_level(p, item->held.base) && p->other_end != KNOWLEDGE_NONE)
+        if (verdict == RULE_LOSS && host.has >= rule_policy_for(verdict, knowledge_policy_level(p, item->held.base)) &&
+            p->other_end != KNOWLEDGE_NONE)
                 record = p->other_end;
         add_by(item, k, record, reason_of(k, &k->records[record], verdict));
 }
@@ -358,7 +370,7 @@ const char *held_reason_to_string(enum held_reason reason)
                 [HELD_NEVER_READ] = "never-read",   [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
                 [HELD_SILENT] = "silent",           [HELD_ABSENT] = "absent",         [HELD_EXCESS] = "excess",
                 [HELD_LACK] = "lack",               [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device",
-                [HELD_BEHIND] = "silent-switch",      [HELD_MOVED] = "maybe-silent",
+                [HELD_BEHIND] = "silent-switch",      [HELD_MOVED] = "maybe-silent", [HELD_FROZEN] = "frozen",
         };
 
         return WORD(words, reason, "?");

@@ -24,6 +24,7 @@ enum held_reason {
         HELD_BEHIND,      /* likewise: it is behind a switch that does not answer, and did before */
         HELD_ABSENT,      /* gone since `since`; it counts until `until` */
         HELD_MOVED,       /* gone since `since`; it may be a device that is silent elsewhere, and counts as long as that is silent */
+        HELD_FROZEN,      /* read: it is frozen, and does not hold what the policy may give it */
         HELD_EXCESS,      /* read: it has more than the policy gives it, its own change waits or failed */
         HELD_LACK,        /* likewise: less */
         HELD_EARLIER,     /* the rule admits the write, but an earlier one of the same table waits or failed */
@@ -46,7 +47,7 @@ struct held_by {
         struct knowledge_name name;
         uint32_t record;
         enum held_reason reason;
-        uint8_t policy;          /* enum level: what the policy gives the port, or POLICY_UNKNOWN */
+        uint8_t policy;          /* enum level: what the policy gives the port, or a range of POLICY_... */
         uint64_t since, read_at;
         uint64_t until;          /* of HELD_ABSENT; 0: for ever */
         struct guid behind;      /* of HELD_BEHIND: the switch */

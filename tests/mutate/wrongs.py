@@ -1317,6 +1317,7 @@ WRONGS += [
     Wrong("held-policy-of-the-leaf-port", "src/knowledge/held.c",
           "knowledge_policy_level(&k->records[port], item->held.base);\n}\n\n/* The table",
           "knowledge_policy_level(&k->records[record], item->held.base);\n}\n\n/* The table"),
+    Wrong("held-least-is-no-lack", "src/knowledge/held.c", "host.has >= rule_policy_for(verdict, ", "host.has >= rule_policy_for(RULE_GAIN, "),
     Wrong("held-blames-by-what-is-now", "src/knowledge/held.c",
           "struct bounds host = change ? knowledge_table_after(k, port, item->held.base, change) :\n",
           "struct bounds host = false ? knowledge_table_after(k, port, item->held.base, change) :\n"),

@@ -261,19 +261,26 @@ START_TEST(absent_or_silent)
 END_TEST
 
 /* Host 1 is to be lowered to limited when host 0 is full. */
-static void lower(struct subnet *s)
+static void lower_beside(struct subnet *s, bool frozen)
 {
         static const struct p_key full = { 0x8001 }, limited = { 0x0001 };
+        static const struct desired_port most = { &full, 1 };
         struct desired *d = arena_new_object(arena, struct desired);
 
         *d = (struct desired) { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
-        d->ports[port_at(s, host_guid(0), 1)] = (struct desired_port) { (struct p_key *) &full, 1 };
+        d->ports[port_at(s, host_guid(0), 1)] =
+                frozen ? (struct desired_port) { &limited, 1, &most } : (struct desired_port) { &full, 1 };
         d->ports[port_at(s, host_guid(1), 1)] = (struct desired_port) { (struct p_key *) &limited, 1 };
         ck_assert_int_eq(knowledge_set_policy(k, d), 0);
         collect(host_record(1), 0x0001);
         ck_assert_int_eq(only_item()->waiting[0].rule, RULE_LOSS);
         ck_assert_int_eq(only_item()->waiting[0].from, LEVEL_FULL);
         ck_assert_int_eq(only_item()->waiting[0].to, LEVEL_LIMITED);
+}
+
+static void lower(struct subnet *s)
+{
+        lower_beside(s, false);
 }
 
 START_TEST(lack)
@@ -301,6 +308,26 @@ START_TEST(lack_of_a_leaf_port)
         lower(s);
         check_only(leaf_record(0), HELD_LACK, READ_AT);
         ck_assert_int_eq(only_item()->by[0].policy, LEVEL_FULL); /* of its host */
+}
+END_TEST
+
+/* The policy gives it full at most, and limited at least: it is its own table that has less. */
+START_TEST(frozen)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+
+        read_others(s);
+        read_host(s, 0, 0x0001);
+        read_host(s, 1, 0x8001);
+        read_leaf(s, 0, 0x0001);
+        lower_beside(s, true);
+        check_only(host_record(0), HELD_FROZEN, READ_AT);
+        ck_assert_int_eq(only_item()->by[0].policy, POLICY_FROM_LIMITED);
+        read_host(s, 0, 0x8001);
+        list = held_list_new(arena);
+        lower_beside(s, true);
+        check_only(leaf_record(0), HELD_FROZEN, READ_AT);
+        ck_assert_str_eq(held_reason_to_string(HELD_FROZEN), "frozen");
 }
 END_TEST
 
@@ -669,6 +696,7 @@ int main(void)
         tcase_add_test(reasons, absent_or_silent);
         tcase_add_test(reasons, lack);
         tcase_add_test(reasons, lack_of_a_leaf_port);
+        tcase_add_test(reasons, frozen);
         tcase_add_test(reasons, earlier);
         tcase_add_test(reasons, nobody);
         tcase_add_test(reasons, in_its_own_way);

@@ -212,6 +212,8 @@ START_TEST(reasons)
                               "holding what it held until that answers or is unplugged",
                   " is not in the fabric for 1 h 1 min, and may be a device elsewhere that does not answer: it counts as holding what it "
                   "held until that answers or is unplugged" },
+                { HELD_FROZEN, " is frozen, and its P_Key table is not what the policy may give it",
+                  " is frozen, and its P_Key table is not what the policy may give it" },
                 { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
                   " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen" },
                 { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
@@ -286,6 +288,8 @@ START_TEST(ways_out)
         block_by(leaf, HELD_SILENT, 1);
         check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
                                    "hold nothing: pkeyctl forget 0x0000000000000101 0x0000000000000401");
+        block_by(host(2), HELD_FROZEN, 1);
+        check_way_out(HELD_FROZEN, "pkeyctl plan says why it is frozen, and what to do");
         block_by(leaf, HELD_LACK, 1);
         check_way_out(HELD_LACK, "pkeyd tries again; the journal names what that change failed at, pkeyctl show held what it waits for");
         block_by(leaf, HELD_NOBODY, 1);
