@@ -123,20 +123,36 @@ static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32
         return all == s ? port : subnet_find_port_of(all, node_guid_of(s, port), s->ports[port].number);
 }
 
-/* The lower one of what it was given before and of what the lines say, but at least what is certain. ret may be `lines`. */
+/* At least the lower one of what it was given before and of what the lines say, or what is certain; at most the higher one of both.
+ * ret may be `lines`. */
 static int limit_port(const struct freezer *f, struct arena *a, struct guid node, uint8_t number, const struct desired_port *lines,
                       const struct desired_port *certain, struct desired_port *ret)
 {
+        struct desired_port *most = arena_new_object(a, struct desired_port), lower, least;
         const struct given *before = find_given(f, node, number);
-        struct desired_port lower;
         int r;
 
+        if (!most)
+                return -ENOMEM;
         if (!before) {
-                *ret = *certain;
+                *most = *lines;
+                *ret = (struct desired_port) { certain->wanted, certain->n_wanted, most, .most_is_held = true };
                 return 0;
         }
-        r = combine(a, &before->keys, lines, false, &lower);
-        return r < 0 ? r : combine(a, &lower, certain, true, ret);
+        r = combine(a, &before->keys, lines, true, most);
+        if (r == 0)
+                r = combine(a, &before->keys, lines, false, &lower);
+        if (r == 0)
+                r = combine(a, &lower, certain, true, &least);
+        if (r == 0)
+                *ret = (struct desired_port) { least.wanted, least.n_wanted, most };
+        return r;
+}
+
+/* Else the policy says exactly what the port is given, and only its table cannot have it. */
+static bool is_of_lines(enum freeze why)
+{
+        return why == FREEZE_NAME || why == FREEZE_SWITCH_NAME || why == FREEZE_LINES;
 }
 
 /* `to` has what the lines say, also of an adapter that did not answer everything and is what it was before. */
@@ -155,6 +171,8 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                         continue;
                 r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &to->ports[at], &decision->certain[i],
                                &to->ports[at]);
+                if (!is_of_lines(decision->plan->frozen[i]))
+                        to->ports[at].most = NULL;
         }
         return r;
 }

@@ -5,8 +5,9 @@
  * Frozen ports (policy/freeze.h) from one sweep to the next: what the last policy in force gave each port before it was frozen,
  * which ports are frozen, since when, and what of that was logged.
  *
- * What a port was given is in memory only. After a restart nothing is known of a port that is frozen then, and only what the policy
- * certainly gives it counts. Knowledge of tables (knowledge/) is another matter: that is stored.
+ * What a port was given is in memory only. After a restart nothing is known of a port that is frozen then: what the policy
+ * certainly gives it is the least, what its lines say or its table may hold the most. Knowledge of tables (knowledge/) is another
+ * matter: that is stored.
  */
 
 #include "control/log.h"
@@ -30,10 +31,8 @@ struct freezer *freezer_free(struct freezer *f);
 DEFINE_CLEANUP(struct freezer *, freezer_free)
 
 /* For knowledge_set_policy(): what the policy gives each port. `all`, of these memberships, is of a larger subnet, with ports
- * that are not there now; NULL: only those of the decision count. A frozen port is given, in each base, what the decision
- * certainly gives it, or the lower one of what it says and of what the port was given before it was frozen, if that is higher;
- * likewise a port that is not there and is contested. Returns 0 or -ENOMEM; *ret lives in the arena, or borrows from the
- * decision. */
+ * that are not there now; NULL: only those of the decision count. A frozen port is given a range (policy/freeze.h), and so is a
+ * port that is not there and is contested. Returns 0 or -ENOMEM; *ret lives in the arena, or borrows from the decision. */
 int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision,
                   const struct memberships *memberships, struct desired *all, const struct desired **ret);
 

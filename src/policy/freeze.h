@@ -8,19 +8,24 @@
  * down, a cable can be moved, and none of that may stop what concerns everybody else. The ports concerned are *frozen*, each with
  * the port at the other end of its cable: their tables and filters stay as they are, and nothing is written to them.
  *
- * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is, in each base, the higher one of
+ * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is a range, in each base. At least it gives
+ * the higher one of
  *
  *     what it certainly gives: the least under every reading of the lines that are contested, so that it is a name's, or not;
  *     the lower one of what the lines say now, which somebody may have brought about, and of what the last policy in force gave the
  *     port before it was frozen. Where that is not known, it is nothing.
  *
+ * If lines are contested, it gives at most the higher one of what the lines say now and of what the last policy in force gave the
+ * port before it was frozen. Where that is not known, it is what the table of the port may hold. The least counts where others
+ * could gain something, the most where they could lose something.
+ *
  * From this follows:
  *
  *     isolation   Nobody comes to talk with a frozen port whom the policy does not let talk with it. If the port holds a base that
  *                 it is not given, what would let others talk with it there waits, and the base is held.
- *     continuity  Who talks with a frozen port, and is let by what it is given so, goes on: the port loses nothing, and others lose
- *                 nothing that they need for it.
- *     progress    Partitions that name the port go on for all others, as long as it holds just what it is given so, or nothing.
+ *     continuity  Who talks with a frozen port, and is let by the most that it may be given, goes on: the port loses nothing, and
+ *                 others lose nothing that they need for it.
+ *     progress    Partitions that name the port go on for all others, as long as it holds just what it is given, or nothing.
  *
  * (tests/unit/check_freezer.c tries all cases of three ports.)
  *

@@ -195,6 +195,14 @@ static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, uns
                    MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
+/* What the lines say now, or what it was given before. */
+static uint8_t most_of_frozen(const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
+{
+        uint8_t lines = level_by_lines(by, endport, sim_bases[b]);
+
+        return by->contested >> endport & 1 ? MAX(before, lines) : lines;
+}
+
 /* Up to twice what is wanted may be in a table on the way, besides what is there. */
 static bool may_overflow(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
@@ -224,9 +232,13 @@ void promises_judged(struct sim *s, struct process *p, struct judgement *j)
                         uint8_t before = p->is_given >> i & 1 ? p->given[i][b] : 0;
 
                         j->level[i][b] = level_by_lines(j, i, sim_bases[b]);
-                        if (j->frozen >> i & 1)
-                                j->level[i][b] = level_of_frozen(j, i, b, before);
+                        j->most[i][b] = j->level[i][b];
+                        if (!(j->frozen >> i & 1))
+                                continue;
+                        j->level[i][b] = level_of_frozen(j, i, b, before);
+                        j->most[i][b] = most_of_frozen(j, i, b, before);
                 }
+        j->open = j->contested & ~p->is_given;
         p->judgement = j;
 }
 
@@ -301,17 +313,20 @@ static bool is_excused(struct sim *s, const struct change *c, unsigned other, un
 }
 
 /* OpenSM makes every port a limited member of the default partition (the first base), whatever its file says. */
-static uint8_t wanted_level(const struct change *c, unsigned endport, unsigned b)
+static uint8_t wanted_level(const struct sim *s, const struct change *c, unsigned endport, unsigned b, bool gain)
 {
-        uint8_t level = c->basis->by->level[endport][b];
+        const struct judgement *by = c->basis->by;
+        uint8_t level = gain ? by->level[endport][b] : by->most[endport][b];
 
+        if (!gain && by->open >> endport & 1)
+                level = MAX(level, s->reach[endport][b].own);
         return c->line && b == 0 ? MAX(level, (uint8_t) 1) : level;
 }
 
 /* Do they come to talk, or cease to, though they may not by the policy of this write? */
 static bool is_broken(struct sim *s, const struct change *c, unsigned other, unsigned b, bool after)
 {
-        uint8_t x = wanted_level(c, c->endport, b), y = wanted_level(c, other, b);
+        uint8_t x = wanted_level(s, c, c->endport, b, after), y = wanted_level(s, c, other, b, after);
         bool wanted = x && y && (x == 2 || y == 2), excused;
 
         if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
@@ -841,7 +856,8 @@ static bool is_kept(struct sim *s, const struct process *p, unsigned b)
                         return true;
                 if (!p->judgement->census.entries[i].is_there)
                         continue;
-                if ((p->judgement->frozen >> i & 1 && differs_from(&s->reach[i][b], p->judgement->level[i][b])) ||
+                if ((p->judgement->frozen >> i & 1 && (differs_from(&s->reach[i][b], p->judgement->level[i][b]) ||
+                                                       differs_from(&s->reach[i][b], p->judgement->most[i][b]))) ||
                     is_shut(s, p->judgement, i, b))
                         return true;
                 if (is_incomplete(s, at))

@@ -126,6 +126,8 @@ struct judgement {
         struct census census;
         uint64_t frozen, contested; /* a bit for each endport: pkeyd calls it frozen (policy/freeze.h); because of its name */
         uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* what the policy gives it: 0 nothing, 1 limited, 2 full */
+        uint8_t most[SIM_MAX_ENDPORTS][SIM_BASES];  /* the same, but of a frozen port at most, where `level` is at least */
+        uint64_t open;              /* a bit for each endport: ... and that may be what its table holds */
 };
 
 /* By what a write is judged: the policy that was in force when it was sent, and what pkeyd could not know then. */

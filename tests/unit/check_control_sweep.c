@@ -929,6 +929,54 @@ START_TEST(frozen_at_the_start)
 }
 END_TEST
 
+#define TWO_MEMBERS(one, two) "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: " one "\n      node2: " two "\n"
+
+/* node1 is frozen, cannot be raised, and holds 0x0010. By both policies it talks with node2. */
+static void lower_beside_a_frozen_port(void)
+{
+        ck_assert_uint_eq(status()->n_frozen, 2);
+        give_candidate("sweep_interval: 10s\n", TWO_MEMBERS("full", "limited"), 7);
+        wait_until_due();
+        sweep();
+        ck_assert_uint_eq(status()->n_frozen, 2);
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        ck_assert(holds(hosts[0], 0x0010) && holds(hosts[1], 0x8010));
+        expect_logged(LOG_EVENT_BASE_HELD, "node2 mlx5_0/1, leaf1/3 become limited members when node1 mlx5_0/1");
+        expect_logged(LOG_EVENT_BASE_HELD, ") is frozen, and its P_Key table is not what the policy may give it; way out: pkeyctl plan");
+        rename_node(hosts[2], "node3 mlx5_0");
+        now += 60 * S;
+        next_sweep();
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
+}
+
+/* The frozen port is given limited or full: nobody may be cut off who could talk with it by the one or the other. */
+START_TEST(nobody_is_cut_off_from_a_frozen_port)
+{
+        start("sweep_interval: 10s\n", TWO_MEMBERS("limited", "full"));
+        sweep();
+        ck_assert(holds(hosts[0], 0x0010) && holds(hosts[1], 0x8010));
+        rename_node(hosts[2], "node1 mlx5_0");
+        next_sweep();
+        lower_beside_a_frozen_port();
+}
+END_TEST
+
+/* What it was given before is not known any more. */
+START_TEST(nobody_is_cut_off_after_a_restart)
+{
+        struct generation *in_force;
+
+        put_key(hosts[0], 1, 0x0010);
+        put_key(hosts[1], 1, 0x8010);
+        rename_node(hosts[2], "node1 mlx5_0");
+        in_force = make_generation("sweep_interval: 10s\n", TWO_MEMBERS("limited", "full"));
+        in_force->number = 5;
+        start_with(CONTROL_SERVE, "sweep_interval: 10s\n", TWO_MEMBERS("limited", "full"), in_force);
+        sweep();
+        lower_beside_a_frozen_port();
+}
+END_TEST
+
 /* A policy that is new is refused for what would only freeze a port of one in force. */
 START_TEST(new_policy_with_a_contested_port)
 {
@@ -1768,6 +1816,8 @@ int main(void)
                         second_line_claims_a_host,
                         second_host_claims_a_name,
                         frozen_at_the_start,
+                        nobody_is_cut_off_from_a_frozen_port,
+                        nobody_is_cut_off_after_a_restart,
                         new_policy_with_a_contested_port,
                         edits_beside_a_frozen_port,
                         edits_beside_an_absent_host,
