@@ -50,7 +50,8 @@ static inline bool mad_route_is_directed(const struct mad_route *r)
 
 /* One question. `destination` names the SMA that answers (any number that is equal for equal SMAs): at most one request
  * to a destination is outstanding. `cookie` comes back with the result. `retries` is how often the engine may send it
- * again; 0: once only, the caller decides what a loss means (a write that rests on a read). */
+ * again; 0: once only, the caller decides what a loss means (a write that rests on a read). `doubtful`: it did not answer the
+ * last time either, so that no answer says nothing of the way to it. */
 struct mad_request {
         enum mad_class mgmt_class;
         struct mad_route route;
@@ -64,6 +65,7 @@ struct mad_request {
         usec_t send_before;      /* by the clock of who sends it; a request that is not sent by then is never sent. 0: none */
         uint8_t lane;            /* comes back with the result, as the cookie does; no meaning to the engine */
         uint8_t retries;
+        bool doubtful;
         uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; so much of it as the class has */
 };
 
@@ -86,6 +88,7 @@ struct mad_result {
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED: the Status field */
         bool repeated;       /* it was sent more than once, or was to be */
+        uint8_t timeouts;    /* tries that had no answer in time */
         uint8_t data[MAD_DATA_SIZE];
 };
 

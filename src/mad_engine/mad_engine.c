@@ -189,12 +189,13 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         struct mad_transaction *x = transaction(e, slot);
 
         e->counters.timed_out++;
+        x->timeouts++;
         take_out(e, slot);
 
         /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
-         * a further request to the same destination) it speaks of a dead port, and must not slow down all others. And
-         * only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow control. */
-        if (x->tries == 1 && !x->suspect && x->request.mgmt_class == MAD_CLASS_SMP)
+         * a further request to the same destination, one that did not answer in an earlier sweep) it speaks of a dead port, and
+         * must not slow down all others. And only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow control. */
+        if (x->tries == 1 && !x->suspect && !x->request.doubtful && x->request.mgmt_class == MAD_CLASS_SMP)
                 mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 
         if (has_tries_left(x)) {
@@ -395,6 +396,7 @@ bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
         ret->outcome = x->outcome;
         ret->mad_status = x->mad_status;
         ret->repeated = x->repeated;
+        ret->timeouts = x->timeouts;
         ret->mgmt_class = x->request.mgmt_class;
         ret->attribute = x->request.attribute;
         ret->modifier = x->request.modifier;

@@ -18,8 +18,8 @@
  * late, double or foreign one is counted and dropped. Busy is answered by waiting. The engine keeps its own deadlines,
  * whatever the kernel says about a timeout.
  *
- * Whoever does not answer a second time is dead rather than far away behind a full buffer, and does not narrow the window
- * again. What this host could not send was no try; after a few attempts it ends MAD_UNSENT.
+ * Whoever does not answer a second time, or did not before (mad_request), is dead rather than far away behind a full buffer, and
+ * does not narrow the window again. What this host could not send was no try; after a few attempts it ends MAD_UNSENT.
  *
  * Retries of one request carry the same transaction ID, so that a late answer to an earlier try still counts. Timeouts
  * double from try to try, up to 4 times the first.

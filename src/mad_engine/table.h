@@ -42,6 +42,7 @@ struct mad_transaction {
         uint8_t failures;           /* times that this host could not send it */
         uint16_t tries;             /* times that it was sent */
         bool repeated;              /* it was to be sent again */
+        uint8_t timeouts;           /* of them had no answer in time */
         uint8_t level;              /* of the list that it flies or rests in */
         usec_t deadline;
         uint64_t send_number;       /* of its last try */

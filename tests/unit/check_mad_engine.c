@@ -866,6 +866,48 @@ START_TEST(dead_port_cuts_once)
 }
 END_TEST
 
+/* Fifty ports did not answer the last time either: nothing is said of the way to others. One more of which that is not known cuts. */
+START_TEST(doubtful_do_not_cut)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        struct mad_result result;
+        uint32_t id = 0;
+        unsigned n;
+
+        n = open_window(e, START, frames, &id);
+        for (unsigned i = 0; i < n; i++)
+                expect_answer_taken(e, START, &frames[i]);
+        while ((n = send_all(e, START, frames)) > 0)
+                for (unsigned i = 0; i < n; i++)
+                        expect_answer_taken(e, START, &frames[i]);
+        for (uint32_t i = 0; i <= 50; i++) {
+                struct mad_request q = request(id + i, 1000000 + i, 1);
+
+                q.doubtful = i < 50;
+                ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        }
+        ck_assert_uint_eq(send_all(e, START, frames), 51);
+        (void) send_all(e, START + TIMEOUT, frames);
+        ck_assert_uint_eq(counters(e).timed_out, 51);
+        ck_assert_uint_eq(counters(e).window, 64);
+        for (uint32_t i = 0; i < 50; i++) {
+                struct mad_request q = request(id + 100 + i, 2000000 + i, 0);
+
+                q.doubtful = true;
+                ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        }
+        (void) send_all(e, START + 3 * TIMEOUT, frames);
+        while (mad_engine_next_result(e, &result))
+                ck_assert_uint_eq(result.timeouts, 2);
+        (void) send_all(e, START + 4 * TIMEOUT, frames);
+        for (n = 0; mad_engine_next_result(e, &result); n++)
+                ck_assert_uint_eq(result.timeouts, 1);
+        ck_assert_uint_eq(n, 50);
+        ck_assert_uint_eq(counters(e).window, 64);
+}
+END_TEST
+
 /* A stage that gives what is wanted keeps the window full, and memory does not grow with the number of requests. */
 START_TEST(wants_and_memory)
 {
@@ -1150,6 +1192,7 @@ static TCase *window(void)
         tcase_add_test(t, window_cut_once_per_flight);
         tcase_add_loop_test(t, window_never_closes, 1, 7);
         tcase_add_test(t, dead_port_cuts_once);
+        tcase_add_test(t, doubtful_do_not_cut);
         tcase_add_test(t, lost_on_another_lane);
         tcase_add_test(t, wants_and_memory);
         tcase_add_test(t, wants_is_bounded);
