@@ -145,6 +145,7 @@ static void try_second_m_key(struct discovery *d, uint32_t port)
         if (p->is_second_try || !discovery_has_second_m_key(d, port))
                 return;
         p->is_second_try = true;
+        p->tries = 0;
         d->n_queries++;
         discovery_queue_add(d, &d->ports_to_query, port);
 }
@@ -159,6 +160,7 @@ void discovery_node_info_ended(struct discovery *d, uint32_t port, const struct 
         } else if (port == DISCOVERY_NONE) {
                 d->local_failure = result->outcome;
         } else if (result->outcome == MAD_TIMED_OUT) {
+                d->ports[port].tries = discovery_add_tries(d->ports[port].tries, result);
                 try_second_m_key(d, port);
         }
 }
@@ -179,7 +181,7 @@ static void take_link(struct discovery *d, uint32_t port, const struct port_info
 {
         struct discovery_port *p = &d->ports[port];
 
-        p->state = (uint8_t) info->state;
+        p->state = (uint8_t) info->state & 0xf;
         p->enforce_inbound = info->enforce_inbound;
         p->enforce_outbound = info->enforce_outbound;
         p->link = info->link_up && info->state != PORT_STATE_DOWN ? LINK_UP : LINK_DOWN;
@@ -330,6 +332,7 @@ void discovery_query_ended(struct discovery *d, uint32_t agent, const struct mad
                 take_answer(d, agent, result->data);
         else
                 query_failed(d, agent, result);
+        a->tries = 0;
         next_query(a);
         while (a->query == QUERY_EXTERNAL_PORT && is_known(d, a)) {
                 d->n_ended++;

@@ -31,9 +31,13 @@ static uint32_t node_before(const struct discovery *d, struct guid node)
         return d->config.before ? subnet_find_node(d->config.before, node) : SUBNET_NONE;
 }
 
-static uint8_t retries_after(const struct discovery *d, bool failed_before)
+/* tries: those of the same request, in walks that were interrupted. */
+static void set_retries(const struct discovery *d, bool failed_before, uint8_t tries, struct mad_request *request)
 {
-        return failed_before ? MIN(d->config.retries, STAGE_RETRIES_AGAIN) : d->config.retries;
+        uint8_t retries = failed_before ? MIN(d->config.retries, STAGE_RETRIES_AGAIN) : d->config.retries;
+
+        request->retries = (uint8_t) (retries - MIN(retries, tries));
+        request->doubtful = failed_before || tries > 0;
 }
 
 static bool link_was_silent(const struct discovery *d, uint32_t port)
@@ -51,18 +55,45 @@ static bool agent_was_incomplete(const struct discovery *d, const struct discove
         return node != SUBNET_NONE && d->config.before->nodes[node].incomplete;
 }
 
+/* How often that was asked without an answer in the walk that was interrupted. */
+static void recall_link(struct discovery *d, uint32_t port)
+{
+        const struct discovery *old = d->config.interrupted;
+        struct discovery_port *p = &d->ports[port];
+        uint32_t agent = old ? discovery_find_agent(old, d->agents[p->agent].info.port_guid) : DISCOVERY_NONE;
+        uint32_t i = agent == DISCOVERY_NONE ? DISCOVERY_NONE : discovery_find_port(old, agent, p->number);
+
+        if (i != DISCOVERY_NONE && old->ports[i].is_second_try == p->is_second_try)
+                p->tries = old->ports[i].tries;
+}
+
+static void recall_agent(struct discovery *d, struct discovery_agent *a)
+{
+        const struct discovery *old = d->config.interrupted;
+        uint32_t i = old ? discovery_find_agent(old, a->info.port_guid) : DISCOVERY_NONE;
+
+        if (i == DISCOVERY_NONE)
+                return;
+        if (old->agents[i].timeouts > 0)
+                a->tries = DISCOVERY_MAX_TRIES;
+        else if (old->agents[i].query == a->query && old->agents[i].number == a->number)
+                a->tries = old->agents[i].tries;
+}
+
 static void query_link(struct discovery *d, uint32_t port, struct mad_request *ret)
 {
         bool is_second_try = port != DISCOVERY_NONE && d->ports[port].is_second_try;
 
+        if (port != DISCOVERY_NONE)
+                recall_link(d, port);
         *ret = (struct mad_request) {
                 .destination = link_destination(port),
                 .cookie = make_cookie(QUERY_NODE_INFO, port, 0),
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
-                .retries = retries_after(d, link_was_silent(d, port)),
         };
+        set_retries(d, link_was_silent(d, port), port == DISCOVERY_NONE ? 0 : d->ports[port].tries, ret);
         discovery_get_route(d, port, &ret->route);
         if (port == DISCOVERY_NONE)
                 d->is_local_in_flight = true;
@@ -99,13 +130,14 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
 {
         struct discovery_agent *a = &d->agents[agent];
 
+        recall_agent(d, a);
         *ret = (struct mad_request) {
                 .destination = agent_destination(agent),
                 .cookie = make_cookie(a->query, agent, a->number),
                 .method = MAD_GET,
                 .key = m_keys_get(d->config.m_keys, a->info.port_guid),
-                .retries = retries_after(d, agent_was_incomplete(d, a)),
         };
+        set_retries(d, agent_was_incomplete(d, a), a->tries, ret);
         discovery_get_route(d, a->via, &ret->route);
         fill_query(a, ret);
         a->in_flight = true;
@@ -187,6 +219,21 @@ static void discovery_result(void *state, usec_t now, const struct mad_result *r
                 discovery_query_ended(d, about, result);
 }
 
+/* Only what is learned of who is silent. The local port is answered for by this host's kernel. */
+static void discovery_take_back(void *state, usec_t now, const struct mad_result *result)
+{
+        struct discovery *d = state;
+        uint32_t about = (uint32_t) (result->cookie >> 16);
+
+        (void) now;
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0) || !end_flight(d, result->cookie, about))
+                return;
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, about, 0))
+                d->ports[about].tries = discovery_add_tries(d->ports[about].tries, result);
+        else
+                d->agents[about].tries = discovery_add_tries(d->agents[about].tries, result);
+}
+
 static bool discovery_done(const void *state)
 {
         return discovery_is_done(state);
@@ -207,6 +254,7 @@ struct mad_stage discovery_stage(struct discovery *d)
                 .next = discovery_next,
                 .result = discovery_result,
                 .done = discovery_done,
+                .take_back = discovery_take_back,
                 .progress = discovery_progress,
         };
 }

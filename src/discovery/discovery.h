@@ -66,6 +66,8 @@ struct discovery_config {
         struct guid local_port;                 /* GUID of the local port, for its M_Key; 0: unknown */
         const struct subnet *before;            /* borrows; NULL: none. What did not answer then gets fewer retries
                                                  * (STAGE_RETRIES_AGAIN) */
+        const struct discovery *interrupted;    /* borrows; NULL: none. A walk that was abandoned (stage.h): so often as it asked
+                                                 * somebody without an answer, this one asks less often, but once */
         uint8_t retries;                        /* of each request */
         /* Limits below the defaults; 0: the default (of hops: MAD_MAX_HOPS). */
         uint32_t max_nodes, max_ports;

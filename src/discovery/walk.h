@@ -38,6 +38,7 @@ struct discovery_agent {
         enum discovery_query query; /* the next one, or the one that is in flight */
         uint8_t number;             /* port number of QUERY_EXTERNAL_PORT */
         uint8_t timeouts;           /* requests that were not answered */
+        uint8_t tries;              /* of the next one without an answer, in walks that were interrupted */
         bool in_flight;
         bool is_first_of_node;
         bool has_description, has_switch_info, has_port_info;
@@ -66,7 +67,8 @@ struct discovery_port {
         uint32_t next;             /* in ports_to_query */
         uint8_t number;
         uint8_t peer_number;       /* LocalPortNum of the peer's NodeInfo */
-        uint8_t state;             /* enum port_state */
+        uint8_t state : 4;         /* enum port_state */
+        uint8_t tries : 4;         /* as of an agent, of NodeInfo over its link */
         uint8_t link : 2;          /* enum discovery_link_state */
         uint8_t enforce_inbound : 1;
         uint8_t enforce_outbound : 1;
@@ -132,6 +134,13 @@ bool discovery_is_done(const struct discovery *d);
 uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port);
 /* True if it is not the common one, so that the common one is a second key to try. */
 bool discovery_has_second_m_key(const struct discovery *d, uint32_t port);
+
+/* One more request about the same had no answer: `tries` of a port or an agent. */
+#define DISCOVERY_MAX_TRIES 15 /* that are counted */
+static inline uint8_t discovery_add_tries(uint8_t before, const struct mad_result *result)
+{
+        return (uint8_t) MIN(before + result->timeouts, DISCOVERY_MAX_TRIES);
+}
 
 /* answers.c: how a request ended. Both take it from the agent or port (DISCOVERY_NONE: the local port) that it was
  * about. */

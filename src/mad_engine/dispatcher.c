@@ -151,7 +151,7 @@ void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now)
 {
         if (!d->running)
                 return;
-        d->stage.result = ignore;
+        d->stage.result = d->stage.take_back ?: ignore;
         mad_engine_give_up(d->engine, LANE_STAGE);
         (void) give_results(d, now);
         assert(d->n_in_stage == 0);

@@ -49,8 +49,8 @@ DEFINE_CLEANUP(struct mad_dispatcher *, mad_dispatcher_free)
 /* Copies the stage, borrows its state until its end was taken. No stage may run. */
 void mad_dispatcher_start(struct mad_dispatcher *d, const struct mad_stage *stage);
 bool mad_dispatcher_is_running(const struct mad_dispatcher *d);
-/* The stage that runs, if one does, ends with -ECANCELED in the next turn, and is not called any more. What it sent may still be
- * carried out. */
+/* The stage that runs, if one does, ends with -ECANCELED in the next turn. It is told of each request
+ * (take_back) before this returns, and is not called any more. What it sent may still be carried out. */
 void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now);
 /* Once after each start: the stage ended. *ret_r is 0, -ECANCELED, or -EDEADLK: it is not done, has nothing to send and waits for
  * nothing, so it would wait for ever. */

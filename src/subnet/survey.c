@@ -19,6 +19,7 @@ struct conversation {
         uint32_t begin, end; /* ports[begin..end) */
         uint32_t first;      /* ports[first..end): those that are not finished; the current one is ports[first] */
         uint16_t block;      /* the next (or outstanding) one of the current port */
+        uint8_t tries;       /* for that without an answer, in surveys that were interrupted */
         uint8_t timeouts;    /* ports in a row */
         bool waiting;        /* for an answer */
         bool must_identify;  /* what it answered counts only if it is the one that the snapshot has at its address */
@@ -183,13 +184,47 @@ static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
         return (uint64_t) port_of(s, c) << 16 | (is_identifying(c) ? NODE_INFO : c->block);
 }
 
-/* The same port at the last survey, which need not be of the same snapshot. */
+static bool could_not_be_read(const struct observed_table *t)
+{
+        return t->source != TABLE_READ && t->failure != MAD_ANSWERED;
+}
+
+/* The same port in another survey, which need not be of the same snapshot. */
+static uint32_t find_in(const struct survey *s, const struct subnet_port *p, const struct observed *o)
+{
+        return o ? subnet_find_port_of(o->subnet, subnet_port_node(s->observed->subnet, p)->guid, p->number) : SUBNET_NONE;
+}
+
+/* How often the SMA of this port had no answer when the survey that was interrupted came to the port. */
+static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool *ret_failed)
+{
+        const struct survey *old = s->options.interrupted;
+        uint32_t port = find_in(s, p, old ? old->observed : NULL), i = port == SUBNET_NONE ? SUBNET_NONE : old->conversation_of[port];
+        const struct conversation *c = i == SUBNET_NONE ? NULL : &old->conversations[i];
+
+        *ret_failed = port != SUBNET_NONE && could_not_be_read(&old->observed->tables[port]);
+        return c && c->first < c->end && old->ports[c->first] == port ? c->tries : 0;
+}
+
+/* The same port at the last survey. */
 static bool failed_before(const struct survey *s, const struct subnet_port *p)
 {
         const struct observed *o = s->options.before;
-        uint32_t port = o ? subnet_find_port_of(o->subnet, subnet_port_node(s->observed->subnet, p)->guid, p->number) : SUBNET_NONE;
+        uint32_t port = find_in(s, p, o);
 
-        return port != SUBNET_NONE && o->tables[port].source != TABLE_READ && o->tables[port].failure != MAD_ANSWERED;
+        return port != SUBNET_NONE && could_not_be_read(&o->tables[port]);
+}
+
+static void set_retries(const struct survey *s, const struct subnet_port *p, struct conversation *c, struct mad_request *request)
+{
+        bool failed_then, failed = failed_before(s, p);
+        uint8_t tries = c->tries = MAX(c->tries, recall(s, p, &failed_then)), retries;
+
+        failed |= failed_then;
+        retries = failed ? MIN(s->options.retries, STAGE_RETRIES_AGAIN) : s->options.retries;
+
+        request->retries = (uint8_t) (retries - MIN(retries, tries));
+        request->doubtful = failed || tries > 0;
 }
 
 static bool survey_next(void *state, usec_t now, struct mad_request *ret)
@@ -211,12 +246,10 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
-                .retries = s->options.retries,
         };
-        if (is_identifying(c)) /* it has just answered */
+        set_retries(s, p, c, ret);
+        if (is_identifying(c))
                 return true;
-        if (failed_before(s, p))
-                ret->retries = MIN(s->options.retries, STAGE_RETRIES_AGAIN);
         ret->attribute = SMP_ATTR_P_KEY_TABLE;
         ret->modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block);
         return true;
@@ -226,6 +259,7 @@ static void next_port(struct conversation *c)
 {
         c->first++;
         c->block = 0;
+        c->tries = 0;
 }
 
 /* The current port of a conversation could not be read. */
@@ -296,6 +330,7 @@ static void block_answered(struct survey *s, struct conversation *c, const struc
         c->must_identify |= s->options.identify || is_by_directed_route(s, c) || !mad_result_is_prompt(result) || !is_certain(s, c);
         s->blocks_done++;
         c->timeouts = 0;
+        c->tries = 0;
         c->block++;
         if (c->block < observed_table_blocks(t))
                 return;
@@ -338,6 +373,20 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
                 s->n_open--;
 }
 
+/* Only what is learned of who is silent. */
+static void survey_take_back(void *state, usec_t now, const struct mad_result *result)
+{
+        struct survey *s = state;
+        uint32_t i = find_conversation(s, result->cookie);
+        struct conversation *c;
+
+        (void) now;
+        if (i == SUBNET_NONE)
+                return;
+        c = &s->conversations[i];
+        c->tries = (uint8_t) MIN(c->tries + result->timeouts, UINT8_MAX);
+}
+
 static bool survey_done(const void *state)
 {
         const struct survey *s = state;
@@ -360,6 +409,7 @@ struct mad_stage survey_stage(struct survey *s)
                 .next = survey_next,
                 .result = survey_result,
                 .done = survey_done,
+                .take_back = survey_take_back,
                 .progress = survey_progress,
         };
 }

@@ -35,6 +35,8 @@ struct survey_options {
                                         * retries (STAGE_RETRIES_AGAIN) */
         const struct observed *certain; /* borrows; of the same subnet; NULL: none. Its tables that are TABLE_READ are as they
                                          * were known for certain before */
+        const struct survey *interrupted; /* borrows, with the snapshot that it read; NULL: none. One that was abandoned (stage.h): so
+                                        * often as it asked a port without an answer, this one asks less often, but once */
         bool identify;         /* the snapshot is not of this moment */
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;

@@ -451,6 +451,88 @@ START_TEST(fewer_retries_for_the_silent)
 }
 END_TEST
 
+/* Answers whatever is asked, until only those that are meant wait; they had no answer `timeouts` times. */
+static struct discovery *interrupted_walk(const struct discovery *before, uint8_t timeouts, uint8_t *ret_retries)
+{
+        struct discovery_config again = config;
+        struct mad_stage stage;
+        struct mad_request request, mute[8];
+        struct discovery *d;
+        unsigned n = 0;
+
+        again.interrupted = before;
+        ck_assert_int_eq(discovery_new(&again, &d), 0);
+        stage = discovery_stage(d);
+        while (stage.next(stage.state, 0, &request)) {
+                struct mad_result result;
+
+                carry(&request, &result);
+                if (result.outcome == MAD_ANSWERED) {
+                        ck_assert(!request.doubtful && request.retries == config.retries);
+                        stage.result(stage.state, 0, &result);
+                } else {
+                        mute[n++] = request;
+                }
+        }
+        ck_assert_uint_eq(n, 1);
+        ck_assert(mute[0].doubtful == (before != NULL));
+        *ret_retries = mute[0].retries;
+        stage.take_back(stage.state, 0, &(struct mad_result) { .cookie = mute[0].cookie, .timeouts = timeouts });
+        return d;
+}
+
+/* Who does not answer is asked seven times in all, however often walks are interrupted; and so is who names itself and no more. */
+START_TEST(interrupted_walks_learn)
+{
+        rules.lose = is_meant;
+        for (unsigned i = 0; i < 2; i++) {
+                struct discovery *d = NULL, *next;
+                uint8_t retries;
+
+                if (i == 0)
+                        mean(host_b, ANY, ANY);
+                else
+                        mean(router, SMP_ATTR_NODE_DESCRIPTION, ANY);
+                for (unsigned n = 0; n < 10; n++) {
+                        next = interrupted_walk(d, 2, &retries);
+                        ck_assert_uint_eq(retries, config.retries - MIN(2 * n, (unsigned) config.retries));
+                        (void) discovery_free(d);
+                        d = next;
+                }
+                (void) discovery_free(d);
+        }
+}
+END_TEST
+
+/* Of an agent that left a request unanswered, and then others. */
+START_TEST(interrupted_at_the_second_request)
+{
+        struct discovery *d, *again;
+        struct discovery_config next = config;
+        struct mad_request request;
+        struct mad_result result;
+        struct mad_stage stage;
+        unsigned n = 0;
+
+        rules.lose = is_meant;
+        mean(router, SMP_ATTR_NODE_DESCRIPTION, ANY);
+        ck_assert_int_eq(discovery_new(&config, &d), 0);
+        run(d);
+        next.interrupted = d;
+        ck_assert_int_eq(discovery_new(&next, &again), 0);
+        stage = discovery_stage(again);
+        while (stage.next(stage.state, 0, &request)) {
+                n += request.doubtful;
+                ck_assert(!request.doubtful || request.retries == 0);
+                carry(&request, &result);
+                stage.result(stage.state, 0, &result);
+        }
+        ck_assert_uint_eq(n, 3); /* all that is asked of the router */
+        (void) discovery_free(again);
+        (void) discovery_free(d);
+}
+END_TEST
+
 static unsigned nth_is_lost, n_for_leaf2;
 static bool is_missed;
 
@@ -764,6 +846,8 @@ int main(void)
         tcase_add_test(t, sm_lid_is_multicast);
         tcase_add_test(t, unanswered_link_is_silent);
         tcase_add_test(t, fewer_retries_for_the_silent);
+        tcase_add_test(t, interrupted_walks_learn);
+        tcase_add_test(t, interrupted_at_the_second_request);
         tcase_add_test(t, any_single_answer_lost);
         tcase_add_test(t, no_description);
         tcase_add_test(t, description_from_second_port);

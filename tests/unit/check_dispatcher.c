@@ -20,6 +20,7 @@ struct asker {
         unsigned reports, resets;
         bool takes_reports;
         usec_t due;
+        uint8_t retries;
 };
 
 static bool next(void *state, usec_t now, struct mad_request *ret)
@@ -30,7 +31,7 @@ static bool next(void *state, usec_t now, struct mad_request *ret)
                 return false;
         *ret = (struct mad_request) {
                 .route.lid.v = (uint16_t) (1 + a->asked), .destination = a->asked, .cookie = a->asked, .method = MAD_GET,
-                .attribute = SMP_ATTR_PORT_INFO,
+                .attribute = SMP_ATTR_PORT_INFO, .retries = a->retries,
         };
         a->asked++;
         return true;
@@ -241,6 +242,41 @@ START_TEST(an_abandoned_stage)
         ck_assert(mad_dispatcher_take_end(d, &r));
         ck_assert_int_eq(r, 0);
         ck_assert_uint_eq(b.results, 1);
+        (void) mad_dispatcher_free(d);
+}
+END_TEST
+
+static unsigned n_taken_back, n_timeouts;
+
+static void take_back(void *state, usec_t now, const struct mad_result *result)
+{
+        (void) state;
+        (void) now;
+        n_taken_back++;
+        n_timeouts += result->timeouts;
+}
+
+/* It learns which of its requests had no answer so far. */
+START_TEST(an_abandoned_stage_learns)
+{
+        struct mad_dispatcher *d = new_dispatcher(4);
+        struct asker a = { .wanted = 3, .retries = 5 };
+        struct mad_stage stage = stage_of(&a);
+        int r;
+
+        stage.take_back = take_back;
+        n_taken_back = n_timeouts = 0;
+        mad_dispatcher_start(d, &stage);
+        ck_assert_uint_eq(send_all(d, START, frames), 3);
+        answer(d, START, &frames[0]);
+        ck_assert_uint_eq(send_all(d, START, frames), 0);
+        ck_assert_uint_eq(send_all(d, START + TIMEOUT, frames), 2);
+        mad_dispatcher_abandon(d, START + 2 * TIMEOUT);
+        ck_assert(mad_dispatcher_take_end(d, &r));
+        ck_assert_int_eq(r, -ECANCELED);
+        ck_assert_uint_eq(a.results, 1);
+        ck_assert_uint_eq(n_taken_back, 2);
+        ck_assert_uint_eq(n_timeouts, 2); /* the second try of each is under way */
         (void) mad_dispatcher_free(d);
 }
 END_TEST
@@ -541,6 +577,7 @@ int main(void)
         tcase_add_test(t, a_stage_that_waits_for_nothing);
         tcase_add_test(t, lost_answers_end_a_stage_too);
         tcase_add_test(t, an_abandoned_stage);
+        tcase_add_test(t, an_abandoned_stage_learns);
         tcase_add_test(t, background_tasks_are_paced);
         tcase_add_test(t, a_stage_goes_before_background_tasks);
         tcase_add_test(t, reports_go_to_who_takes_them);

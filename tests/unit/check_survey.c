@@ -278,6 +278,40 @@ START_TEST(fewer_retries)
 }
 END_TEST
 
+/* A port that does not answer is asked four times in all, however often surveys are interrupted; all others as often as ever. */
+START_TEST(interrupted_surveys_learn)
+{
+        const uint32_t mute = subnet_find_port_of(subnet, G(0x200), 1);
+        struct survey *old = NULL;
+
+        for (unsigned n = 0; n < 4; n++) {
+                struct survey_options options = { .m_keys = keys, .retries = 3, .interrupted = old, .identify = n & 1 };
+                struct mad_request request, last = {};
+                struct observed *o;
+                struct mad_stage stage;
+                struct mad_result result;
+
+                identify = options.identify;
+                ck_assert_int_eq(observed_new(arena, subnet, &o), 0);
+                ck_assert_int_eq(survey_new(arena, o, &options, &old), 0);
+                stage = survey_stage(old);
+                while (stage.next(stage.state, 0, &request)) {
+                        bool is_mute = request.cookie >> 16 == mute && request.attribute == SMP_ATTR_P_KEY_TABLE;
+
+                        ck_assert(request.doubtful == (n > 0 && request.cookie >> 16 == mute));
+                        ck_assert_uint_eq(request.retries, request.doubtful ? 3 - n : 3);
+                        if (is_mute) {
+                                last = request;
+                                continue;
+                        }
+                        answer(&request, &result);
+                        stage.result(stage.state, 0, &result);
+                }
+                stage.take_back(stage.state, 0, &(struct mad_result) { .cookie = last.cookie, .timeouts = 1 });
+        }
+}
+END_TEST
+
 START_TEST(reads_all)
 {
         struct survey *s;
@@ -828,6 +862,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, fewer_retries);
+        tcase_add_test(t, interrupted_surveys_learn);
         tcase_add_test(t, reads_all);
         tcase_add_test(t, keeps_all_smas_busy);
         tcase_add_test(t, chosen_ports);
