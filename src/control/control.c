@@ -10,6 +10,8 @@
 #include "control/sweep.h"
 #include "util/text.h"
 
+#define OVERDUE_READING (3 * USEC_PER_SEC) /* for so long a reload does not interrupt a sweep that is overdue */
+
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
 /* The results of one that does not serve stay until it is freed. */
@@ -138,6 +140,10 @@ static void sweep_ended(struct control *c)
                 reload_sweep_ended(c, result);
                 c->status.ready = true;
         }
+        if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
+                sweep_forget_interrupted(c);
+        else if (c->sweep.kind == SWEEP_FULL && c->sweep.abandoned)
+                schedule_look(&c->schedule);
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);
@@ -185,26 +191,12 @@ static void on_start(struct control *c, const struct control_event *event)
         begin_sweep(c);
 }
 
-/* A reload does not wait for ports that do not answer a sweep: the fabric as it is known is written, and swept after that. Where
- * reloads come again and again, the sweep that was due an interval ago is waited for. */
-static void interrupt_reading(struct control *c)
-{
-        bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
-        bool overdue = c->now - c->swept >= 2 * control_wanted(c)->settings->sweep_interval;
-
-        if (!reads || overdue || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
-                return;
-        c->sweep.abandoned = true;
-        control_do(c, &(struct control_action) { .kind = CONTROL_ABANDON_STAGE });
-}
-
 static void on_candidate(struct control *c, const struct control_event *event)
 {
         reload_candidate(c, &event->candidate);
         if (!c->schedule.reload_due)
                 return;
         sweep_stop_writing(c);
-        interrupt_reading(c);
 }
 
 static void read_local_tables(struct control *c)
@@ -396,6 +388,28 @@ static bool stores_at_end(struct control *c, const struct control_event *event)
         return c->sweep.locked && sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
 }
 
+/* A reload does not wait for ports that do not answer a sweep: the fabric as it is known is written, and swept after that. What was
+ * interrupted has learned who is silent, so that the next one is short. Where reloads come so fast that even that would not come
+ * to its end for two intervals, they wait a moment. USEC_INFINITY: there is nothing to interrupt. */
+static usec_t interruption_due(const struct control *c)
+{
+        bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
+        usec_t overdue_at;
+
+        if (!reads || !c->schedule.reload_due || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
+                return USEC_INFINITY;
+        overdue_at = c->swept + 2 * control_wanted(c)->settings->sweep_interval;
+        return c->now < overdue_at ? c->now : MAX(c->now, c->sweep.began + OVERDUE_READING);
+}
+
+static void interrupt_reading(struct control *c)
+{
+        if (interruption_due(c) > c->now)
+                return;
+        c->sweep.abandoned = true;
+        control_do(c, &(struct control_action) { .kind = CONTROL_ABANDON_STAGE });
+}
+
 int control_event(struct control *c, usec_t now, const struct control_event *event)
 {
         handler handle;
@@ -409,6 +423,7 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         handle(c, event);
         if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
                 sweep_ended(c);
+        interrupt_reading(c);
         update_status(c);
         return 0;
 }
@@ -452,7 +467,7 @@ usec_t control_due(const struct control *c)
 {
         if (c->state == CONTROL_IDLE)
                 return MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
-        return sweep_due(c); /* USEC_INFINITY at the end */
+        return MIN(sweep_due(c), interruption_due(c)); /* USEC_INFINITY at the end */
 }
 
 /* --- what it knows -------------------------------------------------------------------------------------------------- */
@@ -531,6 +546,7 @@ struct control *control_free(struct control *c)
                 return NULL;
         if (c->writer && c->knowledge && c->gate)
                 sweep_free(c);
+        sweep_forget_interrupted(c);
         (void) opensm_writer_free(c->writer);
         (void) verbs_check_free(c->verbs);
         watch_free(c->watch);

@@ -32,7 +32,7 @@
  *
  *     a candidate   another policy or other settings were loaded. It becomes the generation in force when the planner accepts
  *                   it against the fabric, else it is dropped and what was in force stays. A reload ends an apply that runs,
- *                   between two writes, and a sweep that reads, but none that is overdue.
+ *                   between two writes, and a sweep that reads; one that is overdue three seconds after its begin.
  *     verbs events  a local port changed: its table is read again, or a sweep is due soon
  *     the time      of sweeps, retries, the lock, OpenSM, and of the verbs check beside all that
  *

@@ -59,6 +59,14 @@ struct reload_answer {
         struct findings findings; /* in an arena of their own */
 };
 
+/* Of the last sweep of the whole fabric, if a reload interrupted it: whom it asked in vain. Nothing else of it counts. */
+struct interrupted {
+        struct discovery *discovery;
+        struct arena *arena;          /* of the survey; NULL: it did not come to that */
+        struct snapshot *snapshot;    /* that it read */
+        struct survey *survey;
+};
+
 /* One sweep. */
 struct sweep {
         enum sweep_kind kind;
@@ -152,6 +160,7 @@ struct control {
         struct opensm_writer *writer;
         struct schedule schedule;
         struct sweep sweep;              /* while state is not IDLE or ENDED */
+        struct interrupted interrupted;
         bool started;
         bool discovery_failed;           /* was logged */
         usec_t swept;                    /* when the last sweep of the whole fabric ended that ran to its end */

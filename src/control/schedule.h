@@ -34,9 +34,10 @@ void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t
 /* How the sweep ended. interval: of full sweeps. */
 void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval);
 
-/* Both files were loaded: another candidate / the same again. */
+/* Both files were loaded: another candidate. */
 void schedule_reload(struct schedule *s);
-void schedule_unchanged(struct schedule *s);
+/* A full sweep is next: they are as they were, or one was interrupted. */
+void schedule_look(struct schedule *s);
 /* The candidate is there no more. */
 void schedule_no_candidate(struct schedule *s);
 /* Something happened in the fabric. A link that flaps does not make one sweep after the other. */

@@ -131,7 +131,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
         int r = event->r;
 
         if (r == -ECANCELED) {
-                sweep_end(c, SWEEP_STOPPED);
+                sweep_interrupted(c);
                 return;
         }
         if (r == 0 && is_stale(c)) {
@@ -184,7 +184,6 @@ static int take_discovered(struct control *c)
                 return r;
         /* where memory is out, the M_Keys of the next discovery are worse guesses */
         (void) discovery_learn_links(s->discovery, c->links);
-        s->discovery = discovery_free(s->discovery);
         /* the master SM's port is missing: answers were lost, see reconcile.c */
         if (control_serves(c) && new->subnet->sm_lid.v && new->subnet->sm == SUBNET_NONE)
                 return -ENODATA;
@@ -206,7 +205,7 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         int r = event->r < 0 ? event->r : take_discovered(c);
 
         if (r == -ECANCELED) {
-                sweep_end(c, SWEEP_STOPPED);
+                sweep_interrupted(c);
                 return;
         }
         if (r < 0) {
@@ -217,6 +216,10 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         c->discovery_failed = false;
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports that matter", subnet->n_nodes, subnet->n_ports);
+        if (c->sweep.abandoned) { /* it was done when that was said */
+                sweep_interrupted(c);
+                return;
+        }
         if (!c->config.choose_tables) {
                 sweep_survey(c);
                 return;

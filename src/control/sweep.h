@@ -31,5 +31,7 @@ void sweep_stop_writing(struct control *c);
 int sweep_store(struct control *c, enum control_state state);
 /* The answer. Returns what became of it: 0 or negative errno. */
 int sweep_take_stored(struct control *c, const struct control_event *event);
+/* Whom the last sweep asked in vain is not known any more. */
+void sweep_forget_interrupted(struct control *c);
 /* Frees what it holds, after it ended. For a goal other than CONTROL_SERVE the results stay until control is freed. */
 void sweep_free(struct control *c);

@@ -184,11 +184,12 @@ void sweep_discover(struct control *c)
         struct sweep *s = &c->sweep;
         const struct discovery_config config = {
                 .m_keys = s->m_keys, .expected = c->links, .before = c->snapshot ? c->snapshot->subnet : NULL,
-                .local_port = c->port_guid, .retries = STAGE_RETRIES,
+                .interrupted = c->interrupted.discovery, .local_port = c->port_guid, .retries = STAGE_RETRIES,
         };
         int r = -ENOMEM;
 
         take_neighbors(c, control_wanted(c));
+        s->discovery = discovery_free(s->discovery);
         s->new_snapshot = snapshot_new();
         if (s->new_snapshot)
                 r = discovery_new(&config, &s->discovery);
@@ -218,7 +219,7 @@ static int prepare_survey(struct control *c)
         struct sweep *s = &c->sweep;
         struct survey_options options = {
                 .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
-                .certain = recall_certain(c), .identify = !s->new_snapshot,
+                .certain = recall_certain(c), .interrupted = c->interrupted.survey, .identify = !s->new_snapshot,
         };
         uint32_t *ports = s->chosen;
         int r = 0;
@@ -242,6 +243,41 @@ void sweep_survey(struct control *c)
                 sweep_fail(c, "the P_Key tables could not be read", r);
         else
                 sweep_run_stage(c, CONTROL_SURVEYING, survey_stage(c->sweep.survey));
+}
+
+/* --- interrupted --------------------------------------------------------------------------------------------------- */
+
+static void forget_survey(struct control *c)
+{
+        snapshot_unref(c->interrupted.snapshot);
+        arena_free(c->interrupted.arena);
+        c->interrupted.snapshot = NULL;
+        c->interrupted.arena = NULL;
+        c->interrupted.survey = NULL;
+}
+
+void sweep_interrupted(struct control *c)
+{
+        struct interrupted *i = &c->interrupted;
+        struct sweep *s = &c->sweep;
+
+        if (s->kind == SWEEP_FULL && control_serves(c)) {
+                (void) discovery_free(i->discovery);
+                i->discovery = STEAL(s->discovery);
+        }
+        if (s->kind == SWEEP_FULL && control_serves(c) && s->survey) {
+                forget_survey(c);
+                i->arena = STEAL(s->arena);
+                i->snapshot = STEAL(s->new_snapshot);
+                i->survey = STEAL(s->survey);
+        }
+        sweep_end(c, SWEEP_STOPPED);
+}
+
+void sweep_forget_interrupted(struct control *c)
+{
+        c->interrupted.discovery = discovery_free(c->interrupted.discovery);
+        forget_survey(c);
 }
 
 /* --- the port ------------------------------------------------------------------------------------------------------ */

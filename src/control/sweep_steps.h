@@ -22,6 +22,8 @@ void sweep_port_waits(struct control *c, const char *why);
 void sweep_discover(struct control *c);
 /* Reads all tables of a new snapshot, or those that were chosen; of a known one the ports that failed, or all again. */
 void sweep_survey(struct control *c);
+/* The sweep ends, because a reload is more urgent. Whom it asked in vain is known to the next one. */
+void sweep_interrupted(struct control *c);
 /* The ports of this host but the local one, whose LID the query brings. */
 void sweep_view_others(const struct control *c, struct sm_view *ret);
 /* How long this host waits before it writes in the place of the other head node. */

@@ -300,6 +300,11 @@ bool waits(void)
         return n_waiting > 0;
 }
 
+const struct mad_stage *stage_to_run(void)
+{
+        return n_waiting == 1 && waiting[0].kind == CONTROL_RUN_STAGE && !is_abandoned ? waiting[0].stage : NULL;
+}
+
 const struct control_action *take(enum control_action_kind kind)
 {
         ck_assert_msg(n_waiting > 0, "no action waits, in state %d", (int) state());

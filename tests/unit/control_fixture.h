@@ -131,6 +131,8 @@ int give_generation(struct generation *candidate, uint64_t request);
 void wait_until_due(void);
 
 /* The next action that waits; valid until the next event. Fails if there is none or it is another. */
+/* The stage that is to be run now and was not abandoned; it is not taken. NULL: another action waits, or none. */
+const struct mad_stage *stage_to_run(void);
 const struct control_action *take(enum control_action_kind kind);
 /* No action waits. */
 void take_nothing(void);
