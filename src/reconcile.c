@@ -50,9 +50,29 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
+static void tell_one_silent(const struct subnet *s, const struct subnet_node *node, uint8_t number, struct findings *findings)
+{
+        const struct subnet_conflict *c = subnet_find_conflict(s, node->guid, number);
+        const char *label = subnet_node_label(findings->arena, node) ?: "?", *first;
+        struct finding *item;
+
+        if (!c) {
+                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
+                                    "%s/%u: its link is up, but the node at the other end did not answer discovery", label, number);
+                finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has not got; see "
+                                                 "pkeyd(8), M_KEYS");
+                return;
+        }
+        first = subnet_place_label(findings->arena, s, c->places[0]) ?: "?";
+        item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
+                            "%s/%u: the device at the other end has the same GUID 0x%016" PRIx64 " as %s, which was found first",
+                            label, number, c->guid.v, first);
+        finding_set_hint(findings, item, "%s is taken for the one that has this GUID, and gets what the policy gives to it; of the "
+                         "other one nothing is known, and nothing is written to it: give one of the two adapters another GUID", first);
+}
+
 uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings)
 {
-        struct finding *item;
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < s->n_nodes; i++)
@@ -61,11 +81,7 @@ uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings
 
                         if (!subnet_port_is_silent(node, (uint8_t) number) || n++ >= MAX_SILENT)
                                 continue;
-                        item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
-                                            "%s/%u: its link is up, but the node at the other end did not answer discovery",
-                                            subnet_node_label(findings->arena, node) ?: "?", number);
-                        finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has "
-                                                         "not got; see pkeyd(8), M_KEYS");
+                        tell_one_silent(s, node, (uint8_t) number, findings);
                 }
         if (n > MAX_SILENT)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,

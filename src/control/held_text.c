@@ -234,6 +234,23 @@ static void add_switch(const struct held_words *words, struct guid node, struct 
                 text_add(t, "%s%s0x%016" PRIx64 "%s", port.node, port.node[0] ? " (" : "", node.v, port.node[0] ? ")" : "");
 }
 
+/* It did answer. */
+static bool add_conflict(const struct held_words *words, struct knowledge_name name, struct text *t)
+{
+        const struct subnet_conflict *c = NULL;
+        const char *first;
+
+        if (words->subnet && name.kind == KNOWLEDGE_PLACE)
+                c = subnet_find_conflict(words->subnet, name.node, name.number);
+        if (!c)
+                return false;
+        first = subnet_place_label(words->arena, words->subnet, c->places[0]);
+        t->failed |= !first;
+        text_add(t, " has the same GUID 0x%016" PRIx64 " as %s (give one of the two another), and nothing is known of it", c->guid.v,
+                 first ?: "?");
+        return true;
+}
+
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
 {
         struct held_port port;
@@ -259,6 +276,8 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 add_since(words, by->since, t);
                 break;
         case HELD_SILENT:
+                if (add_conflict(words, by->name, t))
+                        break;
                 text_add(t, " has not answered at all");
                 add_since(words, by->since, t);
                 text_add(t, " (link up)%s", by->read_at ? "" : ", and its P_Key table was never read");

@@ -113,8 +113,28 @@ static void diagnose_twins(struct diagnosis_list *l)
                       switches.n, text_plural(switches.n), switches.n == 1 ? "s" : "");
 }
 
+static void diagnose_guids(struct diagnosis_list *l)
+{
+        const struct subnet *s = l->facts->subnet;
+        struct places places = {};
+
+        for (uint32_t i = 0; i < s->n_conflicts; i++) {
+                const struct subnet_conflict *c = &s->conflicts[i];
+                const char *first = subnet_place_label(l->arena, s, c->places[0]);
+                const char *second = subnet_place_label(l->arena, s, c->places[1]);
+
+                l->out_of_memory |= !first || !second;
+                if (subnet_find_conflict(s, c->places[1].node, c->places[1].number) == c)
+                        places_add_text(l, &places, diagnosis_text(l, "0x%016" PRIx64 ": %s, and %s", c->guid.v, first ?: "?",
+                                                                   second ?: "?"));
+        }
+        diagnosis_add(l, DIAGNOSIS_NAME_GUID_TWICE, &places, "%u GUID%s found in two places", places.n,
+                      places.n == 1 ? " was" : "s were");
+}
+
 void diagnose_names(struct diagnosis_list *l)
 {
+        diagnose_guids(l);
         diagnose_nameless(l);
         diagnose_twins(l);
 }

@@ -143,3 +143,26 @@ const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t 
         node = subnet_node_label(a, subnet_port_node(s, p));
         return node ? arena_printf(a, "%s/%u", node, p->number) : NULL;
 }
+
+const char *subnet_place_label(struct arena *a, const struct subnet *s, struct subnet_place place)
+{
+        uint32_t i = subnet_find_node(s, place.node);
+        const char *node;
+
+        if (place.node.v == 0)
+                return "this host's own port";
+        if (i == SUBNET_NONE)
+                return arena_printf(a, "the device at 0x%016" PRIx64 "/%u", place.node.v, place.number);
+        node = subnet_node_label(a, &s->nodes[i]);
+        return node ? arena_printf(a, "the device at %s/%u", node, place.number) : NULL;
+}
+
+const struct subnet_conflict *subnet_find_conflict(const struct subnet *s, struct guid node, uint8_t number)
+{
+        uint32_t n = subnet_find_node(s, node);
+
+        for (uint32_t i = 0; n != SUBNET_NONE && subnet_port_is_silent(&s->nodes[n], number) && i < s->n_conflicts; i++)
+                if (s->conflicts[i].places[1].node.v == node.v && s->conflicts[i].places[1].number == number)
+                        return &s->conflicts[i];
+        return NULL;
+}

@@ -134,6 +134,10 @@ static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint
         return n->switch_ports[number / 64] >> (number % 64) & 1;
 }
 
+/* Of a silent port: the conflict in which it is the second place, so that who is there did answer, with a GUID that is elsewhere,
+ * too. NULL: there is none in the list. */
+const struct subnet_conflict *subnet_find_conflict(const struct subnet *s, struct guid node, uint8_t number);
+
 /* The node with this GUID, or the endport with this port GUID (the first, should a fabric have two); SUBNET_NONE if
  * there is none. External ports are not found by GUID. */
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid);
@@ -162,6 +166,9 @@ const char *subnet_node_name(const struct subnet_node *n, char buf[SUBNET_NAME_S
 const char *subnet_node_label(struct arena *a, const struct subnet_node *n);
 /* "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of memory. */
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);
+
+/* Who discovery found at this place: "the device at leaf07/12", "this host's own port". Allocated from a; NULL: out of memory. */
+const char *subnet_place_label(struct arena *a, const struct subnet *s, struct subnet_place place);
 
 /*
  * Building a snapshot: add nodes, then ports, then links, then finish. Order is free within each step; the builder

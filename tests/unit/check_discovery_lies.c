@@ -244,6 +244,8 @@ START_TEST(one_of_two_guids_is_a_duplicate)
         ck_assert_uint_eq(subnet->n_conflicts_all, 1);
         ck_assert_uint_eq(subnet->conflicts[0].guid.v, f.nodes[host_b].guid.v);
         ck_assert_uint_eq(count_silent(), 1);
+        ck_assert_ptr_eq(subnet_find_conflict(subnet, subnet->conflicts[0].places[1].node, subnet->conflicts[0].places[1].number),
+                         &subnet->conflicts[0]);
         f.nodes[twin].guid = f.nodes[leaf2].guid; /* the GUID of a switch, which is found over two links */
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 2);

@@ -572,6 +572,27 @@ START_TEST(twins)
 }
 END_TEST
 
+START_TEST(guid_in_two_places)
+{
+        struct subnet_node *leaf_node = &subnet->nodes[subnet->ports[leaf0].node];
+        struct subnet_conflict conflicts[2] = {
+                { .guid = { 0x77 }, .places = { { leaf_node->guid, 2 }, { leaf_node->guid, 63 } } },
+                { .guid = { 0x78 }, .places = { { leaf_node->guid, 3 }, { leaf_node->guid, 4 } } },
+        };
+        const struct diagnosis *d;
+
+        subnet->conflicts = conflicts;
+        subnet->n_conflicts = 2;
+        nothing(); /* neither second place is silent: a cable was moved */
+        leaf_node->silent_ports[0] |= UINT64_C(1) << 63;
+        d = only(DIAGNOSIS_NAME_GUID_TWICE);
+        ck_assert_uint_eq(d->n_places, 1);
+        ck_assert_ptr_nonnull(strstr(d->places[0].text, "0x0000000000000077: the device at "));
+        ck_assert_ptr_nonnull(strstr(d->places[0].text, "/2, and the device at "));
+        ck_assert_ptr_nonnull(strstr(d->places[0].text, "/63"));
+}
+END_TEST
+
 START_TEST(twin_switches)
 {
         struct subnet_node *leaf_node = &subnet->nodes[subnet->ports[leaf0].node];
@@ -729,6 +750,7 @@ int main(void)
         tcase_add_test(t, capacity_by_policy);
         tcase_add_test(t, enforcement);
         tcase_add_test(t, twins);
+        tcase_add_test(t, guid_in_two_places);
         tcase_add_test(t, twin_switches);
         tcase_add_loop_test(t, nameless, 0, 6);
         tcase_add_test(t, files);

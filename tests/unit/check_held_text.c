@@ -236,6 +236,26 @@ START_TEST(reasons)
 END_TEST
 
 /* A clock that is not set yet gives no dates; and what is not known is no date either. */
+/* It did answer, with the GUID of another. */
+START_TEST(guid_in_two_places)
+{
+        uint32_t n = subnet_find_node(words.subnet, place.node);
+        struct subnet_conflict conflict = { { 0x77 }, { { place.node, 3 }, { place.node, 9 } } };
+        struct held_by by = { .name = place, .reason = HELD_SILENT, .since = 1700000000 };
+        struct subnet s = *words.subnet;
+
+        s.nodes[n].silent_ports[0] |= 1u << 9;
+        s.conflicts = &conflict;
+        s.n_conflicts = 1;
+        words.subnet = &s;
+        check_reason(&by, "the device at leaf/9 has the same GUID 0x0000000000000077 as the device at leaf/3 (give one of the two "
+                          "another), and nothing is known of it");
+        by.name = host(3);
+        check_reason(&by, "gone mlx5_0/1 (0x0000000000000401) has not answered at all since T1700000000 (link up), and its P_Key table "
+                          "was never read");
+}
+END_TEST
+
 START_TEST(clock_without_a_time)
 {
         struct held_by by = { .name = host(0), .reason = HELD_ABSENT, .since = 300, .read_at = 1, .until = 1000 };
@@ -438,6 +458,7 @@ int main(void)
         tcase_add_test(t, changes);
         tcase_add_test(t, many);
         tcase_add_test(t, reasons);
+        tcase_add_test(t, guid_in_two_places);
         tcase_add_test(t, clock_without_a_time);
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);

@@ -184,6 +184,34 @@ START_TEST(test_silent)
 }
 END_TEST
 
+/* Who did answer, with the GUID of another, is not said to be silent. */
+START_TEST(test_guid_in_two_places)
+{
+        struct subnet_conflict conflict = { .guid = { 0x77 } };
+        const struct finding *item;
+        struct scene s;
+
+        ck_assert_int_eq(decide(&s, 1, 11), 0);
+        s.f.subnet->nodes[0].silent_ports[0] |= 3u << 6;
+        conflict.places[0] = conflict.places[1] = (struct subnet_place) { s.f.subnet->nodes[0].guid, 3 };
+        conflict.places[1].number = 7;
+        s.f.subnet->conflicts = &conflict;
+        s.f.subnet->n_conflicts = 1;
+        ck_assert_int_eq(decide_again(&s), 0);
+        ck_assert_uint_eq(s.findings.n, 2);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "leaf/6: its link is up"));
+        item = &s.findings.items[1];
+        ck_assert_int_eq(item->code, FINDING_SUBNET_SILENT);
+        ck_assert_str_eq(item->text, "leaf/7: the device at the other end has the same GUID 0x0000000000000077 as the device at leaf/3, "
+                                     "which was found first");
+        ck_assert_ptr_nonnull(strstr(item->hint, "give one of the two adapters another GUID"));
+        conflict.places[0].node.v = 0;
+        ck_assert_int_eq(decide_again(&s), 0);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[3].text, "as this host's own port, which"));
+        done(&s);
+}
+END_TEST
+
 /* --- a policy in force ----------------------------------------------------------------------------------------------- */
 
 static const char disputed_policy[] = "version: 1\n"
@@ -306,6 +334,7 @@ int main(void)
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
         tcase_add_test(t, test_silent);
+        tcase_add_test(t, test_guid_in_two_places);
         tcase_add_test(t, test_frozen);
         tcase_add_test(t, test_fatal_in_force);
         tcase_add_test(t, test_refused_when_new);
