@@ -1369,6 +1369,34 @@ START_TEST(unknown_device_is_not_cut_off)
 }
 END_TEST
 
+/* Host 0 was never read, and the policy gives it nothing at least: what it gives at most counts, in a base that only that has. */
+START_TEST(frozen_and_unread_is_not_cut_off)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        const struct desired_port full = { &(struct p_key) { 0x8001 }, 1 }, limited = { &(struct p_key) { 0x0001 }, 1 };
+        struct desired d = { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+        struct desired_port *frozen = &d.ports[port_at(s, host_guid(0), 1)];
+
+        for (unsigned i = 1; i < HOSTS; i++)
+                read_host(s, i, i == 1 ? 0x8001 : 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        d.ports[port_at(s, host_guid(1), 1)] = limited;
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_ADMITS);
+        frozen->most = &limited;
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_ADMITS);
+        frozen->most = &full;
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_LOSS);
+        frozen->most = &limited;
+        frozen->most_is_held = true;
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        ck_assert_int_eq(judge(1, 0x0001), RULE_LOSS);
+        ck_assert_int_eq(judge(2, 0x8001), RULE_GAIN);
+}
+END_TEST
+
 /* Host 0 went, and host 1 falls silent: what is silent may be host 0, which then talks as before. */
 START_TEST(moved_port_is_not_cut_off)
 {
@@ -1760,6 +1788,7 @@ int main(void)
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
+        tcase_add_test(rule, frozen_and_unread_is_not_cut_off);
         tcase_add_test(rule, moved_port_is_not_cut_off);
         tcase_add_test(rule, port_that_may_be_back_is_not_cut_off);
         tcase_add_test(rule, open_write_is_no_licence);
