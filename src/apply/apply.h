@@ -13,7 +13,7 @@
  * after a crash every write that may have happened is known.
  *
  * Each write is: ask who is there, once for each SMA in each phase (LIDs move while others are waited for), and again after each
- * request there that was not answered at once, before what was read since is believed and before anything is set; read the block; if
+ * request there that was not answered at once, before what was read since is believed or anything is set; read the block; if
  * it is not what the plan rests on, do not write; set it;
  * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
  * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was

@@ -118,9 +118,9 @@ static int adopt_seen(struct control *c)
         return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
-/* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads elsewhere,
- * keeps pkeyd from no other port: once the fabric was discovered again for that, such ports count as not read. Where there is no
- * other sweep, they do at once. */
+/* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads
+ * elsewhere, keeps pkeyd from no other port: once the fabric was discovered again for that, such ports count as not read. Where
+ * there is no other sweep, they do at once. */
 static bool is_stale(const struct control *c)
 {
         return survey_is_stale(c->sweep.survey) && (!c->sweep.new_snapshot || (control_serves(c) && !c->schedule.is_stale));

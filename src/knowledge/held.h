@@ -23,7 +23,7 @@ enum held_reason {
         HELD_SILENT,      /* its link is up, and it did not answer discovery since `since` */
         HELD_BEHIND,      /* likewise: it is behind a switch that does not answer, and did before */
         HELD_ABSENT,      /* gone since `since`; it counts until `until` */
-        HELD_MOVED,       /* gone since `since`; it may be a device that is silent elsewhere, and counts as long as that is silent */
+        HELD_MOVED,       /* gone since `since`; it may be a device that is silent elsewhere, and counts as long as that is */
         HELD_FROZEN,      /* read: it is frozen, and does not hold what the policy may give it */
         HELD_EXCESS,      /* read: it has more than the policy gives it, its own change waits or failed */
         HELD_LACK,        /* likewise: less */

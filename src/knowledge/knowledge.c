@@ -355,8 +355,8 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
         return (struct knowledge_name) { node->guid, (uint8_t) number, KNOWLEDGE_PLACE };
 }
 
-/* What is silent at this place, if anything is, is r, which was discovered there before: it is nobody unknown. But if it was taken for
- * somebody unknown when r was silent already, it still is. */
+/* What is silent at this place, if anything is, is r, which was discovered there before: it is nobody unknown. But if it was taken
+ * for somebody unknown when r was silent already, it still is. */
 static void claim(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
                   struct claims *claims)
 {
@@ -386,8 +386,8 @@ static bool is_long_unseen(const struct knowledge_record *r)
         return r->name.number == 0 && (int64_t) (r->since - r->there_at) > KNOWLEDGE_UNSEEN;
 }
 
-/* A device that is where it was last, behind a link that is up, did not answer discovery. If that link was down before, another one may
- * have been plugged in there. */
+/* A device that is where it was last, behind a link that is up, did not answer discovery. If that link was down before, another one
+ * may have been plugged in there. */
 static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
                        uint64_t wall)
 {
@@ -401,9 +401,9 @@ static void see_silent(struct knowledge *k, struct knowledge_record *r, const st
 }
 
 /* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. Of a
- * switch that was seen there within KNOWLEDGE_UNSEEN the hosts behind it are known: none comes up while it hangs, for the SM reaches
- * them through it only. One that was never seen, and came up between the last sweep that saw the switch and its hang, is not: the
- * price for not holding back everything. */
+ * switch that was seen there within KNOWLEDGE_UNSEEN the hosts behind it are known: none comes up while it hangs, for the SM
+ * reaches them through it only. One that was never seen, and came up between the last sweep that saw the switch and its hang, is
+ * not: the price for not holding back everything. */
 static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)

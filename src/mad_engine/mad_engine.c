@@ -194,7 +194,8 @@ static void time_out(struct mad_engine *e, uint32_t slot)
 
         /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
          * a further request to the same destination, one that did not answer in an earlier sweep) it speaks of a dead port, and
-         * must not slow down all others. And only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow control. */
+         * must not slow down all others. And only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow
+         * control. */
         if (x->tries == 1 && !x->suspect && !x->request.doubtful && x->request.mgmt_class == MAD_CLASS_SMP)
                 mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 

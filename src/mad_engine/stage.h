@@ -30,8 +30,8 @@ struct mad_stage {
         bool (*done)(const void *state);
         /* Steps done and in all, for a progress bar; an estimate. */
         void (*progress)(const void *state, uint64_t *ret_done, uint64_t *ret_total);
-        /* NULL, or: the stage was abandoned before this request ended; result->timeouts tries of it had no answer. What it learned so
-         * of who is silent is of use to the next one. */
+        /* NULL, or: the stage was abandoned before this request ended; result->timeouts tries of it had no answer. What it
+         * learned so of who is silent is of use to the next one. */
         void (*take_back)(void *state, usec_t now, const struct mad_result *result);
 };
 

@@ -15,8 +15,8 @@
 
 /* --- the policy's ----------------------------------------------------------------------------------------------------- */
 
-/* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and those
- * that the policy names by GUID. */
+/* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and
+ * those that the policy names by GUID. */
 static int collect_given(struct context *ctx, struct partitions_file_port **ret, uint32_t *ret_n)
 {
         static const struct known none;

@@ -188,7 +188,12 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key)
 {
         const struct freed_index record = {
-                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .full = p_key_is_full(key), .lost = true,
+                .node_guid = node_guid,
+                .port = port,
+                .index = index,
+                .base = p_key_base(key),
+                .full = p_key_is_full(key),
+                .lost = true,
         };
 
         if (remembers(m, node_guid, port, index))

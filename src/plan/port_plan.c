@@ -173,8 +173,8 @@ static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
         return -1;
 }
 
-/* In this order: its own that it lost, never used, unused since before anybody remembers, its own that was freed, freed longest ago,
- * freed just now. -1: none. */
+/* In this order: its own that it lost, never used, unused since before anybody remembers, its own that was freed, freed longest
+ * ago, freed just now. -1: none. */
 static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);

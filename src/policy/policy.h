@@ -98,7 +98,8 @@ struct policy {
 bool policy_owns(const struct policy *p, uint16_t base);
 /* Index into partitions of the one with this base, or -1. */
 int policy_find_base(const struct policy *p, uint16_t base);
-/* Every GUID that a line or a group names, of a port or of a node: ascending, each once. Returns 0 or -ENOMEM; *ret in the arena. */
+/* Every GUID that a line or a group names, of a port or of a node: ascending, each once. Returns 0 or -ENOMEM; *ret in the
+ * arena. */
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n);
 /* The partition whose entry belongs at index 0: the one with `index0: true`, else the default partition. */
 uint32_t policy_index0_partition(const struct policy *p);

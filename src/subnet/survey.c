@@ -199,7 +199,8 @@ static uint32_t find_in(const struct survey *s, const struct subnet_port *p, con
 static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool *ret_failed)
 {
         const struct survey *old = s->options.interrupted;
-        uint32_t port = find_in(s, p, old ? old->observed : NULL), i = port == SUBNET_NONE ? SUBNET_NONE : old->conversation_of[port];
+        uint32_t port = find_in(s, p, old ? old->observed : NULL);
+        uint32_t i = port == SUBNET_NONE ? SUBNET_NONE : old->conversation_of[port];
         const struct conversation *c = i == SUBNET_NONE ? NULL : &old->conversations[i];
 
         *ret_failed = port != SUBNET_NONE && could_not_be_read(&old->observed->tables[port]);
@@ -247,9 +248,11 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
         };
-        set_retries(s, p, c, ret);
-        if (is_identifying(c))
+        if (is_identifying(c)) { /* it has just answered */
+                ret->retries = s->options.retries;
                 return true;
+        }
+        set_retries(s, p, c, ret);
         ret->attribute = SMP_ATTR_P_KEY_TABLE;
         ret->modifier = p_key_table_modifier(p->role == PORT_SWITCH_EXTERNAL ? p->number : 0, c->block);
         return true;

@@ -13,8 +13,8 @@
  * counts as read (is_stranger), and if nobody answers, neither. Only what is as it was known for certain, and came at once, is
  * believed without a name: on a calm fabric nobody is asked.
  *
- * Beside a stranger at a LID the snapshot is stale. At the end of a directed route of a fresh snapshot a cable was moved since: these
- * ports are only tried again later, as no device may keep pkeyd from reading the others.
+ * Beside a stranger at a LID the snapshot is stale. At the end of a directed route of a fresh snapshot a cable was moved since:
+ * these ports are only tried again later, as no device may keep pkeyd from reading the others.
  *
  * An incomplete port (subnet_port_is_incomplete) is not queried and counts as MAD_TIMED_OUT, so that nothing on it is changed.
  *
@@ -35,8 +35,8 @@ struct survey_options {
                                         * retries (STAGE_RETRIES_AGAIN) */
         const struct observed *certain; /* borrows; of the same subnet; NULL: none. Its tables that are TABLE_READ are as they
                                          * were known for certain before */
-        const struct survey *interrupted; /* borrows, with the snapshot that it read; NULL: none. One that was abandoned (stage.h): so
-                                        * often as it asked a port without an answer, this one asks less often, but once */
+        const struct survey *interrupted; /* borrows, with the snapshot that it read; NULL: none. One that was abandoned
+                                           * (stage.h): as often as it asked a port in vain, this one asks less, but once */
         bool identify;         /* the snapshot is not of this moment */
         const uint32_t *ports; /* borrows; NULL: all managed ports of the subnet */
         uint32_t n_ports;

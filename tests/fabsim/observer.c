@@ -570,7 +570,8 @@ static bool is_behind_strayed(const struct sim *s, const struct process *p, unsi
         return false;
 }
 
-/* It is plugged in elsewhere since it was seen last, it or a switch that it is behind, and did not answer there: to p it is absent. */
+/* It is plugged in elsewhere since it was seen last, it or a switch that it is behind, and did not answer there: to p it is
+ * absent. */
 static bool has_strayed(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *seen = &p->observer.ports[endport];

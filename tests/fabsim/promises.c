@@ -841,7 +841,9 @@ static bool is_anybody_silent(const struct sim *s)
 /* Its cable may have been moved to where somebody is silent. */
 static bool may_be_silent_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
 {
-        return (!p->judgement->census.entries[endport].is_there || s->is_replaced[s->endports[endport].node]) && is_anybody_silent(s);
+        bool is_gone = !p->judgement->census.entries[endport].is_there || s->is_replaced[s->endports[endport].node];
+
+        return is_gone && is_anybody_silent(s);
 }
 
 /* Whether a silent port may hold this base, or is to hold it; or a frozen one does not hold what it is given. */

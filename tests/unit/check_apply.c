@@ -924,7 +924,8 @@ END_TEST
 /* At the end a block differs, and the second read of it is late. */
 static bool differs_late(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        if (!on_fault_port(r, request, MAD_GET) || r->sets_by_port[r->fault_port] == 0 || request->attribute != SMP_ATTR_P_KEY_TABLE)
+        if (!on_fault_port(r, request, MAD_GET) || r->sets_by_port[r->fault_port] == 0 ||
+            request->attribute != SMP_ATTR_P_KEY_TABLE)
                 return false;
         REQUIRE(fake_fabric_answer(&r->f, request, ret));
         change_block(ret);

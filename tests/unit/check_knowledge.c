@@ -499,8 +499,8 @@ START_TEST(switch_that_does_not_say_whether_it_filters)
 END_TEST
 
 /* An absent port may come back elsewhere. */
-/* A switch port that was reset lost its filter with its table, for all that is known: until it is read anew. What was sent to it, or
- * was there before, is no surprise. */
+/* A switch port that was reset lost its filter with its table, for all that is known: until it is read anew. What was sent to it,
+ * or was there before, is no surprise. */
 START_TEST(filter_of_a_port_that_was_reset)
 {
         struct subnet *s = discover(ALL, 0, 1, 0);
@@ -780,7 +780,8 @@ static uint32_t place_at(uint64_t node, uint8_t number)
         return knowledge_find(k, (struct knowledge_name) { G(node), number, KNOWLEDGE_PLACE });
 }
 
-/* Host 0 was unplugged, and something silent is there now: it may be host 0, or anybody. It stays so until it answers, or is gone. */
+/* Host 0 was unplugged, and something silent is there now: it may be host 0, or anybody. It stays so until it answers, or is
+ * gone. */
 START_TEST(another_where_a_known_one_was)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);

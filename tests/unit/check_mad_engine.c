@@ -866,7 +866,8 @@ START_TEST(dead_port_cuts_once)
 }
 END_TEST
 
-/* Fifty ports did not answer the last time either: nothing is said of the way to others. One more of which that is not known cuts. */
+/* Fifty ports did not answer the last time either: that says nothing of the way to others. One more, of which that is not known,
+ * cuts. */
 START_TEST(doubtful_do_not_cut)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);

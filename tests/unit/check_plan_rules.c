@@ -596,8 +596,8 @@ START_TEST(lost_index)
 }
 END_TEST
 
-/* Of a port that has both entries of a base each comes back to where it stood, whichever was lost last. If one of both places is not
- * known, the other one stays free for its own. */
+/* Of a port that has both entries of a base each comes back to where it stood, whichever was lost last. If one of both places is
+ * not known, the other one stays free for its own. */
 START_TEST(lost_indexes_of_both)
 {
         for (unsigned first = 0; first < 2; first++) {

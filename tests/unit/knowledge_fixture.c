@@ -42,8 +42,10 @@ static void add_host(struct subnet_builder *b, const struct scene *s, unsigned h
 {
         struct subnet_node node = { .guid = G(host_guid(host)), .type = NODE_CA, .partition_cap = CAPACITY };
         struct subnet_port port = { .number = 1, .guid = G(host_guid(host) + 1) };
-        struct subnet_port leaf = { .number = (uint8_t) (s->moved && host == 1 ? 1 : host + 1), .enforce_inbound = s->filters >> host & 1,
-                                    .enforce_outbound = s->outbound >> host & 1 };
+        struct subnet_port leaf = {
+                .number = (uint8_t) (s->moved && host == 1 ? 1 : host + 1), .enforce_inbound = s->filters >> host & 1,
+                .enforce_outbound = s->outbound >> host & 1,
+        };
 
         ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
         ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
