@@ -437,6 +437,23 @@ START_TEST(every_entry_counts)
 }
 END_TEST
 
+/* What stands behind the end is nobody's, also where pkeyd does not own it: some SMAs give anything there. */
+START_TEST(behind_the_end_nothing_is_foreign)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES] = {}, junk[P_KEY_BLOCK_ENTRIES] = {};
+
+        for (unsigned i = CAPACITY - P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES; i++)
+                junk[i].v = 0xffff;
+        say_host(0);
+        say_block(to_lid(HOST_LID(0)), 1, junk);
+        block[0].v = 0x8001;
+        ck_assert(set_block(to_lid(HOST_LID(0)), 1, block));
+        say_block(to_lid(HOST_LID(0)), 1, block);
+        ck_assert(set_block(to_lid(HOST_LID(0)), 1, junk));
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
+}
+END_TEST
+
 /* One change that is admitted does not let another one of the same block pass, whichever stands first. */
 START_TEST(two_changes_of_a_block)
 {
@@ -760,6 +777,7 @@ int main(void)
         tcase_add_test(t, not_read);
         tcase_add_test(t, not_ours);
         tcase_add_test(t, every_entry_counts);
+        tcase_add_test(t, behind_the_end_nothing_is_foreign);
         tcase_add_test(t, two_changes_of_a_block);
         tcase_add_test(t, more_than_the_policy_gives);
         tcase_add_test(t, somebody_may_hold_it);
