@@ -270,6 +270,31 @@ START_TEST(leaf_port_of_a_large_switch)
 }
 END_TEST
 
+/* A table with more blocks than eight bits can count: the last one is not the first. */
+START_TEST(block_of_a_large_table)
+{
+        const uint32_t last = UINT8_MAX + 1, first_entry = last * P_KEY_BLOCK_ENTRIES;
+        const struct knowledge_record *host;
+
+        subnet = make_subnet(&(struct scene) { .there = ALL });
+        subnet->nodes[subnet_find_node(subnet, G(host_guid(0)))].partition_cap = (uint16_t) (first_entry + P_KEY_BLOCK_ENTRIES);
+        ck_assert_int_eq(knowledge_see_subnet(k, subnet, 1, 0, HOLD), 0);
+        for (uint32_t i = 0; i < subnet->n_ports; i++)
+                read_table(subnet, i, 0);
+        want(subnet, 3);
+        say_host(0);
+        say_key(to_lid(HOST_LID(0)), last, 0);
+        ck_assert(set_key(to_lid(HOST_LID(0)), last, 0x8001));
+        host = knowledge_get(k, host_record(0));
+        ck_assert_uint_eq(host->n_writes, 1);
+        ck_assert_uint_eq(host->writes[0].block, last);
+        say_key(to_lid(HOST_LID(0)), last, 0x8001);
+        ck_assert_uint_eq(host->n_writes, 0);
+        ck_assert_uint_eq(host->entries[first_entry].v, 0x8001);
+        ck_assert_uint_eq(host->entries[0].v, 0);
+}
+END_TEST
+
 /* --- what does not ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(closed)
@@ -767,6 +792,7 @@ int main(void)
         tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
         tcase_add_test(t, leaf_port_of_a_large_switch);
+        tcase_add_test(t, block_of_a_large_table);
         tcase_add_test(t, closed);
         tcase_add_test(t, opened_again);
         tcase_add_test(t, nobody_said_who_it_is);
