@@ -498,6 +498,19 @@ START_TEST(switch_that_does_not_say_whether_it_filters)
 }
 END_TEST
 
+/* It says that it cannot filter any more: what was known of its leaf port is between nobody and the fabric. */
+START_TEST(switch_that_does_not_filter_any_more)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+
+        read_host(s, 0, 0x8001);
+        read_leaf(s, 0, 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        discover_without_switch_info(false, 0, MINUTE);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* An absent port may come back elsewhere. */
 /* A switch port that was reset lost its filter with its table, for all that is known: until it is read anew. What was sent to it,
  * or was there before, is no surprise. */
@@ -1743,6 +1756,7 @@ int main(void)
         tcase_add_test(bounds, filter_of_a_switch_that_is_incomplete);
         tcase_add_test(bounds, switch_that_does_not_say_whether_it_filters);
         tcase_add_test(bounds, filter_of_a_port_that_was_reset);
+        tcase_add_test(bounds, switch_that_does_not_filter_any_more);
         tcase_add_test(bounds, filter_does_not_hold_the_absent);
         tcase_add_checked_fixture(presence, knowledge_setup, knowledge_teardown);
         tcase_add_test(presence, silent_ports_keep_their_record);
