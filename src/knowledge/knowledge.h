@@ -202,8 +202,8 @@ void knowledge_doubt(struct knowledge *k, uint32_t record);
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
 
-/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, and
- * when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
+/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, when it
+ * turns out to be of another size, and when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
 int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall);
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */

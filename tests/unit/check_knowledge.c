@@ -1194,6 +1194,19 @@ START_TEST(vouches_for_silent_ports_end)
 }
 END_TEST
 
+/* It was about the table that was there, not about one of another size. */
+START_TEST(vouch_for_a_table_of_another_size)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        s->nodes[subnet_find_node(s, G(host_guid(0)))].partition_cap = 2 * CAPACITY;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 START_TEST(recalled_is_assumed)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1793,6 +1806,7 @@ int main(void)
         tcase_add_test(presence, back_after_a_long_time);
         tcase_add_test(presence, vouches_end);
         tcase_add_test(presence, vouches_for_silent_ports_end);
+        tcase_add_test(presence, vouch_for_a_table_of_another_size);
         tcase_add_test(presence, recalled_is_assumed);
         tcase_add_test(presence, recalled_as_certain);
         tcase_add_test(presence, recalled_as_used);
