@@ -1611,6 +1611,41 @@ START_TEST(more_than_the_policy_gives)
 }
 END_TEST
 
+/* Host 0 was a member. The next policy is about a subnet in which it is not: nobody knows what that gives it, and nobody may join
+ * what it may hold. */
+START_TEST(policy_of_a_port_that_is_not_in_the_next_one)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_all(s);
+        want(s, 3);
+        s = discover(ALL & ~1u, 0, 0, 1);
+        read_all(s);
+        read_host(s, 1, 0);
+        read_host(s, 2, 0);
+        read_host(s, 3, 0);
+        want(s, 3);
+        ck_assert_ptr_null(knowledge_get(k, host_record(0))->policy);
+        ck_assert_int_eq(judge(1, 0x8001), RULE_GAIN);
+}
+END_TEST
+
+/* Of who is on a node that is incomplete, or at the other end of its link, nobody knows what the policy gives it: a line of the
+ * policy may name the switch. */
+START_TEST(policy_beside_an_incomplete_switch)
+{
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL, .incomplete = true });
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        want(s, ALL);
+        for (unsigned i = 0; i < HOSTS; i++)
+                ck_assert_ptr_null(knowledge_get(k, host_record(i))->policy);
+        s = discover(ALL, 0, 0, 1);
+        want(s, ALL);
+        ck_assert_ptr_nonnull(knowledge_get(k, host_record(0))->policy);
+}
+END_TEST
+
 /* When something else is known, or counts, all ports are to be counted anew before anything is judged. */
 START_TEST(nothing_is_judged_before_the_policy_is_set)
 {
@@ -1828,6 +1863,8 @@ int main(void)
         tcase_add_loop_test_raise_signal(rule, nothing_is_judged_before_the_policy_is_set, SIGABRT, 0, 5);
         tcase_add_test(rule, leaf_of_nobody);
         tcase_add_test(rule, more_than_the_policy_gives);
+        tcase_add_test(rule, policy_of_a_port_that_is_not_in_the_next_one);
+        tcase_add_test(rule, policy_beside_an_incomplete_switch);
         tcase_add_loop_test(rule, counts_are_those_of_all_ports, 0, 12);
         suite_add_tcase(s, bounds);
         suite_add_tcase(s, presence);
