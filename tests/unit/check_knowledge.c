@@ -1668,7 +1668,7 @@ START_TEST(nothing_is_judged_before_the_policy_is_set)
 }
 END_TEST
 
-/* Nothing is behind a leaf port that is known: what it would change is not known. */
+/* Nothing is behind a leaf port that is known: what it would change is not known, and the policy gives it nothing. */
 START_TEST(leaf_of_nobody)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES] = {};
@@ -1678,6 +1678,8 @@ START_TEST(leaf_of_nobody)
         s = discover(ALL & ~1u, 0, 0, 1);
         want(s, 0);
         ck_assert_int_eq(knowledge_judge_block(k, leaf_record(0), 0, block, 1), RULE_GAIN);
+        block_of(0x8002, block);
+        ck_assert(knowledge_exceeds_policy(k, leaf_record(0), 0, block, 2));
 }
 END_TEST
 
