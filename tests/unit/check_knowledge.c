@@ -192,6 +192,23 @@ START_TEST(what_the_other_head_may_write)
 }
 END_TEST
 
+/* This pkeyd was about to write the same: that it did not says nothing of the other one. */
+START_TEST(what_the_other_head_may_write_is_announced_here)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_host(s, 0, 0);
+        want(s, 1);
+        block_of(0x8001, block);
+        announce(host_record(0), 0, block);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        knowledge_withdraw(k);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* A full table, and two partitions that it lacks: it may hold each of them. One without entries holds nothing. */
 START_TEST(what_the_other_head_may_write_to_a_full_table)
 {
@@ -1790,6 +1807,7 @@ int main(void)
         tcase_add_test(bounds, retracted_block);
         tcase_add_test(bounds, retracted_after_it_was_asked);
         tcase_add_test(bounds, what_the_other_head_may_write);
+        tcase_add_test(bounds, what_the_other_head_may_write_is_announced_here);
         tcase_add_test(bounds, what_the_other_head_may_write_to_a_full_table);
         tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
