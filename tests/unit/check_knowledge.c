@@ -1132,6 +1132,18 @@ START_TEST(absent_hold_is_changed)
 }
 END_TEST
 
+/* A silent port counts however long it is silent, with any absent_hold. */
+START_TEST(absent_hold_is_changed_beside_a_silent_port)
+{
+        read_host(discover(ALL, 0, 0, 5), 0, 0x8001);
+        discover(ALL & ~1u, 1, 0, 10);
+        knowledge_hold_absent(k, 10 + HOLD, 1);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+        knowledge_hold_absent(k, 10 + HOLD, 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 START_TEST(absent_for_some_time)
 {
         struct subnet *s = discover(ALL, 0, 0, 5);
@@ -1857,6 +1869,7 @@ int main(void)
         tcase_add_test(presence, unknown_behind_a_silent_switch);
         tcase_add_test(presence, found_behind_a_silent_switch);
         tcase_add_test(presence, absent_hold_is_changed);
+        tcase_add_test(presence, absent_hold_is_changed_beside_a_silent_port);
         tcase_add_test(presence, absent_for_some_time);
         tcase_add_test(presence, back_after_a_long_time);
         tcase_add_test(presence, vouches_end);
