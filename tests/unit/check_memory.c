@@ -344,6 +344,32 @@ START_TEST(wall_clock_of_another_boot)
 }
 END_TEST
 
+/* Steps that are too small to count each count together: an hour in all is an hour. */
+START_TEST(wall_clock_in_small_steps)
+{
+        see(true, 100, WALL + 100);
+        see(false, 200, WALL + 200);
+        see(false, 300, WALL + 300 + 3000);
+        check_times(WALL + 100, WALL + 200, false);
+        see(false, 400, WALL + 400 + 6000);
+        check_times(WALL + 100 + 6000, WALL + 200 + 6000, false);
+        see(false, 500, WALL + 500 + 3000);
+        check_times(WALL + 100 + 6000, WALL + 200 + 6000, false);
+        see(false, 600, WALL + 600);
+        check_times(WALL + 100, WALL + 200, false);
+}
+END_TEST
+
+/* A time that the clock gave after such a step is moved by all steps, and would lie in the future: that was just now. */
+START_TEST(wall_clock_after_a_small_step)
+{
+        see(true, 100, WALL + 100);
+        see(true, 200, WALL + 200 + 3000);
+        see(false, 201, WALL + 201 - 3600);
+        check_times(WALL + 201 - 3600, WALL + 201 - 3600, false);
+}
+END_TEST
+
 /* ... where it was last: hosts 0 and 1 changed their cables, and it is host 1 that hangs. */
 START_TEST(silent_at_another_place)
 {
@@ -869,6 +895,8 @@ int main(void)
         tcase_add_loop_test(t, wall_clock_is_set_after_a_vouch, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
         tcase_add_test(t, wall_clock_of_another_boot);
+        tcase_add_test(t, wall_clock_in_small_steps);
+        tcase_add_test(t, wall_clock_after_a_small_step);
         tcase_add_test(t, silent_at_another_place);
         tcase_add_test(t, writes_come_back);
         tcase_add_test(t, announced);
