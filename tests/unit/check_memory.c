@@ -327,6 +327,18 @@ START_TEST(wall_clock_without_a_time)
 }
 END_TEST
 
+/* It began with the boot, as on a host without a battery, and is set after a restart of pkeyd. */
+START_TEST(wall_clock_that_began_with_the_boot)
+{
+        see(true, 100, 100);
+        see(false, 200, 200);
+        store();
+        begin_anew(BOOT);
+        see(false, 300, WALL + 300);
+        check_times(WALL + 100, WALL + 200, false);
+}
+END_TEST
+
 /* Of another boot nothing is known but that nothing was seen in the future. */
 START_TEST(wall_clock_of_another_boot)
 {
@@ -894,6 +906,7 @@ int main(void)
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
         tcase_add_loop_test(t, wall_clock_is_set_after_a_vouch, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
+        tcase_add_test(t, wall_clock_that_began_with_the_boot);
         tcase_add_test(t, wall_clock_of_another_boot);
         tcase_add_test(t, wall_clock_in_small_steps);
         tcase_add_test(t, wall_clock_after_a_small_step);
