@@ -237,6 +237,17 @@ START_TEST(when_it_answered_last)
 }
 END_TEST
 
+START_TEST(when_it_answered_last_of_an_older_version)
+{
+        static const char value[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"silent\","
+                                    "\"since\":2,\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+
+        ck_assert_int_eq(knowledge_restore(k, "x", "table/endport/0x0000000000000100/1", value, strlen(value)), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->there_at, 300);
+}
+END_TEST
+
 #define WALL INT64_C(1800000000)
 
 /* Host 0 is absent, and something silent where nothing was before, unless all is well. */
@@ -897,6 +908,7 @@ int main(void)
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, unfollowed_comes_back);
         tcase_add_test(t, when_it_answered_last);
+        tcase_add_test(t, when_it_answered_last_of_an_older_version);
         tcase_add_test(t, unused_entries_come_back);
         tcase_add_test(t, largest_table_comes_back);
         tcase_add_test(t, silent_after_a_restart);
