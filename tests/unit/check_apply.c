@@ -16,6 +16,7 @@
 #include <infiniband/mad.h>
 
 #define MAX_PENDING 64
+#define RETRIES     2
 
 /* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
 #define REQUIRE(condition)                                                                                             \
@@ -80,6 +81,8 @@ static void answer(struct run *r, const struct mad_stage *stage, const struct ma
         }
         if (request->method == MAD_SET)
                 r->sets_by_port[port]++;
+        /* a Set is never sent again blindly */
+        REQUIRE(request->retries == (request->method == MAD_SET ? 0 : RETRIES));
         if (!r->fault || !r->fault(r, request, &result))
                 REQUIRE(fake_fabric_answer(&r->f, request, &result));
         fake_wire_end(&r->wire, request, &result);
@@ -136,7 +139,7 @@ static void run_phase(struct run *r, const struct mad_stage *phase, uint64_t *st
 
 static void begin_apply(struct run *r)
 {
-        struct apply_options options = { .m_keys = r->m_keys, .retries = 2 };
+        struct apply_options options = { .m_keys = r->m_keys, .retries = RETRIES };
 
         fake_wire_done(&r->wire);
         fake_wire_init(&r->wire, r->o, &r->d, &r->f.policy);
