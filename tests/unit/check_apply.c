@@ -1874,6 +1874,33 @@ START_TEST(test_bits_go_off_beside_a_failed_table)
 }
 END_TEST
 
+/* Host 1 cannot be told to leave partition 1; its leaf port keeps it from sending there (or from receiving). The table of host 0
+ * was not read, and its leaf port is to filter in one direction only: it may be opened for what others do not send, not for what
+ * they may. */
+START_TEST(test_bits_of_each_direction)
+{
+        const bool sends = _i & 1, opens_inbound = _i & 2; /* host 1; the leaf port of host 0: what host 0 sends */
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        fake_fabric_put(&r.f, r.f.host[1], FAKE_BASE(1), MEMBERSHIP_FULL);
+        r.f.enforce_inbound[r.f.leaf[1]] = !sends;
+        r.f.enforce_outbound[r.f.leaf[1]] = sends;
+        r.enforcement = opens_inbound ? ENFORCEMENT_OUT : ENFORCEMENT_IN;
+        default_members(to);
+        run_plan(&r, to, 2);
+        r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
+        r.fault_port = r.f.host[1];
+        r.fault = lose_all_sets;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->state, APPLY_FAILED);
+        ck_assert_uint_eq(r.plan->steps[PHASE_RELAX].writes[0].port, r.f.leaf[0]);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, sends == opens_inbound ? APPLY_WRITTEN : APPLY_HELD);
+        run_done(&r);
+}
+END_TEST
+
 /* While the bits are read, the table of the switch port becomes uncertain. */
 static bool doubt_the_table(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -3030,6 +3057,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_mismatch);
         tcase_add_test(t, test_bits_changed);
         tcase_add_test(t, test_bits_go_off_beside_a_failed_table);
+        tcase_add_loop_test(t, test_bits_of_each_direction, 0, 4);
         tcase_add_test(t, test_bits_wait_for_what_is_known_now);
         tcase_add_test(t, test_bits_set_answer_lost);
         tcase_add_test(t, test_bits_set_again);
