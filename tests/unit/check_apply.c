@@ -2269,6 +2269,53 @@ START_TEST(test_bits_wait_for_a_part_that_is_held)
 }
 END_TEST
 
+/* Host 1 refuses to be lowered, and the leaf port of host 0 does not answer when its turn is. */
+static bool lose_host_1_and_leaf_0(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        if (apply_phase(r->apply) == PHASE_LOWER_ENDPORTS) {
+                *ret = (struct mad_result) { .outcome = MAD_REFUSED, .mad_status = 0x1c };
+                return port == r->f.host[1] && request->method == MAD_SET;
+        }
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return apply_phase(r->apply) == PHASE_LOWER_ENFORCING && port == r->f.leaf[0] &&
+               request->attribute == SMP_ATTR_P_KEY_TABLE;
+}
+
+/* ... and while all of it waits, though it was admitted when its phase began. */
+START_TEST(test_bits_wait_for_a_table_that_waits_now)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct run r;
+
+        run_init(&r, 2, true);
+        for (unsigned h = 0; h < 2; h++) {
+                fake_fabric_put(&r.f, r.f.host[h], FAKE_BASE(1), MEMBERSHIP_FULL);
+                fake_fabric_put(&r.f, r.f.leaf[h], FAKE_BASE(1), MEMBERSHIP_FULL);
+        }
+        fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        fake_fabric_put(&r.f, r.f.leaf[0], FAKE_BASE(2), MEMBERSHIP_FULL);
+        r.f.enforce_outbound[r.f.leaf[1]] = false;
+        r.enforcement = ENFORCEMENT_BOTH;
+        default_members(to);
+        to[0][1] = MEMBERSHIP_FULL;
+        to[0][2] = to[1][1] = MEMBERSHIP_LIMITED;
+        run_plan(&r, to, 3);
+        r.most = 1;
+        r.fault = lose_host_1_and_leaf_0;
+        run_apply(&r);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENDPORTS, 1)->reason, APPLY_STATUS);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENFORCING, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_LOWER_ENFORCING, 1)->state, APPLY_HELD);
+        ck_assert(!apply_outcome(r.apply, PHASE_LOWER_ENFORCING, 1)->partly_held);
+        ck_assert(has_entry(&r, r.f.leaf[1], 0x8011));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->state, APPLY_HELD);
+        ck_assert(!r.f.enforce_outbound[r.f.leaf[1]]);
+        run_done(&r);
+}
+END_TEST
+
 /* Each of two hosts is to be a limited member of a partition in which the other one stays a full one. While they are
  * lowered, host 0 is heard of no more: what it has is not certain, so host 1 is not lowered. */
 START_TEST(test_a_phase_goes_on_by_what_is_known_now)
@@ -3070,6 +3117,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_bits_reverted_by_nobody);
         tcase_add_test(t, test_bits_wait_for_what_is_held);
         tcase_add_test(t, test_bits_wait_for_a_part_that_is_held);
+        tcase_add_test(t, test_bits_wait_for_a_table_that_waits_now);
         tcase_add_test(t, test_a_phase_goes_on_by_what_is_known_now);
         tcase_add_test(t, test_a_grant_waits_for_a_revoke);
         tcase_add_test(t, test_every_base_is_uncertain);
