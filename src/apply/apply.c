@@ -44,8 +44,9 @@ enum who {
 
 /* A block that was written, to be looked at again at the end. */
 struct touched {
-        enum plan_phase phase; /* of its last write */
+        enum plan_phase phase; /* of its last write that was confirmed */
         uint32_t write;
+        bool is_open;          /* a later Set of it was not confirmed: what that wrote may stand there */
         enum {
                 LOOK_ONCE,     /* no answer yet, or it was as expected */
                 LOOK_AGAIN,    /* what was read was not: who is there now, and is it so? */
@@ -560,6 +561,16 @@ static int compare_touched_r(const void *x, const void *y, void *ap)
         return c ?: ORDER(a->phase, b->phase);
 }
 
+static bool is_open(const struct apply *ap, const struct plan_write *w)
+{
+        const struct knowledge_record *r = knowledge_get(ap->options.knowledge, record_of(ap, w));
+
+        for (size_t i = 0; w->kind == WRITE_BLOCK && i < r->n_writes; i++)
+                if (r->writes[i].is_sent && r->writes[i].block == w->block)
+                        return true;
+        return w->kind == WRITE_ENFORCEMENT && table_of(ap, w)->enforcement_doubted;
+}
+
 /* Every block that was written, once, with its last write. */
 static void gather_touched(struct apply *ap)
 {
@@ -569,7 +580,9 @@ static void gather_touched(struct apply *ap)
         for (phase = 0; phase < PLAN_N_PHASES; phase++)
                 for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
                         if (ap->outcomes[phase][i].state == APPLY_WRITTEN)
-                                ap->touched[n++] = (struct touched) { phase, i };
+                                ap->touched[n++] = (struct touched) {
+                                        .phase = phase, .write = i, .is_open = is_open(ap, &ap->plan->steps[phase].writes[i]),
+                                };
         qsort_r(ap->touched, n, sizeof(*ap->touched), compare_touched_r, ap);
         for (i = 0; i < n; i++) {
                 if (i + 1 < n && compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) == 0)
@@ -1048,7 +1061,8 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
                         suspect(ap, w, result);
                         return;
                 }
-                fail_read_back(ap, t, APPLY_REVERTED, 0);
+                if (!t->is_open) /* else nobody but us may have changed it */
+                        fail_read_back(ap, t, APPLY_REVERTED, 0);
         }
         ap->n_read_back_ended++;
         ap->steps_done++;

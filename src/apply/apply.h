@@ -53,7 +53,7 @@ enum apply_reason {
         APPLY_UNSENT,
         APPLY_CHANGED,       /* the block was not what the plan rests on: somebody else writes */
         APPLY_MISMATCH,      /* answered OK, but what it holds is not what was sent */
-        APPLY_REVERTED,      /* confirmed, but read back different at the end */
+        APPLY_REVERTED,      /* confirmed, but read back different at the end, and not by a later Set of ours */
         APPLY_STRANGER,      /* at its address is another port: the snapshot is stale */
         APPLY_UNREACHABLE,   /* its table could not be read before the plan; not tried */
         APPLY_ABORTED,       /* the run was ended before it was its turn */

@@ -2654,6 +2654,56 @@ START_TEST(test_last_write_is_read_back)
 }
 END_TEST
 
+/* The Set of this phase arrives, and then nothing is heard of the port until the phase is over. */
+static bool unheard_in_phase(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const enum plan_phase *phase = r->userdata;
+
+        if (apply_phase(r->apply) != *phase || fake_fabric_port_of(&r->f, request) != r->fault_port ||
+            (r->n_faults == 0 && request->method != MAD_SET))
+                return false;
+        if (r->n_faults++ == 0)
+                (void) fake_fabric_answer(&r->f, request, ret);
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+/* What is read back then is what pkeyd sent last: nobody else wrote the block, and the write before it is good. */
+START_TEST(test_unconfirmed_write_is_read_back)
+{
+        const enum plan_phase phase = PHASE_GRANT;
+        struct run r;
+
+        one_change(&r);
+        r.fault = unheard_in_phase;
+        r.userdata = &phase;
+        run_apply(&r);
+        ck_assert(has_entry(&r, r.f.host[0], 0x8012) && !has_entry(&r, r.f.host[0], 0x8011));
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_REVOKE, 0)->state, APPLY_WRITTEN);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_TIMEOUT);
+        ck_assert_mem_eq(r.o->tables[r.f.host[0]].entries, r.f.tables[r.f.host[0]], sizeof(r.f.tables[0]));
+        run_done(&r);
+}
+END_TEST
+
+/* The same with the bits of a switch port. */
+START_TEST(test_unconfirmed_bits_are_read_back)
+{
+        const enum plan_phase phase = PHASE_ENFORCE;
+        struct run r;
+
+        change_bits(&r, true, false, ENFORCEMENT_OUT);
+        r.fault = unheard_in_phase;
+        r.userdata = &phase;
+        run_apply(&r);
+        ck_assert(!r.f.enforce_inbound[r.f.leaf[0]] && r.f.enforce_outbound[r.f.leaf[0]]);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, APPLY_WRITTEN);
+        ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_TIMEOUT);
+        ck_assert(r.o->tables[r.f.leaf[0]].enforce_outbound);
+        run_done(&r);
+}
+END_TEST
+
 START_TEST(test_assumed_table_is_not_tried)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -3129,6 +3179,8 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_what_was_to_go_is_named);
         tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_last_write_is_read_back);
+        tcase_add_test(t, test_unconfirmed_write_is_read_back);
+        tcase_add_test(t, test_unconfirmed_bits_are_read_back);
         tcase_add_test(t, test_assumed_table_is_not_tried);
         tcase_add_test(t, test_abort);
         tcase_add_test(t, test_abort_awaits_what_is_in_flight);
