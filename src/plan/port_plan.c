@@ -206,14 +206,12 @@ static bool belongs_at_index0(const struct port_plan *pp, struct p_key key)
 }
 
 /* Index 0 is taken by its partition if it is empty; if something else is dropped from it now, only as a repair, for it is
- * an index that passes from one base to another. */
+ * an index that passes from one base to another. (A partition of which nothing stays is granted last, when all is dropped.) */
 static bool index0_can_take(const struct port_plan *pp, struct p_key key)
 {
         if (p_key_is_used(pp->b[0]) || table_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
                 return false;
-        if (!p_key_is_used(pp->a[0]))
-                return true;
-        return pp->options->repair_index0 && drop_phase(pp, pp->a[0]) < add_phase(pp, key);
+        return !p_key_is_used(pp->a[0]) || pp->options->repair_index0;
 }
 
 static void place(struct port_plan *pp, struct p_key key)
