@@ -438,7 +438,6 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         int r = 0;
 
         wanted_enforcement(pl, port, &want[0], &want[1]);
-        pl->plan->enforced[port] = want[0] || want[1];
         between[0] = now[0] && want[0];
         between[1] = now[1] && want[1];
         if (pl->plan->final_tables[port] && holds_back(pl, port))
@@ -476,7 +475,6 @@ static int leave_frozen(struct planner *pl, bool *affected)
                 if (pl->plan->frozen[i] == FREEZE_NONE || !t->entries || t->source == TABLE_UNKNOWN)
                         continue;
                 affected[i] = false;
-                pl->plan->enforced[i] = t->enforce_inbound || t->enforce_outbound;
                 pl->plan->final_tables[i] = arena_new_array(pl->arena, struct p_key, t->capacity);
                 if (!pl->plan->final_tables[i])
                         return -ENOMEM;
@@ -562,9 +560,8 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         pl.plan->subnet = desired->subnet;
         pl.plan->desired = desired;
         pl.plan->final_tables = arena_new_array(a, struct p_key *, desired->subnet->n_ports);
-        pl.plan->enforced = arena_new_array(a, bool, desired->subnet->n_ports);
         pl.plan->frozen = arena_new_array(a, enum freeze, desired->subnet->n_ports);
-        if (!pl.plan->final_tables || !pl.plan->enforced || !pl.plan->frozen)
+        if (!pl.plan->final_tables || !pl.plan->frozen)
                 return -ENOMEM;
         if (desired->frozen)
                 memcpy(pl.plan->frozen, desired->frozen, desired->subnet->n_ports * sizeof(*desired->frozen));

@@ -85,7 +85,6 @@ struct plan {
         uint32_t n_ports_affected;
         struct p_key **final_tables;   /* per port of the subnet: the table when all is done; NULL: not managed, or left
                                           alone since nothing is known of it */
-        bool *enforced;                /* per port: enforcement ends up as the settings say */
         enum freeze *frozen;           /* per port: why it is left as it is, with the other end of its cable */
 };
 
