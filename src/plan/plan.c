@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/port_plan.h"
+#include "util/text.h"
 #include "util/vector.h"
 
 /* Findings of one kind are told port by port up to here, then counted: what refuses a policy is listed, what is only worth
@@ -108,8 +109,8 @@ static void tell(struct planner *pl, struct tally *t, enum finding_severity seve
 static void tell_rest(struct planner *pl, const struct tally *t)
 {
         if (t->n > most_of(t->severity))
-                (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more ports like this",
-                                    t->n - most_of(t->severity));
+                (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more port%s like this",
+                                    t->n - most_of(t->severity), text_plural(t->n - most_of(t->severity)));
 }
 
 static void tell_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
