@@ -179,6 +179,22 @@ START_TEST(behind_a_silent_switch)
 }
 END_TEST
 
+/* The switch is gone with the host behind it, which may be at the port where something unknown is silent: that switch is nothing
+ * that could be repaired. */
+START_TEST(silent_and_its_switch_is_gone)
+{
+        struct subnet *s = make_chain(1);
+        struct held_by by;
+
+        see_chain(make_chain(2), 0);
+        s->nodes[0].silent_ports[0] = 1u << 9; /* and both links to the switch are down */
+        see_chain(s, 1);
+        by = held_by_record(k, host_record(1));
+        ck_assert_int_eq(by.reason, HELD_SILENT);
+        ck_assert_uint_eq(by.behind.v, 0);
+}
+END_TEST
+
 /* A device that never answered, at a port of a switch that was there then. */
 START_TEST(unknown_behind_a_silent_switch)
 {
@@ -690,6 +706,7 @@ int main(void)
         tcase_add_test(reasons, unconfirmed);
         tcase_add_test(reasons, silent);
         tcase_add_test(reasons, behind_a_silent_switch);
+        tcase_add_test(reasons, silent_and_its_switch_is_gone);
         tcase_add_test(reasons, unknown_behind_a_silent_switch);
         tcase_add_test(reasons, silent_and_never_seen);
         tcase_add_test(reasons, absent);

@@ -443,6 +443,12 @@ START_TEST(filter_of_each_direction)
                 ck_assert_int_eq(knowledge_get(k, leaf_record(i))->filters[SENDS], i == 0);
                 ck_assert_int_eq(knowledge_get(k, leaf_record(i))->filters[RECEIVES], i == 1);
         }
+        for (unsigned i = 0; i < 2; i++) {
+                read_host(s, i, 0x8001);
+                read_leaf(s, i, 0);
+                /* the bounds of a port are those of what it sends */
+                check_bounds(knowledge_port_bounds(k, host_record(i), 1), i ? LEVEL_FULL : LEVEL_NONE, i ? LEVEL_FULL : LEVEL_NONE);
+        }
 }
 END_TEST
 
@@ -512,6 +518,23 @@ START_TEST(switch_that_does_not_say_whether_it_filters)
         s = discover_without_switch_info(false, 0, 2 * HOLD);
         ck_assert(!subnet_port_can_enforce(s, &s->ports[port_at(s, SWITCH, 1)]));
         ck_assert_int_eq(knowledge_get(k, leaf_record(0))->presence, KNOWLEDGE_ABSENT);
+}
+END_TEST
+
+/* Where another query was not answered, what it says of its filters counts, and not what is known of its leaf ports. */
+START_TEST(incomplete_switch_that_says_how_it_filters)
+{
+        for (unsigned known = 0; known < 2; known++) {
+                struct subnet *s = make_subnet(&(struct scene) { .there = ALL, .incomplete = true });
+                struct subnet_node *leaf = &s->nodes[subnet_find_node(s, G(SWITCH))];
+
+                leaf->partition_enforcement_cap = 2 * CAPACITY;
+                leaf->outbound_enforcement_cap = false;
+                knowledge_complete_subnet(k, s);
+                ck_assert_uint_eq(leaf->partition_enforcement_cap, 2 * CAPACITY);
+                ck_assert(leaf->inbound_enforcement_cap && !leaf->outbound_enforcement_cap);
+                discover(ALL, 0, 0, 0);
+        }
 }
 END_TEST
 
@@ -902,6 +925,17 @@ START_TEST(unseen_host_is_silent)
         discover(ALL & ~1u, 1, 0, 100 * HOLD);
         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
         ck_assert_uint_eq(place_record(0), KNOWLEDGE_NONE);
+}
+END_TEST
+
+/* Behind it is nothing but another switch, of which only the host behind that was known sooner. */
+START_TEST(known_switch_behind_a_silent_switch)
+{
+        see_chain(make_chain_of(3, 5), 0);
+        ck_assert_uint_lt(host_record(2), knowledge_find(k, (struct knowledge_name) { G(0x900), 0, KNOWLEDGE_ENDPORT }));
+        see_chain(make_chain_of(1, 5), 2 * HOLD);
+        ck_assert_int_eq(presence_of(0x900, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_SILENT);
 }
 END_TEST
 
@@ -1835,6 +1869,7 @@ int main(void)
         tcase_add_test(bounds, filter_of_each_direction);
         tcase_add_test(bounds, filter_of_a_switch_that_is_incomplete);
         tcase_add_test(bounds, switch_that_does_not_say_whether_it_filters);
+        tcase_add_test(bounds, incomplete_switch_that_says_how_it_filters);
         tcase_add_test(bounds, filter_of_a_port_that_was_reset);
         tcase_add_test(bounds, switch_that_does_not_filter_any_more);
         tcase_add_test(bounds, filter_does_not_hold_the_absent);
@@ -1856,6 +1891,7 @@ int main(void)
         tcase_add_test(presence, another_where_a_known_one_was);
         tcase_add_test(presence, known_one_where_another_was);
         tcase_add_test(presence, known_switch_is_silent);
+        tcase_add_test(presence, known_switch_behind_a_silent_switch);
         tcase_add_test(presence, unseen_switch_is_silent);
         tcase_add_test(presence, unseen_host_is_silent);
         tcase_add_test(presence, silent_switch_and_silent_host);

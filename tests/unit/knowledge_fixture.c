@@ -2,6 +2,7 @@
 #include "knowledge_fixture.h"
 
 #include <check.h>
+#include <limits.h>
 #include <string.h>
 
 struct arena *arena;
@@ -67,7 +68,7 @@ struct subnet *make_subnet(const struct scene *s)
         return subnet;
 }
 
-struct subnet *make_chain(unsigned n)
+struct subnet *make_chain_of(unsigned n, unsigned hosts)
 {
         static const struct subnet_place links[][3] = {
                 { { { 0x20 }, 3 }, { { 0x20 }, 5 } }, { { { 0x10 }, 2 }, { { 0x10 }, 4 }, { { 0x900 }, 7 } }, { { { 0x20 }, 6 } },
@@ -90,6 +91,8 @@ struct subnet *make_chain(unsigned n)
                 *(is_last ? leaf.silent_ports : leaf.switch_ports) = to_the_next[i];
                 ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
                 ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
+                if (!(hosts >> i & 1))
+                        continue;
                 ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
                 ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &(struct subnet_port) { .guid = host.guid, .number = 1 }),
                                  0);
@@ -98,6 +101,11 @@ struct subnet *make_chain(unsigned n)
         }
         ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
         return s;
+}
+
+struct subnet *make_chain(unsigned n)
+{
+        return make_chain_of(n, UINT_MAX);
 }
 
 void see_chain(struct subnet *s, usec_t now)

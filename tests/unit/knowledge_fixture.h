@@ -40,8 +40,9 @@ struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_
 
 /* Another fabric. The switches are 0x10, 0x20 and 0x900, each with a host at its port 1. Two links lead from ports 2 and 4 of the
  * first to ports 3 and 5 of the second, and one from port 6 of the second to port 7 of the third. Only the first n switches
- * answer. */
+ * answer. make_chain_of: of the hosts those with a bit in `hosts`. */
 struct subnet *make_chain(unsigned n);
+struct subnet *make_chain_of(unsigned n, unsigned hosts);
 void see_chain(struct subnet *s, usec_t now);
 
 /* Reads the table of one port, which holds one entry; 0: none. */
