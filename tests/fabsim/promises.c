@@ -949,8 +949,9 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
 {
         const struct table_record *r = observer_table(s, at);
 
-        /* of two head nodes each takes what it read before its start for written over by the other one */
-        usec_t since = s->n_heads > 1 && p->goal == CONTROL_SERVE ? MAX(p->started_at, SIM_MAYBE_READ) : SIM_MAYBE_READ;
+        /* one that follows the SM takes what it read before its start for written over by another head node */
+        bool follows = s->role == ROLE_FOLLOW_SM && p->goal == CONTROL_SERVE;
+        usec_t since = follows ? MAX(p->started_at, SIM_MAYBE_READ) : SIM_MAYBE_READ;
 
         for (unsigned block = 0; r && block * P_KEY_BLOCK_ENTRIES < fabsim_port_at(&s->f, at)->capacity; block++)
                 if (p->observer.tables[r - s->tables].block_at[block] <= since)
