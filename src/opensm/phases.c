@@ -484,10 +484,12 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
         return 0;
 }
 
+/* Or may be. One that may be back since the discovery is none that OpenSM cannot reach: its way is judged like that of any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
-        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->presence != KNOWLEDGE_THERE &&
-               !knowledge_is_gone(knowledge_get(k, record));
+        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+
+        return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));
 }
 
 /* Where a host was plugged in last. A switch is behind no filter. */
