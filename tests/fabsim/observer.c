@@ -373,6 +373,19 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
         e->device = device;
 }
 
+/* Whose cable was moved meanwhile is where it was found. */
+static void take_place(const struct sim *s, const struct subnet *subnet, uint32_t port, struct census_entry *e)
+{
+        uint32_t beside = subnet->ports[port].neighbour;
+
+        e->is_plugged = false;
+        for (unsigned i = 0; beside != SUBNET_NONE && !e->is_plugged && i < s->f.n_nodes; i++)
+                if (s->f.nodes[i].guid.v == subnet_port_node(subnet, &subnet->ports[beside])->guid.v) {
+                        e->is_plugged = s->f.nodes[i].type == NODE_SWITCH;
+                        e->plugged_into = (struct fabsim_place) { i, subnet->ports[beside].number };
+                }
+}
+
 /* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was
  * found. */
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
@@ -381,10 +394,12 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         uint32_t port = find_port(s, subnet, endport), node = subnet_find_node(subnet, s->f.nodes[s->endports[endport].node].guid);
 
         e->is_seen = port != SUBNET_NONE && !subnet_port_is_incomplete(subnet, &subnet->ports[port]);
+        if (e->is_seen && e->is_ambiguous) {
+                take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
+                take_place(s, subnet, port, e);
+        }
         e->is_plugged = e->is_plugged && (!e->is_seen || switch_is_discovered(s, subnet, e->plugged_into.node));
         if (e->is_seen) {
-                if (e->is_ambiguous)
-                        take_name(subnet_port_node(subnet, &subnet->ports[port]), e);
                 *seen = (struct seen_port) { .at = s->now, .entry = *e };
                 return;
         }
