@@ -193,7 +193,7 @@ static void reopen(struct state *s)
         r = store_is_empty(s);
         if (r < 0)
                 give_up(s, r);
-        s->stale = r == 0;
+        s->stale = s->replaced = r == 0;
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -263,7 +263,7 @@ static int load_records(struct state *s, struct remembered **ret)
                 return r;
         remembered_end(m);
         report_records(s, m);
-        s->stale = false;
+        s->stale = s->replaced = false;
         *ret = STEAL(m);
         return 0;
 }
@@ -345,10 +345,21 @@ void state_unlock(struct state *s)
         s->locked = false;
 }
 
+/* What another process makes when it moves a damaged store aside, or a copy that a person put there, which may be an old one. */
+static void believe_nothing(struct state *s, struct remembered *changed)
+{
+        knowledge_stop_following(changed->knowledge);
+        report(s, STATE_DAMAGED, "what it says of a P_Key table counts for nothing until that table is read",
+               "stop pkeyd before you put another file there", "%s/" SQLITE_FILES_NAME " is another file than it was", s->path);
+}
+
 static int load_changes(struct state *s, struct remembered **ret_changed)
 {
+        bool replaced = s->replaced;
         int r = load_records(s, ret_changed);
 
+        if (r == 0 && replaced)
+                believe_nothing(s, *ret_changed);
         if (r == 0 || r == -ENOMEM)
                 return r;
         give_up(s, r);

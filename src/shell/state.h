@@ -42,6 +42,7 @@ struct state {
         struct sqlite_store *store; /* NULL: there is none */
         int error;                  /* why there is none */
         bool stale;                 /* it has what this process did not load */
+        bool replaced;              /* and is another file than the one that was loaded */
         bool locked;
         int lock_fd;
         struct state_report reports[STATE_MAX_REPORTS];
@@ -63,7 +64,8 @@ bool state_next_report(struct state *s, struct state_report *ret);
 int state_load(struct state *s, struct remembered **ret);
 
 /* Takes the fabric lock, without waiting. If another process committed since this one loaded last, everything is loaded again:
- * *ret_changed, owned, takes the place of what is in memory. Else it is not set. Returns 0, or
+ * *ret_changed, owned, takes the place of what is in memory. Else it is not set. If another file is in place of the store, every
+ * table of it counts as never read (knowledge_stop_following). Returns 0, or
  *
  *     -EWOULDBLOCK  another process has the lock: its pid in *ret_pid, 0 if it is not known
  *     -EUCLEAN      the store was lost, and an empty one is open: mark everything in memory as not stored

@@ -145,6 +145,24 @@ static int commit_index(struct state *s, unsigned node)
                                                  "\"sequence\":1}]}", node));
 }
 
+/* A record of a P_Key table that was read. */
+static int commit_table(struct state *s)
+{
+        return commit_record(s, "table/endport/0x0000000000000100/1",
+                             "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"there\",\"since\":2,"
+                             "\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,\"vouched_by\":\"\","
+                             "\"vouched_at\":0,\"writes\":[]}");
+}
+
+/* ... is believed, or may hold anything by now. */
+static void check_table(const struct remembered *m, bool is_believed)
+{
+        uint32_t record = knowledge_find(m->knowledge, (struct knowledge_name) { { 0x100 }, 1, KNOWLEDGE_ENDPORT });
+
+        ck_assert_uint_ne(record, KNOWLEDGE_NONE);
+        ck_assert_int_eq(knowledge_get(m->knowledge, record)->is_unfollowed, !is_believed);
+}
+
 /* The next report is of this kind, and has this in its text. */
 static void check_report(enum state_report_kind kind, const char *text)
 {
@@ -387,9 +405,12 @@ START_TEST(another_committed)
         state_unlock(&state);
         ck_assert_int_eq(state_open(&other, path, true), 0);
         ck_assert_int_eq(commit_index(&other, 2), 0);
+        ck_assert_int_eq(commit_table(&other), 0);
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
         ck_assert_ptr_nonnull(changed);
         ck_assert_uint_eq(n_freed(changed), 2);
+        check_table(changed, true);
+        check_no_report();
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&other, 3), 0);
         ck_assert_int_eq(state_lock(&state, &holder, &again), 0);
@@ -445,10 +466,37 @@ START_TEST(removed_before_it_is_loaded)
 }
 END_TEST
 
-/* Another one, by hand: what is in it counts. _i: the commit or the lock notices it first. */
+/* What was put there before anything was loaded is the state. */
+START_TEST(replaced_before_it_is_loaded)
+{
+        _cleanup_remembered_ struct remembered *m = NULL, *changed = NULL;
+        const char *elsewhere = file("elsewhere");
+        struct state other;
+        int holder;
+
+        ck_assert_int_eq(state_open(&other, elsewhere, true), 0);
+        ck_assert_int_eq(commit_table(&other), 0);
+        state_close(&other);
+        remove_database();
+        ck_assert_int_eq(rename(file("elsewhere/state.db"), file("state.db")), 0);
+        ck_assert_int_eq(rmdir(elsewhere), 0);
+        m = load();
+        check_table(m, true);
+        ck_assert_int_eq(state_open(&other, path, true), 0);
+        ck_assert_int_eq(commit_index(&other, 1), 0);
+        state_close(&other);
+        ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
+        ck_assert_ptr_nonnull(changed);
+        check_table(changed, true);
+        check_no_report();
+}
+END_TEST
+
+/* Another one, by hand, as of a backup: what is in it counts, and no table is believed. _i: the commit or the lock notices it
+ * first. */
 START_TEST(replaced)
 {
-        _cleanup_remembered_ struct remembered *changed = NULL;
+        _cleanup_remembered_ struct remembered *changed = NULL, *again = NULL;
         const char *elsewhere = file("elsewhere");
         struct state other;
         int holder;
@@ -457,6 +505,7 @@ START_TEST(replaced)
         ck_assert_int_eq(state_open(&other, elsewhere, true), 0);
         ck_assert_int_eq(commit_index(&other, 2), 0);
         ck_assert_int_eq(commit_index(&other, 3), 0);
+        ck_assert_int_eq(commit_table(&other), 0);
         state_close(&other);
         remove_database();
         ck_assert_int_eq(rename(file("elsewhere/state.db"), file("state.db")), 0);
@@ -466,8 +515,17 @@ START_TEST(replaced)
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
         ck_assert_ptr_nonnull(changed);
         ck_assert_uint_eq(n_freed(changed), 2);
+        check_table(changed, false);
+        check_report(STATE_DAMAGED, "is another file");
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&state, 1), 0);
+        ck_assert_int_eq(state_open(&other, path, true), 0);
+        ck_assert_int_eq(commit_index(&other, 4), 0);
+        state_close(&other);
+        ck_assert_int_eq(state_lock(&state, &holder, &again), 0);
+        ck_assert_ptr_nonnull(again);
+        check_table(again, true); /* who commits to it later is believed */
+        check_no_report();
 }
 END_TEST
 
@@ -771,6 +829,7 @@ int main(void)
         tcase_add_test(t, removed_before_a_commit);
         tcase_add_test(t, removed_before_a_lock);
         tcase_add_test(t, removed_before_it_is_loaded);
+        tcase_add_test(t, replaced_before_it_is_loaded);
         tcase_add_loop_test(t, replaced, 0, 2);
         tcase_add_test(t, removed_and_open);
         tcase_add_test(t, lock_is_held_by_another);
