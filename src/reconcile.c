@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "subnet/known.h"
 #include "util/text.h"
 
 #define MAX_SILENT 8    /* named one by one */
@@ -50,7 +51,20 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
-static void tell_one_silent(const struct subnet *s, const struct subnet_node *node, uint8_t number, struct findings *findings)
+/* " (node0003 mlx5_0/1 was there last)" */
+static const char *who_was_there(struct arena *a, const struct subnet *s, const struct known *known, struct subnet_place place)
+{
+        const struct known_port *p = known ? known_find_at(known, s, place) : NULL;
+
+        if (!p)
+                return "";
+        if (p->description[0] == '\0')
+                return arena_printf(a, " (0x%016" PRIx64 " was there last)", p->port_guid.v) ?: "";
+        return arena_printf(a, " (%s/%u was there last)", p->description, p->number) ?: "";
+}
+
+static void tell_one_silent(const struct subnet *s, const struct known *known, const struct subnet_node *node, uint8_t number,
+                            struct findings *findings)
 {
         const struct subnet_conflict *c = subnet_find_conflict(s, node->guid, number);
         const char *label = subnet_node_label(findings->arena, node) ?: "?", *first;
@@ -58,7 +72,8 @@ static void tell_one_silent(const struct subnet *s, const struct subnet_node *no
 
         if (!c) {
                 item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
-                                    "%s/%u: its link is up, but the node at the other end did not answer discovery", label, number);
+                                    "%s/%u: its link is up, but the node at the other end did not answer discovery%s", label, number,
+                                    who_was_there(findings->arena, s, known, (struct subnet_place) { node->guid, number }));
                 finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has not got; see "
                                                  "pkeyd(8), M_KEYS");
                 return;
@@ -71,7 +86,7 @@ static void tell_one_silent(const struct subnet *s, const struct subnet_node *no
                          "other one nothing is known, and nothing is written to it: give one of the two adapters another GUID", first);
 }
 
-uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings)
+uint32_t reconcile_tell_silent(const struct subnet *s, const struct known *known, struct findings *findings)
 {
         uint32_t n = 0;
 
@@ -81,7 +96,7 @@ uint32_t reconcile_tell_silent(const struct subnet *s, struct findings *findings
 
                         if (!subnet_port_is_silent(node, (uint8_t) number) || n++ >= MAX_SILENT)
                                 continue;
-                        tell_one_silent(s, node, (uint8_t) number, findings);
+                        tell_one_silent(s, known, node, (uint8_t) number, findings);
                 }
         if (n > MAX_SILENT)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
@@ -246,7 +261,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 
         if (options->writer == WRITER_DIRECT)
                 note_ipoib(policy, findings);
-        (void) reconcile_tell_silent(observed->subnet, findings);
+        (void) reconcile_tell_silent(observed->subnet, options->known, findings);
 
         /* who is a member of what: policy x subnet */
         r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);

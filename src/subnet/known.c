@@ -49,6 +49,20 @@ bool known_is_later(const struct known_port *x, const struct known_port *y)
         return compare_last(x, y) < 0;
 }
 
+const struct known_port *known_find_at(const struct known *k, const struct subnet *subnet, struct subnet_place place)
+{
+        const struct known_port *last = NULL;
+
+        for (uint32_t i = 0; i < k->n; i++) {
+                const struct known_port *p = &k->ports[i];
+
+                if (p->switch_guid.v == place.node.v && p->switch_port == place.number && (!last || known_is_later(p, last)) &&
+                    subnet_find_endport(subnet, p->port_guid) == SUBNET_NONE)
+                        last = p;
+        }
+        return last;
+}
+
 int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = place_of(k, port->port_guid);

@@ -46,6 +46,9 @@ int known_add(struct known *k, const struct known_port *port);
 /* The port with this GUID; NULL: it was never seen. Borrowed until the next change. */
 const struct known_port *known_find(const struct known *k, struct guid port_guid);
 
+/* Who was at this switch port last, of those that are not in the subnet; NULL: nobody who is known. Borrowed likewise. */
+const struct known_port *known_find_at(const struct known *k, const struct subnet *subnet, struct subnet_place place);
+
 /* Was x there after y was gone? */
 bool known_is_later(const struct known_port *x, const struct known_port *y);
 

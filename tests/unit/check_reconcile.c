@@ -8,6 +8,7 @@
 
 #include "fake_fabric.h"
 #include "reconcile.h"
+#include "subnet/known.h"
 
 static const char policy_text[] = "version: 1\n"
                                   "partitions:\n"
@@ -184,6 +185,36 @@ START_TEST(test_silent)
 }
 END_TEST
 
+/* ... by who was there last, of those that are not somewhere else now. */
+START_TEST(test_silent_was_known)
+{
+        struct known_port ports[] = {
+                { .port_guid = { 1 }, .number = 1, .description = "old mlx5_0", .switch_port = 6, .is_absent = true, .seen = 10 },
+                { .port_guid = { 2 }, .number = 1, .description = "node0003 mlx5_0", .switch_port = 6, .is_absent = true, .seen = 30 },
+                { .port_guid = { 3 }, .number = 2, .description = "", .switch_port = 6, .is_absent = true, .seen = 20 },
+                { .port_guid = { 4 }, .number = 1, .description = "beside", .switch_port = 7, .is_absent = true, .seen = 40 },
+                { .number = 1, .description = "moved", .switch_port = 6, .is_absent = false, .seen = 50 },
+        };
+        const char *const names[] = { "(node0003 mlx5_0/1 was there last)", "(0x0000000000000003 was there last)", "(old mlx5_0/1 was" };
+        struct known known = { .ports = ports, .n = (uint32_t) ELEMENTS(ports) };
+        struct scene s;
+
+        ck_assert_int_eq(decide(&s, 1, 11), 0);
+        s.f.subnet->nodes[0].silent_ports[0] |= 1u << 6;
+        for (size_t i = 0; i < ELEMENTS(ports); i++)
+                ports[i].switch_guid = s.f.subnet->nodes[0].guid;
+        ports[4].port_guid = s.f.subnet->ports[s.f.host[0]].guid;
+        for (size_t i = 0; i < ELEMENTS(names); i++) {
+                size_t n = s.findings.n;
+
+                (void) reconcile_tell_silent(s.f.subnet, &known, &s.findings);
+                ck_assert_ptr_nonnull(strstr(s.findings.items[n].text, names[i]));
+                ports[i == 0 ? 1 : 2].switch_port = 9; /* and without that one? */
+        }
+        done(&s);
+}
+END_TEST
+
 /* Who did answer, with the GUID of another, is not said to be silent. */
 START_TEST(test_guid_in_two_places)
 {
@@ -334,6 +365,7 @@ int main(void)
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
         tcase_add_test(t, test_silent);
+        tcase_add_test(t, test_silent_was_known);
         tcase_add_test(t, test_guid_in_two_places);
         tcase_add_test(t, test_frozen);
         tcase_add_test(t, test_fatal_in_force);
