@@ -37,7 +37,7 @@ static int select_in(struct context *ctx, const struct subnet *s, const char *te
 
         findings_init(&ignored, ctx->arena);
         *ret_n = 0;
-        r = policy_select(ctx->arena, NULL, s, text, &ignored, ret, ret_n);
+        r = policy_select(ctx->arena, NULL, s, NULL, text, &ignored, ret, ret_n);
         return r == -EBADMSG ? 0 : r;
 }
 

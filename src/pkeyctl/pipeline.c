@@ -137,7 +137,7 @@ int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports,
         int r;
 
         findings_init(&found, ctx->arena);
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, text, &found, ret_ports, ret_n);
+        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, control_get_status(ctx->control)->known, text, &found, ret_ports, ret_n);
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (r >= 0 && *ret_n > 0)

@@ -146,9 +146,10 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
 
 /* The endports that one selector text (as below `members`: a host, a GUID, @switch/port, a group, ...) means in this
  * fabric, for `pkeyctl explain A B` and `show port X`: appends nothing to the policy. policy may be NULL (no groups
- * then). Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM. */
-int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
-                  struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
+ * then), and so may known: else who is not there now is reported as that. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why),
+ * -ENOMEM. */
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+                  const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
 
 /* What the policy makes of a port in the partition of this base; NULL: nothing. */
 const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base);

@@ -325,8 +325,8 @@ int policy_resolve_in_force(struct arena *a, const struct policy *policy, const 
         return policy_resolve_known(a, policy, subnet, NULL, true, findings, ret);
 }
 
-int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const char *text,
-                  struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+                  const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
 {
         struct selector_source source = { .text = text };
         struct selector_reader reader = { .arena = a, .policy = policy };
@@ -342,8 +342,10 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
         e = selector_parse_list(&reader, &source, &selectors, &n);
         if (e == 0)
                 e = matcher_init(&matcher, a, policy, subnet, &report);
-        if (e == 0)
+        if (e == 0) {
+                matcher.known = known;
                 e = matcher_match_list(&matcher, selectors, n, &list);
+        }
         if (e == 0)
                 e = report_finish(&report);
         if (e < 0)

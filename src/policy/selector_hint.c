@@ -215,7 +215,8 @@ static void report_absent(struct matcher *m, const struct selector *s, const str
                    gone ? "is not in the fabric now (last seen " :
                           "is in the fabric, but did not answer all queries of discovery (it last did ",
                    time_text(m->report, port->seen), strict ? "; `strict: true` makes this an error" : "");
-        report_hint(m->report, "the line counts again as soon as it %s", gone ? "is back" : "does");
+        if (s->place.source_line) /* else it was typed at a shell */
+                report_hint(m->report, "the line counts again as soon as it %s", gone ? "is back" : "does");
 }
 
 void selector_report_no_match(struct matcher *m, const struct selector *s, const struct known_port *absent)

@@ -93,7 +93,7 @@ START_TEST(selecting)
         uint32_t *ports = NULL, n = 99, i, expected = 0;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, selections[_i].selector, &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, selections[_i].selector, &findings, &ports, &n), 0);
         for (i = 0; i < PORTS && selections[_i].ports[i]; i++)
                 expected++;
         ck_assert_uint_eq(n, expected);
@@ -134,7 +134,7 @@ START_TEST(a_port_and_a_node_of_one_guid)
         for (uint64_t guid = 0x9901; guid <= 0x9903; guid += 2) {
                 const char *selector = arena_printf(arena, "0x%x", (unsigned) guid);
 
-                ck_assert_int_eq(policy_select(arena, NULL, s, selector, &findings, &ports, &n), 0);
+                ck_assert_int_eq(policy_select(arena, NULL, s, NULL, selector, &findings, &ports, &n), 0);
                 ck_assert_uint_eq(n, 1);
                 ck_assert_uint_eq(s->ports[ports[0]].guid.v, guid);
         }
@@ -148,7 +148,7 @@ START_TEST(selecting_all)
         subnet = fixture_subnet();
         for (i = 0; i < subnet->n_ports; i++)
                 endports += subnet->ports[i].role == PORT_ENDPORT;
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, "ALL", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "ALL", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, endports);
         ck_assert_uint_eq(findings.n, 0);
 }
@@ -160,9 +160,9 @@ START_TEST(selecting_group)
         const struct policy *policy = parse("version: 1\ngroups: {g: [node0001, h], h: oss*}\npartitions: {}\n");
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, policy, subnet, "g", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, policy, subnet, NULL, "g", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, 3);
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, "g", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "g", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'g' matches nothing");
 }
@@ -183,7 +183,7 @@ START_TEST(selecting_nonsense)
         uint32_t *ports = NULL, n = 7;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, "0x10z", &findings, &ports, &n), -EBADMSG);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "0x10z", &findings, &ports, &n), -EBADMSG);
         ck_assert_uint_eq(n, 7);
         expect_text(only(FINDING_POLICY_GUID)->text, "'0x10z' is not a GUID");
 }
@@ -334,7 +334,7 @@ START_TEST(selecting_at_random)
 
                 findings_done(&findings);
                 findings_init(&findings, scratch);
-                ck_assert_int_eq(policy_select(scratch, NULL, subnet, s->text, &findings, &ports, &n), 0);
+                ck_assert_int_eq(policy_select(scratch, NULL, subnet, NULL, s->text, &findings, &ports, &n), 0);
                 for (port = 0; port < subnet->n_ports; port++) {
                         bool is_there = i < n && ports[i] == port;
 
@@ -717,6 +717,21 @@ START_TEST(of_no_type_before_it_is_seen)
         ck_assert_int_eq(memberships_find(m, port, 0x12)->membership, MEMBERSHIP_LIMITED);
         ck_assert_int_eq(memberships_find(m, port, 0x13)->membership, MEMBERSHIP_FULL);
         ck_assert_int_eq(memberships_find(m, port, 0x7fff)->membership, MEMBERSHIP_LIMITED);
+}
+END_TEST
+
+/* Typed at a shell: no line of a policy counts again. */
+START_TEST(seen_once_and_asked_for)
+{
+        struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
+        const struct known known = { .ports = &port, .n = 1 };
+        uint32_t *ports, n;
+
+        subnet = fixture_subnet();
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &known, "node0099", &findings, &ports, &n), 0);
+        ck_assert_uint_eq(n, 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'node0099' is not in the fabric now (last seen 1970-01-01 00:00 UTC)");
+        ck_assert_ptr_null(only(FINDING_SELECTOR_NO_MATCH)->hint);
 }
 END_TEST
 
@@ -1206,6 +1221,7 @@ static void add_oddities(TCase *c)
         tcase_add_loop_test(c, no_match, 0, ELEMENTS(no_matches));
         tcase_add_loop_test(c, seen_once, 0, (int) ELEMENTS(absent));
         tcase_add_test(c, seen_once_and_incomplete);
+        tcase_add_test(c, seen_once_and_asked_for);
         tcase_add_test(c, seen_once_is_an_error_when_strict);
         tcase_add_test(c, names_each_guid_once);
         tcase_add_test(c, of_no_type_before_it_is_seen);
