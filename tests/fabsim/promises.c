@@ -800,7 +800,7 @@ static bool is_incomplete(const struct sim *s, struct fabsim_place at)
 /* The other head node may have carried out any policy, also one that was never in force here. */
 static bool may_be_given(const struct sim *s, const struct process *p, unsigned endport, uint16_t base)
 {
-        for (unsigned i = 0; s->n_heads > 1 && i < s->n_intents; i++)
+        for (unsigned i = 0; s->role == ROLE_FOLLOW_SM && i < s->n_intents; i++)
                 for (unsigned k = 0; k < s->intents[i].n_partitions; k++)
                         if (s->intents[i].partitions[k].base == base &&
                             intent_membership(&s->intents[i], &p->judgement->census, endport, k) != MEMBERSHIP_NONE)
