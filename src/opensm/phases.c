@@ -484,7 +484,7 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
         return 0;
 }
 
-/* Or may be. One that may be back since the discovery is none that OpenSM cannot reach: its way is judged like that of any other. */
+/* Or may be. One that may be back since the discovery OpenSM can reach: its way is judged like that of any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);

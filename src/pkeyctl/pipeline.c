@@ -133,11 +133,12 @@ int pipeline_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports
 
 int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports, uint32_t *ret_n)
 {
+        const struct known *known = control_get_status(ctx->control)->known;
         _cleanup_findings_ struct findings found = {};
         int r;
 
         findings_init(&found, ctx->arena);
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, control_get_status(ctx->control)->known, text, &found, ret_ports, ret_n);
+        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, text, &found, ret_ports, ret_n);
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (r >= 0 && *ret_n > 0)
