@@ -584,6 +584,19 @@ static void next_sweep(void)
         sweep();
 }
 
+/* What went without apply being told of whom, as an answer during it says: it belongs where it was. */
+START_TEST(heard_during_an_apply)
+{
+        put_key(hosts[0], 5, 0x8010);
+        start(ENFORCE, POLICY_1);
+        sweep();
+        put_key(hosts[0], 5, 0);
+        hear_table(hosts[0]);
+        next_sweep();
+        ck_assert_uint_eq(port_of(hosts[0])->table[5].v, 0x8010);
+}
+END_TEST
+
 /* Without the store nothing is written; with it everything is, and it was logged once. */
 START_TEST(store_that_fails)
 {
@@ -1094,6 +1107,7 @@ int main(void)
                         lock_of_another_process,
                         no_lock,
                         lock_brings_indexes,
+                        heard_during_an_apply,
                         indexes_are_stored,
                         store_that_fails,
                         store_that_fails_at_the_end,

@@ -51,6 +51,13 @@ void put_key(unsigned node, unsigned index, uint16_t key)
         port_of(node)->table[index].v = key;
 }
 
+void hear_table(unsigned node)
+{
+        const struct knowledge_name name = { f.nodes[node].guid, 1, KNOWLEDGE_ENDPORT };
+
+        knowledge_see_block(c->knowledge, knowledge_find(c->knowledge, name), 0, port_of(node)->table);
+}
+
 /* Every endport in the default partition, as a subnet manager leaves it. */
 static void make_fabric(void)
 {

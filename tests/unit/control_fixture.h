@@ -57,6 +57,8 @@ struct fabsim_port *port_of(unsigned node);
 /* Does the table of this node's port 1 hold the P_Key? */
 bool holds(unsigned node, uint16_t key);
 void put_key(unsigned node, unsigned index, uint16_t key);
+/* An answer during an apply says what the first block of its port 1 holds now. */
+void hear_table(unsigned node);
 
 /* --- files, as the shell would find them --- */
 
