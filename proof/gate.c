@@ -167,19 +167,24 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return Frama_C_interval(0, 1);
 }
 
-void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key after[P_KEY_BLOCK_ENTRIES])
+bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key read[P_KEY_BLOCK_ENTRIES],
+                          enum knowledge_trust trust)
 {
         (void) k;
         (void) block;
-        //@ assert record == 0 && records[record].entries != \null && \initialized(after + (0 .. P_KEY_BLOCK_ENTRIES - 1));
+        (void) trust;
+        //@ assert record == 0 && records[record].entries != \null && \initialized(read + (0 .. P_KEY_BLOCK_ENTRIES - 1));
+        return Frama_C_interval(0, 1);
 }
 
-void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound)
+bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
 {
         (void) k;
         (void) inbound;
         (void) outbound;
+        (void) trust;
         //@ assert record == 0 && records[record].name.kind == KNOWLEDGE_LEAF;
+        return Frama_C_interval(0, 1);
 }
 
 void knowledge_send_filter(struct knowledge *k, uint32_t record)
@@ -208,10 +213,7 @@ static void fill_record(void)
 int main(void)
 {
         static struct knowledge knowledge;
-        static struct mad_result unnamed[N_ANSWERS];
-        static struct gate gate = {
-                .answers = answers, .n_allocated = N_ANSWERS, .unnamed = unnamed, .n_unnamed_allocated = N_ANSWERS,
-        };
+        static struct gate gate = { .answers = answers, .n_allocated = N_ANSWERS };
         struct mad_frame frame = { .length = MAD_SIZE };
         struct mad_result result = { .mgmt_class = MAD_CLASS_SMP };
 
@@ -227,6 +229,8 @@ int main(void)
                 result.outcome = (enum mad_outcome) Frama_C_interval(MAD_ANSWERED, MAD_UNSENT);
                 result.repeated = Frama_C_interval(0, 1);
                 result.mgmt_class = (enum mad_class) Frama_C_interval(MAD_CLASS_SMP, MAD_CLASS_SA);
+                if (Frama_C_interval(0, 1))
+                        gate_open(&gate, &knowledge, NULL);
                 gate_see(&gate, &result);
                 (void) gate_admit(&gate, &frame);
         }

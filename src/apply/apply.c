@@ -501,9 +501,28 @@ static enum who *who_has(const struct apply *ap, const struct plan_write *w)
         return &ap->who[ap->plan->subnet->ports[w->port].destination];
 }
 
-static void doubt_who_is_late(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+/* Not as it was known: another one may be there by now. */
+static bool is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
-        if (*who_has(ap, w) == WHO_EXPECTED && !mad_result_is_prompt(result))
+        const struct knowledge *k = ap->options.knowledge;
+        struct p_key entries[P_KEY_BLOCK_ENTRIES];
+        uint32_t record = record_of(ap, w);
+        struct port_info pi;
+
+        if (record == KNOWLEDGE_NONE || result->outcome != MAD_ANSWERED)
+                return false;
+        if (result->attribute == SMP_ATTR_P_KEY_TABLE) {
+                p_key_block_decode(result->data, entries);
+                return knowledge_get(k, record)->entries && !knowledge_block_may_be(k, record, w->block, entries);
+        }
+        port_info_decode(result->data, &pi);
+        return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT &&
+               !knowledge_filter_may_be(k, record, pi.enforce_inbound, pi.enforce_outbound);
+}
+
+static void doubt_who_answers(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+{
+        if (*who_has(ap, w) == WHO_EXPECTED && (!mad_result_is_prompt(result) || is_news(ap, w, result)))
                 *who_has(ap, w) = WHO_UNKNOWN;
 }
 
@@ -966,7 +985,7 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
 {
         enum task_step step = ap->tasks[i].step;
 
-        doubt_who_is_late(ap, write_of(ap, i), result);
+        doubt_who_answers(ap, write_of(ap, i), result);
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
         else if (result->outcome != MAD_ANSWERED && step == TASK_SETTING)
@@ -1037,20 +1056,6 @@ static bool is_as_written(const struct apply *ap, const struct plan_write *w, co
         return blocks_equal(ap, w, entries, known);
 }
 
-/* It may be so, until somebody with a name says what is. Out of memory: what was known is not certain. */
-static void suspect(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
-
-        if (w->kind == WRITE_ENFORCEMENT) {
-                knowledge_send_filter(ap->options.knowledge, record_of(ap, w));
-                return;
-        }
-        p_key_block_decode(result->data, entries);
-        if (knowledge_suspect_block(ap->options.knowledge, record_of(ap, w), w->block, entries) < 0)
-                knowledge_doubt(ap->options.knowledge, record_of(ap, w));
-}
-
 static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool again)
 {
         struct touched *t = &ap->touched[i];
@@ -1059,7 +1064,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         struct port_info pi;
 
         ap->n_read_back_answered += !again;
-        doubt_who_is_late(ap, w, result);
+        doubt_who_answers(ap, w, result);
         if (result->outcome != MAD_ANSWERED) {
                 end_unread(ap, i, reason_of(result->outcome), result);
                 return;
@@ -1071,7 +1076,6 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         if (!is_as_written(ap, w, result)) {
                 if (!again) {
                         t->look = LOOK_AGAIN;
-                        suspect(ap, w, result);
                         return;
                 }
                 if (!t->is_open) /* else nobody but us may have changed it */

@@ -14,7 +14,8 @@ struct answer {
         struct mad_route route;
         uint16_t attribute;
         uint32_t modifier;
-        bool in_doubt; /* of NodeInfo: that may be another one by now */
+        bool in_doubt; /* it counts when the SMA has said who it is; of NodeInfo: that may be another one by now */
+        bool is_old;   /* it was said before the gate was opened, and in_doubt */
         uint8_t data[SMP_DATA_SIZE];
 };
 
@@ -24,8 +25,6 @@ struct gate {
         struct answer *answers;
         size_t n_answers, n_allocated;
         struct hash_index index;       /* of answers */
-        struct mad_result *unnamed;    /* answers of which that is in doubt, in their order */
-        size_t n_unnamed, n_unnamed_allocated;
         uint64_t n_refused;
         char refusal[256];
 };
@@ -46,27 +45,10 @@ struct gate *gate_free(struct gate *g)
 {
         if (!g)
                 return NULL;
-        gate_close(g);
+        hash_index_done(&g->index);
         free(g->answers);
-        free(g->unnamed);
         free(g);
         return NULL;
-}
-
-void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy)
-{
-        gate_close(g);
-        g->knowledge = k;
-        g->policy = policy;
-}
-
-void gate_close(struct gate *g)
-{
-        hash_index_done(&g->index);
-        g->n_answers = 0;
-        g->n_unnamed = 0;
-        g->knowledge = NULL;
-        g->policy = NULL;
 }
 
 uint64_t gate_n_refused(const struct gate *g)
@@ -122,21 +104,44 @@ static struct answer *find_answer(const struct gate *g, const struct mad_route *
         return NULL;
 }
 
-/* Out of memory: what is not kept is not known. */
-static void keep_answer(struct gate *g, const struct mad_result *result)
+/* Out of memory: what is not kept was not read. */
+static void keep_answer(struct gate *g, const struct answer *said)
 {
-        struct answer *a = find_answer(g, &result->route, result->attribute, result->modifier);
+        struct answer *a = find_answer(g, &said->route, said->attribute, said->modifier);
 
         if (!a) {
                 if (VECTOR_GROW(NULL, g->answers, g->n_answers, g->n_allocated) < 0 ||
                     hash_index_reserve(&g->index, (uint32_t) g->n_answers + 1) < 0)
                         return;
                 a = &g->answers[g->n_answers];
-                *a = (struct answer) { .route = result->route, .attribute = result->attribute, .modifier = result->modifier };
-                hash_index_add(&g->index, (uint32_t) g->n_answers++, hash_of(&a->route, a->attribute, a->modifier));
+                hash_index_add(&g->index, (uint32_t) g->n_answers++, hash_of(&said->route, said->attribute, said->modifier));
         }
-        memcpy(a->data, result->data, SMP_DATA_SIZE);
-        a->in_doubt = false;
+        *a = *said;
+}
+
+void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy)
+{
+        size_t n = 0;
+
+        g->knowledge = k;
+        g->policy = policy;
+        hash_index_done(&g->index);
+        for (size_t i = 0; i < g->n_answers; i++) {
+                struct answer *a = &g->answers[i];
+
+                if (a->attribute != SMP_ATTR_NODE_INFO || hash_index_reserve(&g->index, (uint32_t) n + 1) < 0)
+                        continue;
+                g->answers[n] = *a;
+                g->answers[n].in_doubt = g->answers[n].is_old = true;
+                hash_index_add(&g->index, (uint32_t) n++, hash_of(&a->route, a->attribute, a->modifier));
+        }
+        g->n_answers = n;
+}
+
+void gate_close(struct gate *g)
+{
+        g->knowledge = NULL;
+        g->policy = NULL;
 }
 
 /* --- who is at an address ------------------------------------------------------------------------------------------------ */
@@ -175,24 +180,18 @@ static size_t entries_of(const struct gate *g, const struct block_set *b)
         return first < capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, capacity - first) : 0;
 }
 
-static bool judge_base(struct gate *g, const struct block_set *b, uint16_t base)
-{
-        const char *const why[] = {
-                [RULE_GAIN] = "it could let ports talk that may not", [RULE_LOSS] = "it could cut ports off that may talk",
-        };
-        enum rule_verdict verdict;
-
-        if (knowledge_exceeds_policy(g->knowledge, b->record, b->block, b->after, base))
-                return refuse(g, "P_Key base 0x%04x: more than the policy gives this port", base);
-        verdict = knowledge_judge_block(g->knowledge, b->record, b->block, b->after, base);
-        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: %s", base, why[verdict]);
-}
-
 static bool judge_key(struct gate *g, const struct block_set *b, struct p_key key)
 {
         uint16_t base = p_key_base(key);
+        enum rule_verdict verdict;
 
-        return base == 0 || judge_base(g, b, base);
+        if (base == 0)
+                return true;
+        if (knowledge_exceeds_policy(g->knowledge, b->record, b->block, b->after, base))
+                return refuse(g, "P_Key base 0x%04x: more than the policy gives this port", base);
+        verdict = knowledge_judge_block(g->knowledge, b->record, b->block, b->after, base);
+        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: it could %s", base, verdict == RULE_GAIN ?
+                                                "let ports talk that may not" : "cut ports off that may talk");
 }
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
@@ -279,6 +278,8 @@ bool gate_admit(struct gate *g, const struct mad_frame *frame)
         if (!g->knowledge)
                 return refuse(g, "nothing is to be written now");
         who = find_answer(g, &set.route, SMP_ATTR_NODE_INFO, 0);
+        if (who && who->is_old)
+                return refuse(g, "nobody at this address said since the gate was opened who it is");
         if (who && who->in_doubt)
                 return false;
         if (set.method == MAD_SET && set.attribute == SMP_ATTR_P_KEY_TABLE)
@@ -288,52 +289,46 @@ bool gate_admit(struct gate *g, const struct mad_frame *frame)
         return refuse(g, "method 0x%02x of attribute 0x%04x", set.method, set.attribute);
 }
 
-static void see_block(struct gate *g, const struct mad_result *result)
+/* What is said of a table, or of the filter bits of a switch port. False: it is news. */
+static bool hear(struct gate *g, const struct answer *a, enum knowledge_trust trust)
 {
-        uint32_t record = find_record(g, &result->route, result->modifier >> 16);
+        const bool is_table = a->attribute == SMP_ATTR_P_KEY_TABLE;
+        const uint32_t record = find_record(g, &a->route, is_table ? a->modifier >> 16 : a->modifier);
+        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(g->knowledge, record);
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
-
-        if (record == KNOWLEDGE_NONE || !knowledge_get(g->knowledge, record)->entries)
-                return;
-        p_key_block_decode(result->data, entries);
-        knowledge_see_block(g->knowledge, record, (uint16_t) result->modifier, entries);
-}
-
-static void see_filter(struct gate *g, const struct mad_result *result)
-{
-        uint32_t record = find_record(g, &result->route, result->modifier);
         struct port_info info;
 
-        if (record == KNOWLEDGE_NONE || knowledge_get(g->knowledge, record)->name.kind != KNOWLEDGE_LEAF)
-                return;
-        port_info_decode(result->data, &info);
-        knowledge_see_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound);
+        if (r && is_table && r->entries) {
+                p_key_block_decode(a->data, entries);
+                return knowledge_hear_block(g->knowledge, record, (uint16_t) a->modifier, entries, trust);
+        }
+        if (r && a->attribute == SMP_ATTR_PORT_INFO && r->name.kind == KNOWLEDGE_LEAF) {
+                port_info_decode(a->data, &info);
+                return knowledge_hear_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, trust);
+        }
+        return true;
 }
 
-static void take_over(struct gate *g, const struct mad_result *result)
+/* The SMA by this route has said who it is. If it is not who it was, nobody knows whose its answers were. */
+static void see_name(struct gate *g, const struct answer *said, bool is_same)
 {
-        keep_answer(g, result);
-        if (result->attribute == SMP_ATTR_P_KEY_TABLE)
-                see_block(g, result);
-        else if (result->attribute == SMP_ATTR_PORT_INFO)
-                see_filter(g, result);
-}
+        keep_answer(g, said);
+        for (size_t i = 0; i < g->n_answers; i++) {
+                struct answer *a = &g->answers[i];
 
-/* The SMA by this route has said who it is. */
-static void take_over_unnamed(struct gate *g, const struct mad_route *route)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < g->n_unnamed; i++)
-                if (same_route(&g->unnamed[i].route, route))
-                        take_over(g, &g->unnamed[i]);
-                else
-                        g->unnamed[n++] = g->unnamed[i];
-        g->n_unnamed = n;
+                if (a->attribute == SMP_ATTR_NODE_INFO || !same_route(&a->route, &said->route))
+                        continue;
+                if (!is_same)
+                        a->attribute = 0; /* no question is this */
+                else if (a->in_doubt)
+                        (void) hear(g, a, KNOWLEDGE_NAMED);
+                a->in_doubt = false;
+        }
 }
 
 void gate_see(struct gate *g, const struct mad_result *result)
 {
+        struct answer said = { .route = result->route, .attribute = result->attribute, .modifier = result->modifier };
         struct answer *who = find_answer(g, &result->route, SMP_ATTR_NODE_INFO, 0);
 
         if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP)
@@ -342,10 +337,14 @@ void gate_see(struct gate *g, const struct mad_result *result)
                 who->in_doubt = true;
         if (result->outcome != MAD_ANSWERED)
                 return;
-        if (result->attribute == SMP_ATTR_NODE_INFO || !who || !who->in_doubt)
-                take_over(g, result);
-        else if (VECTOR_GROW(NULL, g->unnamed, g->n_unnamed, g->n_unnamed_allocated) >= 0) /* else it is not known */
-                g->unnamed[g->n_unnamed++] = *result;
-        if (result->attribute == SMP_ATTR_NODE_INFO)
-                take_over_unnamed(g, &result->route);
+        memcpy(said.data, result->data, SMP_DATA_SIZE);
+        if (result->attribute == SMP_ATTR_NODE_INFO) {
+                see_name(g, &said, !who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0);
+                return;
+        }
+        said.in_doubt = who && who->in_doubt;
+        said.in_doubt |= !hear(g, &said, said.in_doubt ? KNOWLEDGE_DOUBTED : KNOWLEDGE_EXPECTED);
+        if (who)
+                who->in_doubt = said.in_doubt;
+        keep_answer(g, &said);
 }

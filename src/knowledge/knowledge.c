@@ -850,17 +850,24 @@ static void take_block(struct knowledge_record *r, uint16_t block, const struct 
         r->is_stored = false;
 }
 
-/* As it was read last, or as one of the writes that were sent since has it. */
-static bool is_possible(const struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+static bool is_possible(const struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                        bool if_suspected)
 {
         const struct knowledge_record *r = &k->records[record];
 
         if (knowledge_block_is(k, record, block, entries))
                 return true;
         for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_sent && r->writes[i].block == block && is_same(r, block, r->writes[i].entries, entries))
+                if (r->writes[i].is_sent && (if_suspected || !r->writes[i].is_suspected) && r->writes[i].block == block &&
+                    is_same(r, block, r->writes[i].entries, entries))
                         return true;
         return false;
+}
+
+bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t block,
+                            const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        return is_possible(k, record, block, entries, false);
 }
 
 /* A switch port that somebody else wrote, or that was reset, may have other filter bits as well. */
@@ -870,7 +877,7 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
         struct touched touched;
 
         assert(r->entries);
-        if (r->name.kind == KNOWLEDGE_LEAF && !is_possible(k, record, block, entries))
+        if (r->name.kind == KNOWLEDGE_LEAF && !is_possible(k, record, block, entries, true))
                 knowledge_send_filter(k, record);
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
@@ -966,6 +973,18 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         return add_foreign(k, record, block, entries, true);
+}
+
+bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                          enum knowledge_trust trust)
+{
+        bool news = !knowledge_block_may_be(k, record, block, entries);
+
+        if (trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news))
+                knowledge_see_block(k, record, block, entries);
+        else if (news && knowledge_suspect_block(k, record, block, entries) < 0)
+                knowledge_doubt(k, record);
+        return !news;
 }
 
 /* Or is known anyway. */
@@ -1101,11 +1120,29 @@ void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bo
         change_all(k, record, 1);
 }
 
+bool knowledge_filter_may_be(const struct knowledge *k, uint32_t record, bool inbound, bool outbound)
+{
+        const struct knowledge_record *r = &k->records[record];
+
+        return r->filters_unsure || (r->filters[SENDS] == inbound && r->filters[RECEIVES] == outbound);
+}
+
 void knowledge_send_filter(struct knowledge *k, uint32_t record)
 {
         change_all(k, record, -1);
         k->records[record].filters_unsure = true;
         change_all(k, record, 1);
+}
+
+bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
+{
+        bool news = !knowledge_filter_may_be(k, record, inbound, outbound);
+
+        if (trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news))
+                knowledge_see_filter(k, record, inbound, outbound);
+        else if (news)
+                knowledge_send_filter(k, record);
+        return !news;
 }
 
 int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall)

@@ -169,6 +169,23 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
 /* Was this read of the block last, of a table that was read? Entries behind the end of the table count for nothing. */
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
                         const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* Or as one of the writes that were sent since has it, and that are not only suspected. What is neither is news, and from whom it
+ * is counts. */
+bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t block,
+                            const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+
+/* Who says what a table holds? */
+enum knowledge_trust {
+        KNOWLEDGE_DOUBTED,  /* somebody at the address of the port */
+        KNOWLEDGE_EXPECTED, /* who said before that it is the port. If that is news, another one may have its address since */
+        KNOWLEDGE_NAMED,    /* the port: it said so before and after */
+};
+
+/* Takes over what was said of a block of a table that was read, or of the filter bits of a leaf port; if that is not believed yet,
+ * it may be so besides what is known. Returns false if it is news. */
+bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                          enum knowledge_trust trust);
+bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust);
 /* A block will perhaps be sent, once or again: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
@@ -201,9 +218,11 @@ void knowledge_doubt(struct knowledge *k, uint32_t record);
 /* The filter bits of a leaf port: read; about to be sent with other values. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
+/* As they were read last, or nothing is certain of them. */
+bool knowledge_filter_may_be(const struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 
-/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, when it
- * turns out to be of another size, and when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
+/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, when
+ * it turns out to be of another size, and when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
 int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall);
 
 /* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */

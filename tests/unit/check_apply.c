@@ -813,6 +813,15 @@ static void change_block(struct mad_result *ret)
         ret->data[2 * (P_KEY_BLOCK_ENTRIES - 1) + 1] = 0x77;
 }
 
+/* What host 0 may hold of it, and whether it was read there for certain. */
+static void check_77(const struct run *r, enum level may, bool is_read)
+{
+        uint32_t record = knowledge_find_port(r->wire.knowledge, r->f.subnet, r->f.host[0]);
+
+        ck_assert_uint_eq(knowledge_table_bounds(r->wire.knowledge, record, 0x77).may, may);
+        ck_assert_uint_eq(knowledge_get(r->wire.knowledge, record)->entries[P_KEY_BLOCK_ENTRIES - 1].v, is_read ? 0x77 : 0);
+}
+
 /* The first read of a block is answered late; from then on another SMA has that LID, if `userdata` says so. */
 static bool late_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -846,8 +855,45 @@ START_TEST(test_late_read)
                 ck_assert_uint_eq(r.f.asked_who, 2 + 1);
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, is_stranger ? APPLY_STRANGER : APPLY_OK);
                 ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[P_KEY_BLOCK_ENTRIES - 1].v, 0);
-                ck_assert_uint_eq(knowledge_table_bounds(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet,
-                                                         r.f.host[0]), 0x77).may, LEVEL_NONE);
+                check_77(&r, is_stranger ? LEVEL_LIMITED : LEVEL_NONE, false);
+                run_done(&r);
+        }
+}
+END_TEST
+
+/* A block is not as it was known, and came at once. From then on another SMA has that LID, if `userdata` says so. */
+static bool news_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const bool *is_stranger = r->userdata;
+
+        if (!on_fault_port(r, request, MAD_GET) || (r->n_faults == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE))
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        r->n_faults++;
+        if (request->attribute == SMP_ATTR_P_KEY_TABLE)
+                change_block(ret);
+        else if (*is_stranger)
+                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
+        return true;
+}
+
+/* News is believed when the SMA has said once more who it is. */
+START_TEST(test_news)
+{
+        struct run r;
+
+        for (unsigned i = 0; i < 2; i++) {
+                const bool is_stranger = i;
+
+                two_grants(&r);
+                r.fault = news_read;
+                r.userdata = &is_stranger;
+                run_apply(&r);
+                expect(&r, 1, 1, 0, 1);
+                ck_assert_uint_eq(r.f.asked_who, 2 + 1);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, is_stranger ? APPLY_STRANGER : APPLY_CHANGED);
+                ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[P_KEY_BLOCK_ENTRIES - 1].v, is_stranger ? 0 : 0x77);
+                check_77(&r, LEVEL_LIMITED, !is_stranger);
                 run_done(&r);
         }
 }
@@ -2961,12 +3007,12 @@ START_TEST(test_no_memory_for_what_differs)
                 ck_assert(stage.next(stage.state, 0, &request));
                 ck_assert(fake_fabric_answer(&r.f, &request, &result));
                 change_block(&result);
-                result.cookie = request.cookie;
-                fail_alloc_at(1);
+                fail_alloc_at(i == 1 ? 1 : 1000);
                 fail_alloc_enter();
-                stage.result(stage.state, 0, &result);
+                fake_wire_end(&r.wire, &request, &result);
                 fail_alloc_leave();
                 ck_assert_int_eq(fail_alloc_happened(), i == 1);
+                stage.result(stage.state, 0, &result);
                 ck_assert_uint_eq(level_of(&r, r.f.host[0], 2).has, i == 1 ? LEVEL_NONE : LEVEL_FULL);
         }
         run_done(&r);
@@ -3134,6 +3180,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_for_another_task);
         tcase_add_test(t, test_stranger_while_a_block_is_read);
         tcase_add_test(t, test_late_read);
+        tcase_add_test(t, test_news);
         tcase_add_test(t, test_stranger_after_a_lost_set);
         tcase_add_test(t, test_set_behind_a_late_answer);
         tcase_add_test(t, test_late_at_the_end);

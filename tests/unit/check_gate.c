@@ -13,9 +13,16 @@
 
 static struct gate *gate;
 static struct subnet *subnet;
-static bool late; /* the next answers */
+static bool late;    /* the next answers */
+static bool unnamed; /* what is answered next is not followed by who that was */
 static struct base_range owns = { 1, 0x7000 };
 static struct policy policy = { .owns = &owns, .n_owns = 1 };
+
+/* By LID; 0: at the directed route of a test. */
+static struct {
+        bool is_said;
+        uint8_t data[SMP_DATA_SIZE];
+} names[256];
 
 static struct mad_route to_lid(uint16_t lid)
 {
@@ -26,7 +33,8 @@ static struct mad_route to_lid(uint16_t lid)
 static void setup(void)
 {
         knowledge_setup();
-        late = false;
+        late = unnamed = false;
+        memset(names, 0, sizeof(names));
         gate = gate_new();
         ck_assert_ptr_nonnull(gate);
         subnet = discover(ALL, 0, 0, 0);
@@ -57,6 +65,14 @@ static void answered(struct mad_route route, uint16_t attribute, uint32_t modifi
         gate_see(gate, &result);
 }
 
+/* ... and then, if it has said who it is, says so again. */
+static void answered_by_name(struct mad_route route, uint16_t attribute, uint32_t modifier, const uint8_t data[SMP_DATA_SIZE])
+{
+        answered(route, attribute, modifier, data);
+        if (!unnamed && names[route.lid.v].is_said)
+                answered(route, SMP_ATTR_NODE_INFO, 0, names[route.lid.v].data);
+}
+
 static void say_who_of(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port, uint8_t n_ports)
 {
         uint8_t data[SMP_DATA_SIZE] = {};
@@ -66,6 +82,8 @@ static void say_who_of(struct mad_route route, enum node_type type, uint64_t gui
         mad_set_field64(data, 0, IB_NODE_GUID_F, guid);
         mad_set_field(data, 0, IB_NODE_LOCAL_PORT_F, local_port);
         answered(route, SMP_ATTR_NODE_INFO, 0, data);
+        names[route.lid.v].is_said = true;
+        memcpy(names[route.lid.v].data, data, SMP_DATA_SIZE);
 }
 
 static void say_who(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
@@ -83,7 +101,7 @@ static void say_block(struct mad_route route, uint32_t modifier, const struct p_
         uint8_t data[SMP_DATA_SIZE];
 
         p_key_block_encode(entries, data);
-        answered(route, SMP_ATTR_P_KEY_TABLE, modifier, data);
+        answered_by_name(route, SMP_ATTR_P_KEY_TABLE, modifier, data);
 }
 
 static void say_key(struct mad_route route, uint32_t modifier, uint16_t key)
@@ -354,6 +372,7 @@ static void check_known(unsigned host, uint16_t key)
 /* While a Get was repeated, host 3 got the LID of host 0. */
 START_TEST(late_answer_of_a_stranger)
 {
+        unnamed = true;
         prepare(0, 0);
         late = true;
         say_key(to_lid(HOST_LID(0)), 0, 0x8001);
@@ -365,13 +384,93 @@ START_TEST(late_answer_of_a_stranger)
         ck_assert_uint_eq(gate_n_refused(gate), 0); /* it was on its way */
         say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
         check_known(0, 0);
+        check_known(3, 0); /* nobody knows whose that was */
+        ck_assert(!set_host(0, 0));
+        check_refusal("was not read");
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        check_known(3, 0);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
         check_known(3, 0x8002);
+}
+END_TEST
+
+/* It came at once, and is not as it was known: LIDs may have moved since somebody said who that is. _i: another one is there. */
+START_TEST(news)
+{
+        uint8_t info[SMP_DATA_SIZE];
+
+        unnamed = true;
+        prepare(0, 0);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        check_known(0, 0);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_FULL); /* it may be so */
+        ck_assert(!set_host(0, 0));
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
+        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(_i ? 3 : 0), 1);
+        check_known(0, _i ? 0 : 0x8002);
+        check_known(3, 0);
+
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        port_info(info, true);
+        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, info);
+        ck_assert(!knowledge_get(k, leaf_record(0))->filters[SENDS] && knowledge_get(k, leaf_record(0))->filters_unsure);
+        say_who(to_lid(SWITCH_LID), NODE_SWITCH, _i ? 0x777 : SWITCH, 3);
+        ck_assert_int_eq(knowledge_get(k, leaf_record(0))->filters[SENDS], !_i);
+}
+END_TEST
+
+/* What a Set wrote, if that is late: it may be another one that has it. */
+START_TEST(late_and_no_news)
+{
+        unnamed = true;
+        prepare(0, 0);
+        ck_assert(set_host(0, 0x8001));
+        late = true;
+        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        check_known(0, 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        late = false;
+        say_host(0);
+        check_known(0, 0x8001);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
+}
+END_TEST
+
+/* Who said before the gate was opened who it is says it anew after it was read. */
+START_TEST(named_before_it_was_opened)
+{
+        unnamed = true;
+        prepare(0, 0);
+        gate_open(gate, k, &policy);
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        check_known(0, 0);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_FULL);
+        ck_assert(!set_host(0, 0));
+        check_refusal("since the gate was opened");
+        say_host(0);
+        check_known(0, 0x8002);
+}
+END_TEST
+
+/* What a Set wrote, or what was there before it, is none. */
+START_TEST(no_news)
+{
+        unnamed = true;
+        for (unsigned i = 0; i < 2; i++) {
+                prepare(0, 0);
+                ck_assert(set_host(0, 0x8001));
+                say_key(to_lid(HOST_LID(0)), 0, i ? 0x8001 : 0);
+                check_known(0, i ? 0x8001 : 0);
+                ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
+        }
 }
 END_TEST
 
 /* Host 0 says that it was nobody else; of host 1, whose answer was late, too, that says nothing. */
 START_TEST(late_answer_and_a_name)
 {
+        unnamed = true;
         prepare(0, 0);
         prepare(1, 0);
         late = true;
@@ -381,9 +480,8 @@ START_TEST(late_answer_and_a_name)
         late = false;
         check_known(0, 0x8002);
         check_known(1, 0);
-        say_key(to_lid(HOST_LID(0)), 0, 0);
-        check_known(0, 0);
-        ck_assert(set_host(0, 0x8001));
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        ck_assert(set_host(0, 0));
         say_host(1);
         check_known(1, 0x8002);
         say_host(1);
@@ -401,6 +499,7 @@ START_TEST(what_casts_doubt_on_a_name)
                 bool doubt;
         } cases[] = {{ MAD_TIMED_OUT, true }, { MAD_BUSY, true }, { MAD_UNSENT, true }, { MAD_REFUSED, false }};
 
+        unnamed = true;
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct mad_result result = {
                         .attribute = SMP_ATTR_P_KEY_TABLE, .route = to_lid(HOST_LID(0)), .outcome = cases[i].outcome,
@@ -409,11 +508,12 @@ START_TEST(what_casts_doubt_on_a_name)
                 gate_open(gate, k, &policy);
                 prepare(0, 0);
                 gate_see(gate, &result);
+                ck_assert_int_eq(set_host(0, 0x8001), !cases[i].doubt);
+                ck_assert_uint_eq(gate_n_refused(gate), 0);
                 say_key(to_lid(HOST_LID(0)), 0, 0x8002);
-                check_known(0, cases[i].doubt ? 0 : 0x8002);
                 gate_open(gate, k, &policy);
                 say_host(0);
-                check_known(0, cases[i].doubt ? 0 : 0x8002);
+                check_known(0, 0);
         }
 }
 END_TEST
@@ -558,10 +658,10 @@ START_TEST(filters)
         port_info(on, true);
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on)); /* not read */
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
         ck_assert(knowledge_get(k, leaf_record(0))->filters_unsure);
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, on);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, on);
         ck_assert(!knowledge_get(k, leaf_record(0))->filters_unsure);
         ck_assert(knowledge_get(k, leaf_record(0))->filters[SENDS]);
         on[20] ^= 1;
@@ -580,7 +680,7 @@ START_TEST(filter_and_any_other_bit)
         port_info(off, false);
         port_info(on, true);
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         for (unsigned bit = 0; bit < 8 * SMP_DATA_SIZE; bit++) {
                 on[bit / 8] ^= (uint8_t) (1 << bit % 8);
                 port_info_decode(on, &info);
@@ -605,7 +705,7 @@ START_TEST(filter_over_what_is_used)
         prepare(0, 0x8001);
         prepare(1, 0x8001);
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
         check_refusal("0x0001");
 }
@@ -622,7 +722,7 @@ START_TEST(filter_of_each_direction)
         prepare(0, 0x8001);
         prepare(3, 0x8001);
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, inbound);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, inbound);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, outbound));
         ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, inbound));
 }
@@ -661,7 +761,7 @@ START_TEST(other_methods)
         prepare(0, 0);
         say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         port_info(filter, false);
-        answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, filter);
+        answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, filter);
         port_info(filter, true);
         block_of(0x8001, entries);
         p_key_block_encode(entries, block);
@@ -798,6 +898,10 @@ int main(void)
         tcase_add_test(t, nobody_said_who_it_is);
         tcase_add_test(t, somebody_else_is_there);
         tcase_add_test(t, late_answer_of_a_stranger);
+        tcase_add_loop_test(t, news, 0, 2);
+        tcase_add_test(t, no_news);
+        tcase_add_test(t, late_and_no_news);
+        tcase_add_test(t, named_before_it_was_opened);
         tcase_add_test(t, late_answer_and_a_name);
         tcase_add_test(t, what_casts_doubt_on_a_name);
         tcase_add_test(t, not_read);
