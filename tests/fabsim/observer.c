@@ -404,7 +404,9 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
                 return;
         }
         seen->is_vouched = seen->is_vouched && port == SUBNET_NONE;
-        seen->is_missing = e->was_gone;
+        /* behind a switch that hangs no link comes up: the SM reaches the ports only through it */
+        seen->is_missing = e->was_gone || (seen->is_missing && port == SUBNET_NONE && e->is_plugged &&
+                                           subnet_find_node(subnet, s->f.nodes[e->plugged_into.node].guid) == SUBNET_NONE);
         seen->is_nowhere = port == SUBNET_NONE && e->is_ambiguous && fabsim_is_mute(&s->f, s->endports[endport]);
         seen->is_ambiguous = port != SUBNET_NONE ? e->is_ambiguous : seen->is_ambiguous && seen->at == 0;
         seen->entry.is_there = e->is_there;

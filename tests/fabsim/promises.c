@@ -25,7 +25,8 @@
  *     elsewhere    one of both was plugged in elsewhere since it was discovered, or was renamed, moved or replaced during the
  *                  discovery. What a port is to the policy is what it was when it was discovered last.
  *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
- *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody
+ *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody. (Here, too, one that was gone and
+ *                  came back behind a switch that hangs is gone.)
  *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
  *     strayed      (continuity) one of both, or a switch that it is behind, is plugged in elsewhere since it was seen last, and has
  *                  not answered there. OpenSM may write it. For longer than absent_hold it counts as one that talks with nobody
