@@ -455,14 +455,12 @@ static void unplug_absent(const struct sim *s, struct process *p, const struct s
                 }
 }
 
-/* What is there answers nobody, and the switch says that its link is up. */
-static bool is_silent_at(const struct sim *s, const struct process *p, const struct subnet *subnet, struct fabsim_place place)
+/* The switch said that the link there is up, and what is there did not answer. */
+static bool is_silent_at(const struct sim *s, const struct subnet *subnet, struct fabsim_place place)
 {
-        unsigned there = observer_endport(s, place);
-        struct fabsim_place ignored;
+        uint32_t node = subnet_find_node(subnet, s->f.nodes[place.node].guid);
 
-        return subnet_find_node(subnet, s->f.nodes[place.node].guid) != SUBNET_NONE && fabsim_neighbour(&s->f, place, &ignored) &&
-               there != UINT32_MAX && !p->adopted.entries[there].is_seen;
+        return node != SUBNET_NONE && subnet_port_is_silent(&subnet->nodes[node], place.port);
 }
 
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet)
@@ -477,14 +475,14 @@ void observer_discovered(struct sim *s, struct process *p, const struct subnet *
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct seen_port *seen = &p->observer.ports[i];
                 bool is_silent = seen->at > 0 && seen->at < s->now && seen->entry.is_plugged && !p->adopted.entries[i].is_seen &&
-                                 is_silent_at(s, p, subnet, seen->entry.plugged_into);
+                                 is_silent_at(s, subnet, seen->entry.plugged_into);
 
                 seen->silent_at = is_silent ? seen->silent_at ?: s->now : 0;
         }
         for (unsigned i = 0; i < s->n_endports; i++) {
                 struct fabsim_place at;
 
-                if (observer_leaf(s, i, &at) && is_silent_at(s, p, subnet, at) && taken_for(s, p, i) == UINT32_MAX)
+                if (observer_leaf(s, i, &at) && is_silent_at(s, subnet, at) && taken_for(s, p, i) == UINT32_MAX)
                         p->observer.ports[i].counted_at = s->now;
         }
 }
@@ -716,6 +714,19 @@ static bool was_read(const struct process *p, const struct sim *s, const struct 
         return !r || p->observer.tables[r - s->tables].block_at[0] > 0;
 }
 
+/* Something was silent already where it is plugged in now, when it was seen last elsewhere: no discovery sees that cables were
+ * exchanged. */
+static bool is_exchanged(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct seen_port *ports = p->observer.ports;
+        struct fabsim_place at;
+
+        for (unsigned i = 0; observer_leaf(s, endport, &at) && i < s->n_endports; i++)
+                if (ports[i].silent_at > 0 && ports[i].silent_at <= ports[endport].at && same_place(ports[i].entry.plugged_into, at))
+                        return true;
+        return false;
+}
+
 void observer_basis(const struct sim *s, const struct process *p, struct basis *ret)
 {
         *ret = (struct basis) { .by = p->judgement, .process = p->number, .life = p->life, .since = s->now };
@@ -735,7 +746,8 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;
                 ret->strayed |= (uint64_t) has_strayed(s, p, i) << i;
                 ret->strayed_long |= (uint64_t) (has_strayed(s, p, i) && p->judgement &&
-                                                 s->now - seen->at >= p->judgement->intent.settings.absent_hold) << i;
+                                                 (s->now - seen->at >= p->judgement->intent.settings.absent_hold ||
+                                                  is_exchanged(s, p, i))) << i;
                 ret->lost |= (uint64_t) is_lost(s, p, i) << i;
                 ret->vouched |= (uint64_t) seen->is_vouched << i;
                 ret->unknown |= (uint64_t) (seen->at == 0) << i;
