@@ -285,7 +285,6 @@ static void applied(struct control *c, int r, const char *why)
         struct sweep *s = &c->sweep;
         struct apply_summary summary;
 
-        gate_close(c->gate);
         knowledge_withdraw(c->knowledge);
         report_gate(c);
         apply_get_summary(s->apply, &summary);

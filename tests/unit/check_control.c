@@ -584,6 +584,15 @@ static void next_sweep(void)
         sweep();
 }
 
+/* Between two sweeps nothing is written. */
+START_TEST(gate_is_closed)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert_ptr_nonnull(strstr(refusal_of_a_set(), "nothing is to be written now"));
+}
+END_TEST
+
 /* What went without apply being told of whom, as an answer during it says: it belongs where it was. */
 START_TEST(heard_during_an_apply)
 {
@@ -1107,6 +1116,7 @@ int main(void)
                         lock_of_another_process,
                         no_lock,
                         lock_brings_indexes,
+                        gate_is_closed,
                         heard_during_an_apply,
                         indexes_are_stored,
                         store_that_fails,

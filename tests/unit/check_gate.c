@@ -431,6 +431,10 @@ START_TEST(late_and_no_news)
         check_known(0, 0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
         late = false;
+        say_key(to_lid(HOST_LID(0)), 0, 0x8001); /* nor does it say who it is by answering at once */
+        check_known(0, 0);
+        ck_assert(!set_host(0, 0));
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
         say_host(0);
         check_known(0, 0x8001);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
@@ -450,6 +454,15 @@ START_TEST(named_before_it_was_opened)
         check_refusal("since the gate was opened");
         say_host(0);
         check_known(0, 0x8002);
+        /* it counts once: a Set that has no answer is open for all that was said before */
+        ck_assert(set_host(0, 0));
+        say_host(0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        gate_open(gate, k, &policy);
+        say_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+        say_host(0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
 }
 END_TEST
 

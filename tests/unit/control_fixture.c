@@ -58,6 +58,17 @@ void hear_table(unsigned node)
         knowledge_see_block(c->knowledge, knowledge_find(c->knowledge, name), 0, port_of(node)->table);
 }
 
+const char *refusal_of_a_set(void)
+{
+        const struct mad_request set = { .route.lid = { 1 }, .method = MAD_SET, .attribute = SMP_ATTR_P_KEY_TABLE };
+        struct mad_gate gate = control_gate(c);
+        struct mad_frame frame;
+
+        mad_request_encode(&set, 1, &frame);
+        ck_assert(!gate.admit(gate.state, &frame));
+        return gate_refusal(c->gate);
+}
+
 /* Every endport in the default partition, as a subnet manager leaves it. */
 static void make_fabric(void)
 {

@@ -59,6 +59,8 @@ bool holds(unsigned node, uint16_t key);
 void put_key(unsigned node, unsigned index, uint16_t key);
 /* An answer during an apply says what the first block of its port 1 holds now. */
 void hear_table(unsigned node);
+/* Why the gate does not admit a Set now, whatever it is. */
+const char *refusal_of_a_set(void);
 
 /* --- files, as the shell would find them --- */
 
