@@ -446,7 +446,8 @@ static bool is_behind(const struct knowledge *k, const struct knowledge_record *
         return any && r->n_places == 0;
 }
 
-/* What is behind a switch that is silent is silent, and so is what is behind that. Returns how many were found. */
+/* What is behind a switch that is silent is silent, and so is what is behind that. What was silent at a place, and was discovered,
+ * has a record of its own. Returns how many were found. */
 static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
 {
         size_t n = 0;
@@ -454,7 +455,7 @@ static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, 
         for (size_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];
 
-                if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || !is_behind(k, r, s, any))
+                if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind(k, r, s, any))
                         continue;
                 find_again(r, KNOWLEDGE_SILENT, now, wall);
                 n++;

@@ -1388,10 +1388,8 @@ WRONGS += [
     Wrong("apply-late-answers-are-trusted", APPLY, "(!mad_result_is_prompt(result) || is_news(ap, w, result))", "is_news(ap, w, result)"),
     Wrong("apply-news-are-trusted", APPLY, "(!mad_result_is_prompt(result) || is_news(ap, w, result))", "(is_news(ap, w, result) && !mad_result_is_prompt(result))"),
     Wrong("apply-news-of-filters-are-trusted", APPLY, "return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT &&", "return result->attribute != SMP_ATTR_PORT_INFO &&"),
-    Wrong("apply-m-key-counters-are-news", APPLY, "return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT &&", "return result->attribute == SMP_ATTR_PORT_INFO &&"),
     Wrong("apply-bits-wait-for-what-is-unused", APPLY, "if (p_key_is_used(keys[i]) && !covers(t, keys[i]))", "if (keys[i].v != 0 && !covers(t, keys[i]))"),
     Wrong("apply-bits-do-not-wait-for-what-may-be", APPLY, "if (r->writes[i].is_sent && !covers_all(", "if (!r->writes[i].is_sent && !covers_all("),
-    Wrong("apply-bits-wait-for-what-is-announced", APPLY, "if (r->writes[i].is_sent && !covers_all(", "if (!covers_all("),
     Wrong("sweep-what-was-heard-is-forgotten", SWEEP, "if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))", "if (p_key_is_used(was->entries[i]) && i == 0)"),
     Wrong("state-another-file-is-believed", "src/shell/state.c", "        if (r == 0 && replaced)\n                believe_nothing(s, *ret_changed);\n", "        (void) replaced;\n        (void) believe_nothing;\n"),
     Wrong("state-another-file-for-ever", "src/shell/state.c", "        s->stale = s->replaced = false;\n", "        s->stale = false;\n"),
@@ -1399,4 +1397,5 @@ WRONGS += [
     Wrong("opensm-moved-is-not-silent", "src/opensm/phases.c", "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence == KNOWLEDGE_SILENT;"),
     Wrong("known-at-the-first-that-was-there", "src/subnet/known.c", "(!last || known_is_later(p, last)) &&", "!last &&"),
     Wrong("known-at-who-is-elsewhere", "src/subnet/known.c", " &&\n                    subnet_find_endport(subnet, p->port_guid) == SUBNET_NONE)\n                        last = p;", " && subnet)\n                        last = p;"),
+    Wrong("knowledge-found-places-are-silent-again", KNOWLEDGE, "r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind", "r->presence != KNOWLEDGE_ABSENT || !is_behind"),
 ]

@@ -939,6 +939,23 @@ START_TEST(known_switch_behind_a_silent_switch)
 }
 END_TEST
 
+/* A host did not answer when it was plugged in, and did later. When its switch hangs, it is the host that is silent, and nobody who
+ * is not known. */
+START_TEST(found_place_behind_a_silent_switch)
+{
+        const struct knowledge_name name = { G(0x900), 1, KNOWLEDGE_PLACE };
+        struct subnet *s = make_chain_of(3, 3);
+
+        s->nodes[subnet_find_node(s, G(0x900))].silent_ports[0] |= 1u << 1;
+        see_chain(s, 0);
+        ck_assert_int_eq(knowledge_get(k, knowledge_find(k, name))->presence, KNOWLEDGE_SILENT);
+        see_chain(make_chain(3), 1);
+        see_chain(make_chain(2), 2);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(knowledge_get(k, knowledge_find(k, name))->presence, KNOWLEDGE_ABSENT);
+}
+END_TEST
+
 /* One of its links is silent first, while it still answers through the other one. */
 START_TEST(switch_falls_silent_during_a_discovery)
 {
@@ -1892,6 +1909,7 @@ int main(void)
         tcase_add_test(presence, known_one_where_another_was);
         tcase_add_test(presence, known_switch_is_silent);
         tcase_add_test(presence, known_switch_behind_a_silent_switch);
+        tcase_add_test(presence, found_place_behind_a_silent_switch);
         tcase_add_test(presence, unseen_switch_is_silent);
         tcase_add_test(presence, unseen_host_is_silent);
         tcase_add_test(presence, silent_switch_and_silent_host);
