@@ -130,6 +130,13 @@ void observer_sent(const struct sim *s, struct process *p, const struct mad_fram
                 p->is_unnamed[sma_at(s, at)] |= again || is_node_info;
 }
 
+void observer_sent_nowhere(const struct sim *s, struct process *p, const struct mad_frame *frame)
+{
+        for (unsigned i = 0; !frame->directed && i < s->n_endports; i++)
+                if (p->census.entries[i].lid.v == frame->lid.v && frame->lid.v != 0)
+                        observer_sent(s, p, frame, s->endports[i], false);
+}
+
 static void know_tables(struct sim *s, struct process *p, bool whole_only)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {

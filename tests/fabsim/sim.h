@@ -525,6 +525,8 @@ void observer_load(struct process *p);
 void observer_init(struct observer *o);
 /* The engine of p took this answer. */
 void observer_sent(const struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at, bool again);
+/* To a LID that leads nowhere any more. */
+void observer_sent_nowhere(const struct sim *s, struct process *p, const struct mad_frame *frame);
 void observer_answered(struct sim *s, struct process *p, const struct event *e);
 /* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. Where somebody else answered at
  * an address, nothing of it is. */

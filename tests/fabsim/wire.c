@@ -168,6 +168,7 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
         s->f.self = p->head->place;
         if (!fabsim_route(&s->f, frame, &at, &hops)) {
                 trace_frame(s, "nowhere", frame, at);
+                observer_sent_nowhere(s, p, frame);
                 return;
         }
         trace_frame(s, "send", frame, at);
