@@ -46,26 +46,6 @@ static int learn_open(struct control *c, const struct observed *before, const st
         return r;
 }
 
-/* What an answer during an apply said of a table is in the knowledge, also where apply could not take it over. What went from the
- * last snapshot to there was used. */
-static int learn_heard(struct control *c)
-{
-        const struct subnet *s = c->snapshot ? c->snapshot->subnet : NULL;
-        int r = 0;
-
-        for (uint32_t p = 0; s && r == 0 && p < s->n_ports; p++) {
-                const struct observed_table *was = &c->snapshot->observed->tables[p];
-                uint32_t record = knowledge_find_port(c->knowledge, s, p);
-                const struct knowledge_record *is = record == KNOWLEDGE_NONE ? NULL : knowledge_get(c->knowledge, record);
-
-                for (uint16_t i = 0; r == 0 && was->entries && is && is->entries && i < MIN(was->capacity, is->capacity); i++)
-                        if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))
-                                r = index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
-                                                           was->entries[i]);
-        }
-        return r;
-}
-
 /* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. */
 static int learn(struct control *c, const struct observed *now, const struct desired *desired)
 {
@@ -81,7 +61,7 @@ static int learn(struct control *c, const struct observed *now, const struct des
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* some time ago */
-        r = learn_heard(c);
+        r = sweep_learn_heard(c);
         if (r == 0)
                 r = index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
         return r < 0 ? r : learn_open(c, before, now);

@@ -38,8 +38,27 @@ void sweep_unlock(struct control *c)
 
 /* --- the store ----------------------------------------------------------------------------------------------------- */
 
+int sweep_learn_heard(struct control *c)
+{
+        const struct subnet *s = c->snapshot ? c->snapshot->subnet : NULL;
+        int r = 0;
+
+        for (uint32_t p = 0; s && r == 0 && p < s->n_ports; p++) {
+                const struct observed_table *was = &c->snapshot->observed->tables[p];
+                uint32_t record = knowledge_find_port(c->knowledge, s, p);
+                const struct knowledge_record *is = record == KNOWLEDGE_NONE ? NULL : knowledge_get(c->knowledge, record);
+
+                for (uint16_t i = 0; r == 0 && was->entries && is && is->entries && i < MIN(was->capacity, is->capacity); i++)
+                        if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))
+                                r = index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
+                                                           was->entries[i]);
+        }
+        return r;
+}
+
 static void put_all(struct control *c, struct store_transaction *t)
 {
+        (void) sweep_learn_heard(c); /* memory being out loses a hint */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);

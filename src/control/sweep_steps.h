@@ -8,6 +8,9 @@
 
 /* --- sweep_steps.c -------------------------------------------------------------------------------------------------- */
 
+/* What an answer during an apply said of a table is in the knowledge, also where apply could not take it over. What went from the
+ * last snapshot to there was used: index memory is told, at the latest when the knowledge is stored. Returns 0 or -ENOMEM. */
+int sweep_learn_heard(struct control *c);
 void sweep_end(struct control *c, enum sweep_result result);
 /* Ends the sweep with a problem of this host: nothing that a policy could be blamed for. error: negative errno. */
 void sweep_fail(struct control *c, const char *what, int error);
