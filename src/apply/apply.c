@@ -501,28 +501,29 @@ static enum who *who_has(const struct apply *ap, const struct plan_write *w)
         return &ap->who[ap->plan->subnet->ports[w->port].destination];
 }
 
-/* Not as it was known: another one may be there by now. */
+/* Neither as it was known nor as a Set has it: another one may be there by now. */
 static bool is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
-        const struct knowledge *k = ap->options.knowledge;
+        const struct observed_table *t = table_of(ap, w);
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
         uint32_t record = record_of(ap, w);
         struct port_info pi;
 
-        if (record == KNOWLEDGE_NONE || result->outcome != MAD_ANSWERED)
+        if (result->outcome != MAD_ANSWERED)
                 return false;
         if (result->attribute == SMP_ATTR_P_KEY_TABLE) {
                 p_key_block_decode(result->data, entries);
-                return knowledge_get(k, record)->entries && !knowledge_block_may_be(k, record, w->block, entries);
+                return record != KNOWLEDGE_NONE && knowledge_get(ap->options.knowledge, record)->entries &&
+                       !knowledge_block_may_be(ap->options.knowledge, record, w->block, entries);
         }
         port_info_decode(result->data, &pi);
-        return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT &&
-               !knowledge_filter_may_be(k, record, pi.enforce_inbound, pi.enforce_outbound);
+        return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT && !t->enforcement_doubted &&
+               !has_bits(&pi, t->enforce_inbound, t->enforce_outbound) && !has_bits(&pi, w->after_inbound, w->after_outbound);
 }
 
-static void doubt_who_answers(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+static void doubt_who_answers(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news)
 {
-        if (*who_has(ap, w) == WHO_EXPECTED && (!mad_result_is_prompt(result) || is_news(ap, w, result)))
+        if (*who_has(ap, w) == WHO_EXPECTED && (!mad_result_is_prompt(result) || news))
                 *who_has(ap, w) = WHO_UNKNOWN;
 }
 
@@ -985,7 +986,7 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
 {
         enum task_step step = ap->tasks[i].step;
 
-        doubt_who_answers(ap, write_of(ap, i), result);
+        doubt_who_answers(ap, write_of(ap, i), result, is_news(ap, write_of(ap, i), result));
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
         else if (result->outcome != MAD_ANSWERED && step == TASK_SETTING)
@@ -1064,7 +1065,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         struct port_info pi;
 
         ap->n_read_back_answered += !again;
-        doubt_who_answers(ap, w, result);
+        doubt_who_answers(ap, w, result, !again && is_news(ap, w, result)); /* it said who it is between both reads */
         if (result->outcome != MAD_ANSWERED) {
                 end_unread(ap, i, reason_of(result->outcome), result);
                 return;

@@ -729,7 +729,8 @@ static bool is_exchanged(const struct sim *s, const struct process *p, unsigned 
         struct fabsim_place at;
 
         for (unsigned i = 0; observer_leaf(s, endport, &at) && i < s->n_endports; i++)
-                if (ports[i].silent_at > 0 && ports[i].silent_at <= ports[endport].at && same_place(ports[i].entry.plugged_into, at))
+                if (ports[i].silent_at > 0 && ports[i].silent_at <= ports[endport].at &&
+                    same_place(ports[i].entry.plugged_into, at))
                         return true;
         return false;
 }

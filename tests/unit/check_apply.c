@@ -2036,6 +2036,7 @@ START_TEST(test_bits_changed)
                 run_apply(&r);
                 expect(&r, 0, 1, 0, 0);
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_CHANGED);
+                ck_assert_uint_eq(r.f.asked_who, 2); /* before, and after what is news */
                 run_done(&r);
         }
 }

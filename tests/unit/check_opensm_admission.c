@@ -836,6 +836,26 @@ START_TEST(unread_hosts_stay)
 }
 END_TEST
 
+/* Host 0 is unplugged. Host 1 hangs since: that may be host 0, which stays as it was then. Or an edit comes before the next sweep:
+ * host 0 may be back, and what it is given is judged like that of others. */
+START_TEST(absent_hosts_that_may_be_there)
+{
+        for (unsigned hangs = 0; hangs < 2; hangs++) {
+                begin_single(hangs ? 4 : 6, hangs ? 2 : 0, 3, 1);
+                knowledge_doubt_absence(k);
+                ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_ABSENT);
+                ck_assert_int_eq(knowledge_get(k, host_record(0))->may_be_silent, hangs);
+                gives = limited;
+                knows_policy = true;
+                if (hangs)
+                        expect_stays(way_of_host(0, NULL), 0x8001);
+                else
+                        ck_assert(way_of_host(0, NULL)->n_after == 1 && way_of_host(0, NULL)->after[0].v == 0x0001);
+                gives = NULL;
+        }
+}
+END_TEST
+
 /* Of what an unread host held OpenSM may have taken all that no file gave it, also before it had done the file in place. */
 START_TEST(unread_hosts_hold_what_they_were_told)
 {
@@ -1165,6 +1185,7 @@ int main(void)
         tcase_add_test(t, held_from_the_first_file_on);
         tcase_add_test(t, default_members);
         tcase_add_test(t, unread_hosts_stay);
+        tcase_add_test(t, absent_hosts_that_may_be_there);
         tcase_add_test(t, unread_hosts_hold_what_they_were_told);
         tcase_add_test(t, expected_once);
         tcase_add_test(t, suspected_is_judged);
