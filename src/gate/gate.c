@@ -15,7 +15,8 @@ struct answer {
         uint16_t attribute;
         uint32_t modifier;
         bool in_doubt; /* it counts when the SMA has said who it is; of NodeInfo: that may be another one by now */
-        bool is_old;   /* it was said before the gate was opened, and in_doubt */
+        bool is_old;   /* of NodeInfo: it was said before the gate was opened, and is in_doubt */
+        bool has_some; /* of NodeInfo: answers that are in_doubt wait for the next one */
         uint8_t data[SMP_DATA_SIZE];
 };
 
@@ -196,9 +197,7 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
 {
-        size_t n = entries_of(g, b);
-
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < entries_of(g, b); i++) {
                 if (b->before[i].v == b->after[i].v)
                         continue;
                 if (!is_ours(g, b->before[i]) || !is_ours(g, b->after[i]))
@@ -212,9 +211,7 @@ static bool judge_entries(struct gate *g, const struct block_set *b)
 static bool admit_block(struct gate *g, const struct mad_request *set)
 {
         const struct answer *read = find_answer(g, &set->route, SMP_ATTR_P_KEY_TABLE, set->modifier);
-        struct block_set b = {
-                .record = find_record(g, &set->route, set->modifier >> 16), .block = (uint16_t) set->modifier,
-        };
+        struct block_set b = { .record = find_record(g, &set->route, set->modifier >> 16), .block = (uint16_t) set->modifier };
 
         if (b.record == KNOWLEDGE_NONE)
                 return refuse(g, "nobody at this address said that it is a port of this fabric");
@@ -310,13 +307,12 @@ static bool hear(struct gate *g, const struct answer *a, enum knowledge_trust tr
 }
 
 /* The SMA by this route has said who it is. If it is not who it was, nobody knows whose its answers were. */
-static void see_name(struct gate *g, const struct answer *said, bool is_same)
+static void settle(struct gate *g, const struct mad_route *route, bool is_same)
 {
-        keep_answer(g, said);
         for (size_t i = 0; i < g->n_answers; i++) {
                 struct answer *a = &g->answers[i];
 
-                if (a->attribute == SMP_ATTR_NODE_INFO || !same_route(&a->route, &said->route))
+                if (a->attribute == SMP_ATTR_NODE_INFO || !same_route(&a->route, route))
                         continue;
                 if (!is_same)
                         a->attribute = 0; /* no question is this */
@@ -339,12 +335,16 @@ void gate_see(struct gate *g, const struct mad_result *result)
                 return;
         memcpy(said.data, result->data, SMP_DATA_SIZE);
         if (result->attribute == SMP_ATTR_NODE_INFO) {
-                see_name(g, &said, !who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0);
+                bool is_same = !who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0, has_some = who && who->has_some;
+
+                keep_answer(g, &said);
+                if (has_some || !is_same)
+                        settle(g, &result->route, is_same);
                 return;
         }
         said.in_doubt = who && who->in_doubt;
         said.in_doubt |= !hear(g, &said, said.in_doubt ? KNOWLEDGE_DOUBTED : KNOWLEDGE_EXPECTED);
         if (who)
-                who->in_doubt = said.in_doubt;
+                who->in_doubt = who->has_some = said.in_doubt;
         keep_answer(g, &said);
 }

@@ -39,8 +39,7 @@ DEFINE_CLEANUP(struct gate *, gate_free)
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 
-/* A frame is about to leave. False: it must not; not counted where who is there is in doubt. What is no Set of subnet management
- * always passes. */
+/* A frame is about to leave. False: it must not (not counted where it is in doubt who is there). Only Sets of SMPs are judged. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame);
 /* How a request ended. */
 void gate_see(struct gate *g, const struct mad_result *result);

@@ -1365,8 +1365,8 @@ WRONGS += [
     Wrong("gate-first-answer-stays", GATE, "        *a = *said;\n", "        if (a->data[0] == 0)\n                *a = *said;\n"),
     Wrong("gate-doubt-stays", GATE, "                a->in_doubt = false;\n", ""),
     Wrong("gate-only-what-is-late-waits", GATE, "        said.in_doubt = who && who->in_doubt;\n", "        said.in_doubt = who && !mad_result_is_prompt(result);\n"),
-    Wrong("gate-news-cast-no-doubt", GATE, "                who->in_doubt = said.in_doubt;\n", "                (void) who;\n"),
-    Wrong("gate-a-name-for-all", GATE, "|| !same_route(&a->route, &said->route))\n                        continue;", "|| !said)\n                        continue;"),
+    Wrong("gate-news-cast-no-doubt", GATE, "                who->in_doubt = who->has_some = said.in_doubt;\n", "                who->has_some = said.in_doubt;\n"),
+    Wrong("gate-a-name-for-all", GATE, "|| !same_route(&a->route, route))\n                        continue;", "|| !route)\n                        continue;"),
     Wrong("gate-a-strangers-answers-count", GATE, "                if (!is_same)\n                        a->attribute = 0; /* no question is this */\n                else if", "                if"),
     Wrong("gate-everybody-is-a-stranger", GATE, "!who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0", "!who"),
     Wrong("gate-nobody-is-a-stranger", GATE, "!who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0", "true"),
@@ -1398,4 +1398,6 @@ WRONGS += [
     Wrong("known-at-the-first-that-was-there", "src/subnet/known.c", "(!last || known_is_later(p, last)) &&", "!last &&"),
     Wrong("known-at-who-is-elsewhere", "src/subnet/known.c", " &&\n                    subnet_find_endport(subnet, p->port_guid) == SUBNET_NONE)\n                        last = p;", " && subnet)\n                        last = p;"),
     Wrong("knowledge-found-places-are-silent-again", KNOWLEDGE, "r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind", "r->presence != KNOWLEDGE_ABSENT || !is_behind"),
+    Wrong("gate-names-settle-nothing", GATE, "                if (has_some || !is_same)\n", "                if (!is_same)\n"),
+    Wrong("gate-strangers-settle-nothing", GATE, "                if (has_some || !is_same)\n", "                if (has_some)\n"),
 ]
