@@ -218,7 +218,25 @@ static bool lid_moved(const struct sim *s, const struct process *p, const struct
         return since > 0 && s->lid_moved_at[endport_of(s, e)] >= since;
 }
 
-/* The tables behind this LID, as p knows it, are not what it read: any base may have been anywhere, for all that it can know. */
+/* This table is not what p read: any base may have been anywhere, for all that it can know. */
+static void mistake_table(struct sim *s, struct process *p, unsigned table)
+{
+        struct table_record *r = &s->tables[table];
+
+        for (unsigned block = 0; block < SIM_BLOCKS; block++) {
+                usec_t *read_at = &p->observer.tables[table].block_at[block];
+
+                *read_at = *read_at ?: SIM_MAYBE_READ;
+                for (unsigned b = 0; b < SIM_BASES; b++)
+                        r->changed_at[SIM_ELSE][block][b] = s->now;
+        }
+        r->filter_changed_at[SIM_ELSE] = s->now;
+        memset(p->observer.tables[table].home, SIM_NO_INDEX, SIM_BASES);
+        memset(p->observer.tables[table].entries, 0, sizeof(p->observer.tables[table].entries));
+        memset(r->was_used, true, sizeof(r->was_used));
+}
+
+/* The tables behind this LID, as p knows it. */
 static void mistake(struct sim *s, struct process *p, const struct event *e)
 {
         for (unsigned i = 0; i < s->n_tables; i++) {
@@ -226,19 +244,8 @@ static void mistake(struct sim *s, struct process *p, const struct event *e)
                 const struct fabsim_place sma = { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
                 unsigned endport = world_endport_at(s, sma);
 
-                if (p->census.entries[endport].lid.v != e->frame.lid.v && s->lid_moved_at[endport] < p->census.began)
-                        continue;
-                for (unsigned block = 0; block < SIM_BLOCKS; block++) {
-                        usec_t *read_at = &p->observer.tables[i].block_at[block];
-
-                        *read_at = *read_at ?: SIM_MAYBE_READ;
-                        for (unsigned b = 0; b < SIM_BASES; b++)
-                                s->tables[i].changed_at[SIM_ELSE][block][b] = s->now;
-                }
-                s->tables[i].filter_changed_at[SIM_ELSE] = s->now;
-                memset(p->observer.tables[i].home, SIM_NO_INDEX, SIM_BASES);
-                memset(p->observer.tables[i].entries, 0, sizeof(p->observer.tables[i].entries));
-                memset(s->tables[i].was_used, true, sizeof(s->tables[i].was_used));
+                if (p->census.entries[endport].lid.v == e->frame.lid.v || s->lid_moved_at[endport] >= p->census.began)
+                        mistake_table(s, p, i);
         }
 }
 
@@ -260,14 +267,15 @@ static const struct census *known_census(const struct process *p)
         return p->full ? &p->census : &p->adopted;
 }
 
-/* A LID that moved during the discovery may be another port's to p. */
+/* A LID that moved during the discovery may be another port's to p, which then believes nothing of the whole stage; or it is not. */
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
         unsigned who = endport_of(s, e);
 
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
         p->is_unnamed[who] = false;
-        p->met_stranger |= known_census(p)->entries[who].lid.v != e->frame.lid.v || s->lid_moved_at[who] >= known_census(p)->began;
+        p->met_stranger |= known_census(p)->entries[who].lid.v != e->frame.lid.v;
+        p->met_somebody |= s->lid_moved_at[who] >= known_census(p)->began;
 }
 
 /* It asked that LID who it is, and it is another port than it takes it for. */
@@ -307,11 +315,13 @@ void observer_forget_stage(struct sim *s, struct process *p)
 
 void observer_stage_ended(struct sim *s, struct process *p)
 {
-        if (p->met_stranger)
+        if (p->met_stranger || p->met_somebody)
                 observer_forget_stage(s, p);
+        for (unsigned i = 0; p->met_somebody && i < s->n_tables; i++)
+                mistake_table(s, p, i);
         if (p->stage != CONTROL_DISCOVERING)
                 know_tables(s, p, true);
-        p->met_stranger = false;
+        p->met_stranger = p->met_somebody = false;
         memset(p->is_unnamed, 0, sizeof(p->is_unnamed));
 }
 
