@@ -186,6 +186,7 @@ void keys_check_frame(struct sim *s, const struct process *p, const struct mad_f
         struct fabsim_place sma = sma_of(s, at);
         unsigned endport = world_endport_at(s, sma);
         uint64_t key = mad_get_field64((void *) frame->mad, 0, IB_MAD_MKEY_F);
+        usec_t known_since = p->full ? p->census.began : p->adopted.began;
 
         if (mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_NODE_INFO) {
                 if (!is_in_file(s, key))
@@ -196,7 +197,7 @@ void keys_check_frame(struct sim *s, const struct process *p, const struct mad_f
         if (!frame->directed && endport != UINT32_MAX && s->lid_moved_at[endport] >= p->adopted.began)
                 return;
         /* so was what is at the end of this route, when it was asked who it is */
-        if (frame->directed && MAX(s->cables_moved_at, endport == UINT32_MAX ? 0 : s->lid_moved_at[endport]) >= p->census.began)
+        if (frame->directed && MAX(s->cables_moved_at, endport == UINT32_MAX ? 0 : s->lid_moved_at[endport]) >= known_since)
                 return;
         if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))
                 sim_fail(s, "a MAD to node %u port %u with another M_Key than m_key_file has for it", sma.node, sma.port);
