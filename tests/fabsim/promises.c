@@ -615,7 +615,7 @@ static void check_passed_on(struct sim *s, const struct process *p, struct table
                 return;
         s->counters.passed_on_checked++;
         for (unsigned i = fabsim_is_endport(&s->f, r->at) ? 1 : 0; i < now->capacity; i++)
-                if ((now->table[i].v & 0x7fff) == 0 && !r->was_used[i])
+                if ((now->table[i].v & 0x7fff) == 0 && !r->was_used[i] && p->observer.tables[r - s->tables].used[i] == 0)
                         sim_fail(s, "an index of node %u port %u went to another base, though %u was never used", r->at.node,
                                  r->at.port, i);
 }
@@ -798,9 +798,11 @@ static bool is_incomplete(const struct sim *s, struct fabsim_place at)
         return false;
 }
 
-/* The other head node may have carried out any policy, also one that was never in force here. */
+/* The other head node may have carried out any policy, also one that was never in force here, and for any name that a port had. */
 static bool may_be_given(const struct sim *s, const struct process *p, unsigned endport, uint16_t base)
 {
+        if (s->role == ROLE_FOLLOW_SM && s->moved_at[endport] > 0)
+                return true;
         for (unsigned i = 0; s->role == ROLE_FOLLOW_SM && i < s->n_intents; i++)
                 for (unsigned k = 0; k < s->intents[i].n_partitions; k++)
                         if (s->intents[i].partitions[k].base == base &&
@@ -1052,6 +1054,10 @@ void promises_converged(struct sim *s, const struct process *p)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
         if (p->last_result == SWEEP_REFUSED && !status->in_force) {
                 s->counters.refused++; /* a first policy with errors is not begun with */
+                return;
+        }
+        if (p->last_result == SWEEP_WAITS && fabsim_port_at(&s->f, p->head->place)->lid.v == 0) {
+                s->counters.unconverged++; /* no SM is there that could give the head node a LID */
                 return;
         }
         if ((p->last_result == SWEEP_FAILED && sm_is_hidden(s)) || (by && !is_calm && anything_may_be_held(s, p, by))) {
