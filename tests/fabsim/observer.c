@@ -267,7 +267,7 @@ static const struct census *known_census(const struct process *p)
         return p->full ? &p->census : &p->adopted;
 }
 
-/* A LID that moved during the discovery may be another port's to p, which then believes nothing of the whole stage; or it is not. */
+/* A LID that moved during the discovery may be another port's to p, which then believes nothing of the whole stage. */
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
         unsigned who = endport_of(s, e);
