@@ -179,6 +179,8 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
         ret->remembered = load(s, &p->head->store);
         p->store_version = p->head->store.version;
         p->store_life = p->head->store.life;
+        p->is_replaced = false;
+        p->replaced_at = 0;
         if (ret->remembered->policy)
                 ret->in_force = generation_of(s, p->head, ret->remembered);
 }
@@ -220,14 +222,16 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         return vouched;
 }
 
-/* True: it was lost since p used it last. */
+/* True: it was lost since p used it last. Another process may have stored something in the new one. */
 static bool is_another(struct process *p)
 {
         struct store *store = &p->head->store;
         bool another = p->store_life != store->life;
 
         p->store_life = store->life;
-        p->store_version = another ? store->version : p->store_version;
+        p->is_replaced |= another && store->n > 0;
+        if (another)
+                p->store_version = store->n > 0 ? UINT64_MAX : store->version;
         return another;
 }
 
@@ -259,7 +263,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
                 ret->pid = (int) h->lock;
                 return;
         }
-        if (is_another(p)) {
+        if (is_another(p) && h->store.n == 0) {
                 ret->r = -EUCLEAN;
                 return;
         }
@@ -269,6 +273,11 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         p->store_version = h->store.version;
         observer_load(p);
         ret->changed = load(s, &h->store);
+        if (!p->is_replaced)
+                return;
+        knowledge_stop_following(ret->changed->knowledge); /* as shell/state.c does */
+        p->replaced_at = s->now;
+        p->is_replaced = false;
 }
 
 void head_unlock(struct process *p)

@@ -271,6 +271,8 @@ struct process {
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
         uint64_t store_version, store_life; /* that it read or wrote last */
+        bool is_replaced;              /* another store, with records, was put in place of it, and was not loaded yet */
+        usec_t replaced_at;            /* when it was */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
