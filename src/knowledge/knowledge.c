@@ -976,12 +976,17 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
         return add_foreign(k, record, block, entries, true);
 }
 
+static bool is_believed(enum knowledge_trust trust, bool news)
+{
+        return trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news);
+}
+
 bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                           enum knowledge_trust trust)
 {
         bool news = !knowledge_block_may_be(k, record, block, entries);
 
-        if (trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news))
+        if (is_believed(trust, news))
                 knowledge_see_block(k, record, block, entries);
         else if (news && knowledge_suspect_block(k, record, block, entries) < 0)
                 knowledge_doubt(k, record);
@@ -1121,10 +1126,9 @@ void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bo
         change_all(k, record, 1);
 }
 
-bool knowledge_filter_may_be(const struct knowledge *k, uint32_t record, bool inbound, bool outbound)
+/* As they were read last, or nothing is certain of them. */
+static bool filter_may_be(const struct knowledge_record *r, bool inbound, bool outbound)
 {
-        const struct knowledge_record *r = &k->records[record];
-
         return r->filters_unsure || (r->filters[SENDS] == inbound && r->filters[RECEIVES] == outbound);
 }
 
@@ -1137,9 +1141,9 @@ void knowledge_send_filter(struct knowledge *k, uint32_t record)
 
 bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
 {
-        bool news = !knowledge_filter_may_be(k, record, inbound, outbound);
+        bool news = !filter_may_be(&k->records[record], inbound, outbound);
 
-        if (trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news))
+        if (is_believed(trust, news))
                 knowledge_see_filter(k, record, inbound, outbound);
         else if (news)
                 knowledge_send_filter(k, record);

@@ -218,8 +218,6 @@ void knowledge_doubt(struct knowledge *k, uint32_t record);
 /* The filter bits of a leaf port: read; about to be sent with other values. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
-/* As they were read last, or nothing is certain of them. */
-bool knowledge_filter_may_be(const struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 
 /* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, when
  * it turns out to be of another size, and when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
