@@ -56,11 +56,7 @@ static const char *who_was_there(struct arena *a, const struct subnet *s, const 
 {
         const struct known_port *p = known ? known_find_at(known, s, place) : NULL;
 
-        if (!p)
-                return "";
-        if (p->description[0] == '\0')
-                return arena_printf(a, " (0x%016" PRIx64 " was there last)", p->port_guid.v) ?: "";
-        return arena_printf(a, " (%s/%u was there last)", p->description, p->number) ?: "";
+        return p ? arena_printf(a, " (%s was there last)", known_port_label(a, p) ?: "?") ?: "" : "";
 }
 
 static void tell_one_silent(const struct subnet *s, const struct known *known, const struct subnet_node *node, uint8_t number,

@@ -63,6 +63,19 @@ const struct known_port *known_find_at(const struct known *k, const struct subne
         return last;
 }
 
+const char *known_port_label(struct arena *a, const struct known_port *p)
+{
+        struct subnet_node node = { .guid = p->node_guid };
+        const char *label;
+
+        if (p->description[0] == '\0')
+                return arena_printf(a, "0x%016" PRIx64, p->port_guid.v);
+        if (node_description_split(a, p->description, strlen(p->description), &node.description, &node.name, &node.device) < 0)
+                return NULL;
+        label = subnet_node_label(a, &node);
+        return label ? arena_printf(a, "%s/%u", label, p->number) : NULL;
+}
+
 int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = place_of(k, port->port_guid);

@@ -49,6 +49,10 @@ const struct known_port *known_find(const struct known *k, struct guid port_guid
 /* Who was at this switch port last, of those that are not in the subnet; NULL: nobody who is known. Borrowed likewise. */
 const struct known_port *known_find_at(const struct known *k, const struct subnet *subnet, struct subnet_place place);
 
+/* "node0001 mlx5_0/1", "leaf07/0", as subnet_port_label(); without a description the GUID of the port. Allocated from a; NULL: out
+ * of memory. */
+const char *known_port_label(struct arena *a, const struct known_port *p);
+
 /* Was x there after y was gone? */
 bool known_is_later(const struct known_port *x, const struct known_port *y);
 

@@ -194,8 +194,11 @@ START_TEST(test_silent_was_known)
                 { .port_guid = { 3 }, .number = 2, .description = "", .switch_port = 6, .is_absent = true, .seen = 20 },
                 { .port_guid = { 4 }, .number = 1, .description = "beside", .switch_port = 7, .is_absent = true, .seen = 40 },
                 { .number = 1, .description = "moved", .switch_port = 6, .is_absent = false, .seen = 50 },
+                { .port_guid = { 5 }, .description = "MF0;leaf07:MQM8700/U1", .switch_port = 6, .is_absent = true, .seen = 5 },
         };
-        const char *const names[] = { "(node0003 mlx5_0/1 was there last)", "(0x0000000000000003 was there last)", "(old mlx5_0/1 was" };
+        const char *const names[] = { "(node0003 mlx5_0/1 was there last)", "(0x0000000000000003 was there last)", "(old mlx5_0/1 was",
+                                      "(leaf07/0 was there last)" };
+        const size_t gone[] = { 1, 2, 0, 5 }; /* and then without that one */
         struct known known = { .ports = ports, .n = (uint32_t) ELEMENTS(ports) };
         struct scene s;
 
@@ -209,7 +212,7 @@ START_TEST(test_silent_was_known)
 
                 (void) reconcile_tell_silent(s.f.subnet, &known, &s.findings);
                 ck_assert_ptr_nonnull(strstr(s.findings.items[n].text, names[i]));
-                ports[i == 0 ? 1 : 2].switch_port = 9; /* and without that one? */
+                ports[gone[i]].switch_port = 9;
         }
         done(&s);
 }
