@@ -822,18 +822,22 @@ static void check_77(const struct run *r, enum level may, bool is_read)
         ck_assert_uint_eq(knowledge_get(r->wire.knowledge, record)->entries[P_KEY_BLOCK_ENTRIES - 1].v, is_read ? 0x77 : 0);
 }
 
-/* The first read of a block is answered late; from then on another SMA has that LID, if `userdata` says so. */
-static bool late_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
+/* A block is read late for the first time, or is not as it was known; from then on another SMA may have that LID. */
+struct doubtful {
+        bool is_late, is_stranger;
+};
+
+static bool doubtful_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
-        const bool *is_stranger = r->userdata;
+        const struct doubtful *d = r->userdata;
 
         if (!on_fault_port(r, request, MAD_GET) || (r->n_faults == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE))
                 return false;
         REQUIRE(fake_fabric_answer(&r->f, request, ret));
-        ret->repeated = r->n_faults++ == 0;
-        if (*is_stranger && request->attribute == SMP_ATTR_NODE_INFO)
+        ret->repeated = r->n_faults++ == 0 && d->is_late;
+        if (d->is_stranger && request->attribute == SMP_ATTR_NODE_INFO)
                 mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
-        else if (*is_stranger)
+        else if (request->attribute == SMP_ATTR_P_KEY_TABLE && (d->is_stranger || !d->is_late))
                 change_block(ret);
         return true;
 }
@@ -845,10 +849,11 @@ START_TEST(test_late_read)
 
         for (unsigned i = 0; i < 2; i++) {
                 const bool is_stranger = i;
+                const struct doubtful doubtful = { true, is_stranger };
 
                 two_grants(&r);
-                r.fault = late_read;
-                r.userdata = &is_stranger;
+                r.fault = doubtful_read;
+                r.userdata = &doubtful;
                 run_apply(&r);
                 expect(&r, 2 - i, i, 0, 2 - i);
                 ck_assert(apply_is_stale(r.apply) == is_stranger);
@@ -861,22 +866,6 @@ START_TEST(test_late_read)
 }
 END_TEST
 
-/* A block is not as it was known, and came at once. From then on another SMA has that LID, if `userdata` says so. */
-static bool news_read(struct run *r, const struct mad_request *request, struct mad_result *ret)
-{
-        const bool *is_stranger = r->userdata;
-
-        if (!on_fault_port(r, request, MAD_GET) || (r->n_faults == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE))
-                return false;
-        REQUIRE(fake_fabric_answer(&r->f, request, ret));
-        r->n_faults++;
-        if (request->attribute == SMP_ATTR_P_KEY_TABLE)
-                change_block(ret);
-        else if (*is_stranger)
-                mad_set_field64(ret->data, 0, IB_NODE_GUID_F, 0xbad);
-        return true;
-}
-
 /* News is believed when the SMA has said once more who it is. */
 START_TEST(test_news)
 {
@@ -884,10 +873,11 @@ START_TEST(test_news)
 
         for (unsigned i = 0; i < 2; i++) {
                 const bool is_stranger = i;
+                const struct doubtful doubtful = { false, is_stranger };
 
                 two_grants(&r);
-                r.fault = news_read;
-                r.userdata = &is_stranger;
+                r.fault = doubtful_read;
+                r.userdata = &doubtful;
                 run_apply(&r);
                 expect(&r, 1, 1, 0, 1);
                 ck_assert_uint_eq(r.f.asked_who, 2 + 1);

@@ -551,7 +551,6 @@ START_TEST(switch_that_does_not_filter_any_more)
 }
 END_TEST
 
-/* An absent port may come back elsewhere. */
 /* A switch port that was reset lost its filter with its table, for all that is known: until it is read anew. What was sent to it,
  * or was there before, is no surprise. */
 START_TEST(filter_of_a_port_that_was_reset)
@@ -574,6 +573,7 @@ START_TEST(filter_of_a_port_that_was_reset)
 }
 END_TEST
 
+/* An absent port may come back elsewhere. */
 START_TEST(filter_does_not_hold_the_absent)
 {
         struct subnet *s = discover(ALL, 0, 1, 0);
