@@ -25,7 +25,7 @@ struct gate {
         const struct policy *policy;
         struct answer *answers;
         size_t n_answers, n_allocated;
-        struct hash_index index;       /* of answers */
+        struct hash_index by_question, by_route; /* of answers */
         uint64_t n_refused;
         char refusal[256];
 };
@@ -46,7 +46,8 @@ struct gate *gate_free(struct gate *g)
 {
         if (!g)
                 return NULL;
-        hash_index_done(&g->index);
+        hash_index_done(&g->by_question);
+        hash_index_done(&g->by_route);
         free(g->answers);
         free(g);
         return NULL;
@@ -94,9 +95,9 @@ static bool same_route(const struct mad_route *x, const struct mad_route *y)
 
 static struct answer *find_answer(const struct gate *g, const struct mad_route *route, uint16_t attribute, uint32_t modifier)
 {
-        uint32_t i = hash_index_first(&g->index, hash_of(route, attribute, modifier));
+        uint32_t i = hash_index_first(&g->by_question, hash_of(route, attribute, modifier));
 
-        for (; i != HASH_INDEX_NONE; i = hash_index_next(&g->index, i)) {
+        for (; i != HASH_INDEX_NONE; i = hash_index_next(&g->by_question, i)) {
                 struct answer *a = &g->answers[i];
 
                 if (a->attribute == attribute && a->modifier == modifier && same_route(&a->route, route))
@@ -109,34 +110,35 @@ static struct answer *find_answer(const struct gate *g, const struct mad_route *
 static void keep_answer(struct gate *g, const struct answer *said)
 {
         struct answer *a = find_answer(g, &said->route, said->attribute, said->modifier);
+        const uint32_t i = (uint32_t) g->n_answers;
 
         if (!a) {
                 if (VECTOR_GROW(NULL, g->answers, g->n_answers, g->n_allocated) < 0 ||
-                    hash_index_reserve(&g->index, (uint32_t) g->n_answers + 1) < 0)
+                    hash_index_reserve(&g->by_question, i + 1) < 0 || hash_index_reserve(&g->by_route, i + 1) < 0)
                         return;
-                a = &g->answers[g->n_answers];
-                hash_index_add(&g->index, (uint32_t) g->n_answers++, hash_of(&said->route, said->attribute, said->modifier));
+                hash_index_add(&g->by_question, i, hash_of(&said->route, said->attribute, said->modifier));
+                hash_index_add(&g->by_route, i, hash_of(&said->route, 0, 0));
+                a = &g->answers[g->n_answers++];
         }
         *a = *said;
 }
 
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy)
 {
-        size_t n = 0;
+        const size_t n = g->n_answers;
 
         g->knowledge = k;
         g->policy = policy;
-        hash_index_done(&g->index);
-        for (size_t i = 0; i < g->n_answers; i++) {
-                struct answer *a = &g->answers[i];
+        hash_index_done(&g->by_question);
+        hash_index_done(&g->by_route);
+        g->n_answers = 0;
+        for (size_t i = 0; i < n; i++) {
+                struct answer a = g->answers[i];
 
-                if (a->attribute != SMP_ATTR_NODE_INFO || hash_index_reserve(&g->index, (uint32_t) n + 1) < 0)
-                        continue;
-                g->answers[n] = *a;
-                g->answers[n].in_doubt = g->answers[n].is_old = true;
-                hash_index_add(&g->index, (uint32_t) n++, hash_of(&a->route, a->attribute, a->modifier));
+                a.in_doubt = a.is_old = true;
+                if (a.attribute == SMP_ATTR_NODE_INFO)
+                        keep_answer(g, &a);
         }
-        g->n_answers = n;
 }
 
 void gate_close(struct gate *g)
@@ -169,11 +171,6 @@ static uint32_t find_record(const struct gate *g, const struct mad_route *route,
 
 /* --- blocks ---------------------------------------------------------------------------------------------------------------- */
 
-static bool is_ours(const struct gate *g, struct p_key key)
-{
-        return !p_key_is_used(key) || policy_owns(g->policy, p_key_base(key));
-}
-
 static size_t entries_of(const struct gate *g, const struct block_set *b)
 {
         size_t first = (size_t) b->block * P_KEY_BLOCK_ENTRIES, capacity = knowledge_get(g->knowledge, b->record)->capacity;
@@ -188,6 +185,8 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
 
         if (base == 0)
                 return true;
+        if (!policy_owns(g->policy, base))
+                return refuse(g, "P_Key base 0x%04x is not within `owns`", base);
         if (knowledge_exceeds_policy(g->knowledge, b->record, b->block, b->after, base))
                 return refuse(g, "P_Key base 0x%04x: more than the policy gives this port", base);
         verdict = knowledge_judge_block(g->knowledge, b->record, b->block, b->after, base);
@@ -198,11 +197,7 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
 static bool judge_entries(struct gate *g, const struct block_set *b)
 {
         for (size_t i = 0; i < entries_of(g, b); i++) {
-                if (b->before[i].v == b->after[i].v)
-                        continue;
-                if (!is_ours(g, b->before[i]) || !is_ours(g, b->after[i]))
-                        return refuse(g, "entry %zu: 0x%04x to 0x%04x is not within `owns`", i, b->before[i].v, b->after[i].v);
-                if (!judge_key(g, b, b->before[i]) || !judge_key(g, b, b->after[i]))
+                if (b->before[i].v != b->after[i].v && (!judge_key(g, b, b->before[i]) || !judge_key(g, b, b->after[i])))
                         return false;
         }
         return true;
@@ -309,7 +304,9 @@ static bool hear(struct gate *g, const struct answer *a, enum knowledge_trust tr
 /* The SMA by this route has said who it is. If it is not who it was, nobody knows whose its answers were. */
 static void settle(struct gate *g, const struct mad_route *route, bool is_same)
 {
-        for (size_t i = 0; i < g->n_answers; i++) {
+        uint32_t i = hash_index_first(&g->by_route, hash_of(route, 0, 0));
+
+        for (; i != HASH_INDEX_NONE; i = hash_index_next(&g->by_route, i)) {
                 struct answer *a = &g->answers[i];
 
                 if (a->attribute == SMP_ATTR_NODE_INFO || !same_route(&a->route, route))
