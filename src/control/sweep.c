@@ -117,7 +117,10 @@ static int adopt_seen(struct control *c)
         if (r < 0)
                 return r;
         snapshot_merge(c->snapshot, c->sweep.seen);
-        return knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
+        r = knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
+        if (r == 0)
+                knowledge_recall(c->knowledge, c->snapshot->observed);
+        return r;
 }
 
 /* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads

@@ -1126,6 +1126,31 @@ START_TEST(mute_port_keeps_its_line)
 }
 END_TEST
 
+/* A look before OpenSM had read its file found less in a table than the file gives. If that table cannot be read any more, the next
+ * file gives what the last one gave. */
+START_TEST(mute_after_a_look_on_the_way)
+{
+        put_key(hosts[1], 9, 0x8055);
+        start(OPENSM "unmanaged: keep\n", POLICY_1);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "=0x0055"));
+        signal_opensm();
+        put_key(hosts[1], 9, 0);
+        look();
+        opensm_reads_file();
+        mute(hosts[1]);
+        carry_out();
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert_msg(has(file_at(FILE_CONF)->bytes, "=0x0055"), "%s", file_at(FILE_CONF)->bytes);
+        unmute();
+        until(CONTROL_WRITING_OPENSM);
+        carry_out();
+        ck_assert(holds(hosts[1], 0x8055));
+}
+END_TEST
+
 /* What OpenSM may write is not known after a crash unless it is stored: so it is not given the file. */
 START_TEST(store_fails)
 {
@@ -1427,6 +1452,7 @@ int main(void)
                         mute_switch_port,
                         first_file_waits_for_a_switch,
                         mute_port_keeps_its_line,
+                        mute_after_a_look_on_the_way,
                         mute_when_it_fell_back,
                         store_fails,
                         stored_before_the_file,
