@@ -32,7 +32,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->goal = goal;
         p->life = ++s->last_life;
         p->started_at = s->now;
-        p->observer = h->store.observer;
+        observer_load(p);
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();
                 findings_init(&p->findings, p->arena);

@@ -577,6 +577,20 @@ static bool is_misdirected(const struct sim *s, const struct basis *basis, struc
         return sma != UINT32_MAX && s->lid_moved_at[sma] >= basis->asked_at;
 }
 
+/* Who came to a switch port since it was discovered is not who is meant. */
+static void check_name(struct sim *s, const struct written *w)
+{
+        const struct basis *basis = w->basis;
+        const struct fabsim_place at = w->record->at;
+
+        if (w->endport == UINT32_MAX || basis->elsewhere >> w->endport & 1 || s->moved_at[w->endport] >= basis->since)
+                return;
+        if (basis->by->frozen >> w->endport & 1)
+                sim_fail(s, "a Set to node %u port %u, which is frozen", at.node, at.port);
+        else if (intent_is_contested(s, &basis->by->intent, &basis->by->census, w->endport))
+                sim_fail(s, "a Set to node %u port %u, whose name another one has, too", at.node, at.port);
+}
+
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at)
 {
         struct fabsim_port *now = fabsim_port_at(&s->f, at);
@@ -592,12 +606,7 @@ void promises_changed(struct sim *s, const struct basis *basis, const struct eve
                 sim_fail(s, basis->by ? "a Set of what is no P_Key table" : "a Set by no policy");
                 return;
         }
-        if (w.endport != UINT32_MAX && basis->by->frozen >> w.endport & 1 && !(basis->elsewhere >> w.endport & 1) &&
-            s->moved_at[w.endport] < basis->since)
-                sim_fail(s, "a Set to node %u port %u, which is frozen", at.node, at.port);
-        if (w.endport != UINT32_MAX && !(basis->by->frozen >> w.endport & 1) &&
-            intent_is_contested(s, &basis->by->intent, &basis->by->census, w.endport))
-                sim_fail(s, "a Set to node %u port %u, whose name another one has, too", at.node, at.port);
+        check_name(s, &w);
         w.not_taken = find_not_taken(s, e, w.record, now);
         check_entries(s, &w);
         note_changes(s, at, basis->process);
