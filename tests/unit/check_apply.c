@@ -2612,6 +2612,29 @@ START_TEST(test_raise_waits_for_what_was_to_go)
 }
 END_TEST
 
+/* Two entries that are there twice: one second entry went as it was to, the other did not. */
+START_TEST(test_raise_waits_for_its_own_only)
+{
+        enum membership to[FAKE_MAX_HOSTS][4];
+        struct p_key *table;
+        struct run r;
+
+        run_init(&r, 1, false);
+        table = r.f.tables[r.f.host[0]];
+        table[5].v = table[7].v = 0x0011;
+        table[6].v = table[40].v = 0x0012;
+        default_members(to);
+        to[0][1] = to[0][2] = MEMBERSHIP_FULL;
+        run_plan(&r, to, 3);
+        r.fault = lose_sets_of_block_1;
+        run_apply(&r);
+        ck_assert(table[7].v == 0 && table[40].v == 0x0012);
+        ck_assert_uint_eq(table[5].v, 0x8011);
+        ck_assert_uint_eq(table[6].v, 0x0012);
+        run_done(&r);
+}
+END_TEST
+
 static void expect_held_base(const struct run *r, uint16_t base)
 {
         const uint16_t *held;
@@ -3236,6 +3259,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_repair_all_or_nothing);
         tcase_add_test(t, test_repair_names_all_that_waits);
         tcase_add_test(t, test_raise_waits_for_what_was_to_go);
+        tcase_add_test(t, test_raise_waits_for_its_own_only);
         tcase_add_test(t, test_what_was_to_go_is_named);
         tcase_add_test(t, test_read_back_once);
         tcase_add_test(t, test_last_write_is_read_back);

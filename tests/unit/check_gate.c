@@ -503,6 +503,22 @@ START_TEST(late_answer_and_a_name)
 }
 END_TEST
 
+/* What was settled by a name is not settled again by the next one: a Set went out since. */
+START_TEST(settled_once)
+{
+        unnamed = true;
+        prepare(0, 0);
+        late = true;
+        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        say_host(0);
+        check_known(0, 0x8002);
+        ck_assert(set_host(0, 0));
+        say_key(to_lid(HOST_LID(0)), 1, 0);
+        say_host(0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
+}
+END_TEST
+
 /* A Set that was not answered, or one that was refused: only the first may have taken long. What waits for a name is forgotten when
  * the gate is closed. */
 START_TEST(what_casts_doubt_on_a_name)
@@ -916,6 +932,7 @@ int main(void)
         tcase_add_test(t, late_and_no_news);
         tcase_add_test(t, named_before_it_was_opened);
         tcase_add_test(t, late_answer_and_a_name);
+        tcase_add_test(t, settled_once);
         tcase_add_test(t, what_casts_doubt_on_a_name);
         tcase_add_test(t, not_read);
         tcase_add_test(t, not_ours);

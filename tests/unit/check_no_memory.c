@@ -384,6 +384,34 @@ START_TEST(uncounted)
 }
 END_TEST
 
+/* All ports are to be stored anew, or it is said that memory is out. */
+START_TEST(each_allocation_of_what_is_to_be_stored)
+{
+        unsigned fails = 0;
+        bool happened;
+
+        do {
+                _cleanup_index_memory_ struct index_memory *m = index_memory_new();
+                size_t n;
+                int r;
+
+                for (uint64_t i = 0; i < 200; i++)
+                        ck_assert_int_eq(index_memory_restore(m, &(struct freed_index) {
+                                .node_guid = { i + 1 }, .port = 1, .index = 5, .base = 0x10, .sequence = i,
+                        }), 0);
+                fail_alloc_at(++fails);
+                fail_alloc_enter();
+                r = index_memory_unstore(m);
+                fail_alloc_leave();
+                happened = fail_alloc_happened();
+                ck_assert_int_eq(r, happened ? -ENOMEM : 0);
+                (void) index_memory_unstored(m, &n);
+                ck_assert(happened || n == 200);
+        } while (happened);
+        ck_assert_uint_gt(fails, 2);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("no_memory");
@@ -396,6 +424,7 @@ int main(void)
         tcase_add_test(t, each_allocation_of_a_discovery);
         tcase_add_test(t, uncounted_and_taken_away);
         tcase_add_test(t, uncounted);
+        tcase_add_test(t, each_allocation_of_what_is_to_be_stored);
         tcase_set_timeout(t, 120);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
