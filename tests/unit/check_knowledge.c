@@ -1151,17 +1151,20 @@ START_TEST(found_behind_a_silent_switch)
 {
         struct subnet *s = discover(ALL, 0, 0, 1);
         struct subnet_node *node = &s->nodes[subnet_find_node(s, G(host_guid(0)))];
+        struct subnet_place elsewhere = { G(0x777), 2 };
         uint32_t place;
 
         node->silent_ports[0] = 1u << 2;
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 2, 0, USEC_INFINITY), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 2, 2, USEC_INFINITY), 0);
         place = knowledge_find(k, (struct knowledge_name) { G(host_guid(0)), 2, KNOWLEDGE_PLACE });
         check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL);
         node->silent_ports[0] = 0;
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 3, 0, USEC_INFINITY), 0);
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 3, 3, USEC_INFINITY), 0);
         check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_FULL); /* it may have been unplugged */
         node->switch_ports[0] = 1u << 2;
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 4, 0, USEC_INFINITY), 0);
+        s->nodes[subnet_find_node(s, G(SWITCH))].links = &elsewhere; /* it answered all the time, and is not plugged in there */
+        s->nodes[subnet_find_node(s, G(SWITCH))].n_links = 1;
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 4, 4, USEC_INFINITY), 0);
         check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_NONE);
         knowledge_hold_absent(k, 5, USEC_INFINITY);
         check_bounds(knowledge_port_bounds(k, place, 7), LEVEL_NONE, LEVEL_NONE);
