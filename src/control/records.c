@@ -359,6 +359,7 @@ static int restore_generation(struct remembered *r, const char *key, const void 
 
 void remembered_end(struct remembered *r)
 {
+        knowledge_restored(r->knowledge);
         begin_generation(r, 0);
         r->generation = r->filling.number;
         if (r->generation == 0 || r->filling.damaged || r->in_doubt)

@@ -210,6 +210,26 @@ static void find_again(struct knowledge_record *r, enum knowledge_presence prese
         follow_clock(r, now, wall); /* a new one */
 }
 
+void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall)
+{
+        for (size_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+
+                if (r->seen_at == 0 || (now == USEC_INFINITY && r->has_clock) ||
+                    (r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent))
+                        continue;
+                if (now != USEC_INFINITY) {
+                        follow_clock(r, now, wall);
+                        r->seen = now;
+                }
+                if (r->presence == KNOWLEDGE_ABSENT)
+                        continue; /* for how long was not counted meanwhile */
+                r->seen_at = wall;
+                if (r->presence == KNOWLEDGE_THERE)
+                        r->there_at = wall;
+        }
+}
+
 void knowledge_forget_read(struct knowledge_record *r)
 {
         free(STEAL(r->entries));
@@ -616,6 +636,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         k->counts.valid = false;
         k->now = now;
         k->wall = wall;
+        k->is_stored = false;
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++) {
                 follow_clock(&k->records[i], now, wall);

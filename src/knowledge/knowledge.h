@@ -110,7 +110,7 @@ struct knowledge_record {
                                           * discovery */
 
         bool is_stored;                  /* it is in the store as it is here, but for these: */
-        bool stored_fresh, stored_unfollowed;
+        bool stored_fresh, stored_unfollowed, stored_may_be_silent;
         enum knowledge_presence stored_presence;
         bool is_restored;                /* and there was no discovery since */
 

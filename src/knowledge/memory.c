@@ -8,6 +8,8 @@
 #include "util/json.h"
 #include "util/text.h"
 
+#define DISCOVERY_KEY KNOWLEDGE_PREFIX "discovery"
+
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
 };
@@ -91,6 +93,8 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
                 return NULL;
         if (o && r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0)
                 return NULL;
+        if (o && r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0)
+                return NULL;
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
@@ -111,11 +115,22 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
 static bool must_be_stored(const struct knowledge_record *r)
 {
         return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||
-               r->is_unfollowed != r->stored_unfollowed;
+               r->is_unfollowed != r->stored_unfollowed || r->may_be_silent != r->stored_may_be_silent;
+}
+
+static void put_discovery(const struct knowledge *k, const char *boot, struct store_transaction *t)
+{
+        char value[160];
+
+        (void) snprintf(value, sizeof(value), "{\"at\":%" PRId64 ",\"now\":%" PRIu64 ",\"boot\":\"%s\"}", (int64_t) time_of(k->wall),
+                        k->now, boot);
+        store_put(t, DISCOVERY_KEY, value, strlen(value));
 }
 
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
 {
+        if (!k->is_stored && k->wall > 0)
+                put_discovery(k, boot, t);
         for (size_t i = 0; i < k->n; i++)
                 if (must_be_stored(&k->records[i]))
                         put_record(&k->records[i], boot, t);
@@ -123,6 +138,7 @@ void knowledge_store(const struct knowledge *k, const char *boot, struct store_t
 
 void knowledge_stored(struct knowledge *k)
 {
+        k->is_stored = true;
         for (size_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];
 
@@ -130,6 +146,7 @@ void knowledge_stored(struct knowledge *k)
                 r->stored_presence = r->presence;
                 r->stored_fresh = r->fresh;
                 r->stored_unfollowed = r->is_unfollowed;
+                r->stored_may_be_silent = r->may_be_silent;
                 for (size_t w = 0; w < r->n_writes; w++)
                         r->writes[w].is_stored = true;
         }
@@ -137,6 +154,7 @@ void knowledge_stored(struct knowledge *k)
 
 void knowledge_unstore(struct knowledge *k)
 {
+        k->is_stored = false;
         for (size_t i = 0; i < k->n; i++) {
                 k->records[i].is_stored = false;
                 for (size_t w = 0; w < k->records[i].n_writes; w++)
@@ -256,6 +274,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         r->since = (uint64_t) since;
         r->seen_at = (uint64_t) seen_at;
         r->there_at = (uint64_t) (there_at < 0 ? seen_at : there_at);
+        r->may_be_silent = json_is_true(json_object_get(o, "may_be_silent"));
         if (strcmp(when, boot) == 0) {
                 r->seen = (usec_t) seen;
                 r->has_clock = json_is_integer(json_object_get(o, "clock"));
@@ -304,6 +323,26 @@ static int restore_record(struct knowledge_record *r, const char *boot, const js
         return e == 0 ? restore_vouch(r, o) : e;
 }
 
+static int restore_discovery(struct knowledge *k, const char *boot, const json_t *o)
+{
+        json_int_t at, now;
+        const char *when;
+
+        if (json_unpack((json_t *) o, "{s:I, s:I, s:s}", "at", &at, "now", &now, "boot", &when) < 0 || at <= 0 || now < 0)
+                return -EBADMSG;
+        k->wall = (uint64_t) at;
+        k->now = strcmp(when, boot) == 0 ? (usec_t) now : USEC_INFINITY;
+        return 0;
+}
+
+void knowledge_restored(struct knowledge *k)
+{
+        if (k->wall > 0)
+                knowledge_was_discovered(k, k->now, k->wall);
+        k->wall = 0;
+        k->now = 0;
+}
+
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n)
 {
         _cleanup_json_ json_t *o = json_loadb(value, n, JSON_REJECT_DUPLICATES, NULL);
@@ -311,6 +350,8 @@ int knowledge_restore(struct knowledge *k, const char *boot, const char *key, co
         uint32_t record;
         int r;
 
+        if (strcmp(key, DISCOVERY_KEY) == 0)
+                return o ? restore_discovery(k, boot, o) : -EBADMSG;
         if (name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
                 return -EBADMSG;
         r = knowledge_ensure_record(k, name, &record);

@@ -3,7 +3,9 @@
 
 /*
  * Knowledge in the store: a record `table/KIND/0xNODE/NUMBER` for each table, its value a JSON object. Written before the MADs that
- * it is about are sent, so that after a crash at any instruction every write that may have happened is known.
+ * it is about are sent, so that after a crash at any instruction every write that may have happened is known. A record changes only
+ * with what it is about; that all of them are as they are was seen at the last discovery, of which the record `table/discovery` has
+ * the time.
  */
 
 #include "knowledge/knowledge.h"
@@ -23,3 +25,5 @@ void knowledge_unstore(struct knowledge *k);
 /* A record as it was stored; what was announced counts as sent. Of another boot, `seen` is the beginning of this one. Returns 0,
  * -EBADMSG (it is not one of this version), -ENOMEM. */
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n);
+/* All of them were restored. */
+void knowledge_restored(struct knowledge *k);

@@ -44,12 +44,16 @@ struct knowledge {
         size_t n, allocated;
         struct hash_index index;       /* of records, by name */
         struct counts counts;
-        usec_t now, absent_hold;       /* the time of the last discovery, as is wall */
+        usec_t now, absent_hold;       /* the time of the last discovery, as is wall; 0: there was none */
         uint64_t wall;
+        bool is_stored;                /* when that was */
 };
 
 /* The record of this name, a new one if there is none. Returns 0 or -ENOMEM. */
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret);
+/* All records were restored, and a discovery since then changed nothing: who was there was there. `now`: by the clock
+ * of this boot; USEC_INFINITY: it was in another one. */
+void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall);
 /* Nothing is known of this table any more. */
 void knowledge_forget_read(struct knowledge_record *r);
 

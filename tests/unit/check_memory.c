@@ -45,6 +45,7 @@ static void begin_anew(const char *boot)
         for (size_t i = 0; i < all.n; i++)
                 if (stored(all.ops[i].key) == &all.ops[i])
                         ck_assert_int_eq(knowledge_restore(k, boot, all.ops[i].key, all.ops[i].value, all.ops[i].n), 0);
+        knowledge_restored(k);
 }
 
 static struct bounds bounds_of(unsigned host, uint16_t base)
@@ -475,32 +476,113 @@ START_TEST(sent_again)
 }
 END_TEST
 
-/* A sweep in which nothing changed stores nothing. */
+/* A sweep in which nothing changed stores when it was, and nothing else. */
 START_TEST(only_news_is_stored)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
         struct subnet *s = discover(ALL, 0, 0, 0);
 
         read_host(s, 0, 0x8001);
-        ck_assert_uint_gt(store(), 1);
+        ck_assert_uint_gt(store(), 2);
         s = discover(ALL, 0, 0, MINUTE);
         read_host(s, 0, 0x8001);
+        ck_assert_uint_eq(store(), 1);
         ck_assert_uint_eq(store(), 0);
         s = discover(ALL, 0, 0, 2 * MINUTE);
         read_host(s, 0, 0x8002);
-        ck_assert_uint_eq(store(), 1);
+        ck_assert_uint_eq(store(), 2);
         block_of(0x8003, block);
         knowledge_see_block(k, host_record(0), 0, block);
         ck_assert_uint_eq(store(), 1);
         discover(ALL, 0, 0, 3 * MINUTE); /* it does not answer any more */
-        ck_assert_uint_eq(store(), 1);
+        ck_assert_uint_eq(store(), 2);
         discover(ALL, 0, 0, 4 * MINUTE);
-        ck_assert_uint_eq(store(), 0);
+        ck_assert_uint_eq(store(), 1);
+        knowledge_unstore(k);
+        ck_assert_uint_gt(store(), 2);
         discover(ALL & ~1u, 0, 0, 5 * MINUTE);
-        ck_assert_uint_ge(store(), 1); /* with its leaf port */
+        ck_assert_uint_ge(store(), 2); /* with its leaf port */
         discover(ALL & ~1u, 0, 0, 6 * MINUTE);
-        ck_assert_uint_eq(store(), 0);
+        ck_assert_uint_eq(store(), 1);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen, 4 * MINUTE);
+}
+END_TEST
+
+/* Whoever was there when nothing changed was there then; who was silent was silent; who was gone is gone since when it went, but
+ * for how long is not counted while it may be what is silent. */
+START_TEST(seen_when_nothing_changed)
+{
+        static const char *const boots[] = { BOOT, "another boot" };
+
+        for (size_t i = 0; i < ELEMENTS(boots); i++) {
+                const struct store_op *when;
+
+                knowledge_teardown();
+                setup();
+                discover(ALL, 0, 0, 10 * MINUTE);
+                discover(ALL & ~3u, 1, 0, 20 * MINUTE); /* host 0 is silent, host 1 is gone */
+                (void) store();
+                discover(ALL & ~3u, 1, 0, 50 * MINUTE);
+                ck_assert_uint_eq(store(), 1);
+                begin_anew(boots[i]);
+                for (unsigned host = 0; host < 3; host++) {
+                        const struct knowledge_record *r = knowledge_get(k, host_record(host));
+
+                        ck_assert_uint_eq(r->seen_at, 60 * (host == 1 ? 10 : 50));
+                        ck_assert_uint_eq(r->there_at, 60 * (host < 2 ? 10 : 50));
+                        ck_assert_uint_eq(r->since, 60 * (host == 0 ? 20 : 10));
+                        ck_assert_uint_eq(r->seen, i == 0 ? 50 * MINUTE : 0);
+                        ck_assert_int_eq(r->may_be_silent, host == 1);
+                }
+                when = stored("table/discovery");
+                (void) store(); /* before there is another one */
+                ck_assert_ptr_eq(stored("table/discovery"), when);
+        }
+}
+END_TEST
+
+static void discover_at(unsigned there, usec_t now, uint64_t wall)
+{
+        ck_assert_int_eq(knowledge_see_subnet(k, make_subnet(&(struct scene) { .there = there }), now, wall, HOLD), 0);
+}
+
+/* The clock was set by a day between the discovery that changed something and the one that did not. */
+START_TEST(seen_when_the_clock_was_set)
+{
+        const uint64_t day = 24 * 60 * 60;
+        const struct knowledge_record *r;
+
+        discover_at(ALL, 10 * MINUTE, 10 * 60 + 2 * day);
+        (void) store();
+        discover_at(ALL, 20 * MINUTE, 20 * 60 + day);
+        (void) store();
+        begin_anew(BOOT);
+        r = knowledge_get(k, host_record(0));
+        ck_assert_uint_eq(r->since, 10 * 60 + day);
+        ck_assert_uint_eq(r->seen_at, 20 * 60 + day);
+        ck_assert_uint_eq(r->there_at, 20 * 60 + day);
+        discover_at(ALL & ~1u, 30 * MINUTE, 30 * 60 + day);
+        r = knowledge_get(k, host_record(0));
+        ck_assert_uint_eq(r->since, 10 * 60 + day);
+        ck_assert_uint_eq(r->there_at, 20 * 60 + day);
+}
+END_TEST
+
+/* When that was is not believed if it is no time; then it is as the records say. */
+START_TEST(seen_at_no_time)
+{
+        static const char *const values[] = {
+                "", "[]", "{\"at\":0,\"now\":1,\"boot\":\"x\"}", "{\"at\":-1,\"now\":1,\"boot\":\"x\"}", "{\"at\":1,\"now\":-1,\"boot\":\"x\"}",
+                "{\"at\":1,\"now\":1}", "{\"now\":1,\"boot\":\"x\"}",
+        };
+
+        discover(ALL, 0, 0, 10 * MINUTE);
+        (void) store();
+        begin_anew(BOOT);
+        for (size_t i = 0; i < ELEMENTS(values); i++)
+                ck_assert_int_eq(knowledge_restore(k, BOOT, "table/discovery", values[i], strlen(values[i])), -EBADMSG);
+        knowledge_restored(k);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen_at, 10 * 60);
 }
 END_TEST
 
@@ -927,6 +1009,9 @@ int main(void)
         tcase_add_test(t, announced);
         tcase_add_test(t, sent_again);
         tcase_add_test(t, only_news_is_stored);
+        tcase_add_test(t, seen_when_nothing_changed);
+        tcase_add_test(t, seen_when_the_clock_was_set);
+        tcase_add_test(t, seen_at_no_time);
         tcase_add_test(t, absent_before_a_restart);
         tcase_add_test(t, absent_since_a_restart);
         tcase_add_test(t, vouch_of_a_silent_port);

@@ -244,6 +244,7 @@ static bool has_prefix(const struct store_transaction *t, const char *prefix)
 static void note_transaction(const struct store_transaction *t)
 {
         noted.n_stored++;
+        noted.n_ops = t->n;
         noted.n_indexes += has_prefix(t, RECORDS_INDEX);
         noted.n_known += has_prefix(t, RECORDS_KNOWN);
         noted.n_tables += has_prefix(t, KNOWLEDGE_PREFIX);

@@ -88,6 +88,7 @@ extern usec_t now, wall_offset;  /* of the wall clock from `now` */
 /* What control asked for and that needs no answer. */
 struct noted {
         unsigned n_closed, n_unlocked, n_stored, n_abandoned;
+        size_t n_ops; /* of the last transaction */
         bool exited;
         int exit_r;
         uint64_t stored_generation;                 /* number of the last that was stored */
