@@ -5,7 +5,6 @@
 
 #include "knowledge/records.h"
 
-#define CLOCK_STEP 3600 /* seconds; by less the wall clock is slewed, or nobody cares */
 #define MAX_BASES  256  /* of one change of a block: then all bases of its port are counted anew */
 
 struct knowledge *knowledge_new(void)
@@ -164,18 +163,17 @@ static void move_time(uint64_t *t, int64_t step, uint64_t wall)
                 *t = (uint64_t) (MIN((int64_t) *t + step, (int64_t) wall) ?: 1);
 }
 
-/* The times of a record say how long ago something was, by the wall clock as it is now. One of another boot that was seen in the
- * future was seen just now, for all that is known: the clock of that boot or of this one is wrong. */
+/* The times of a record say how long ago something was, by the wall clock as it is now, and in which order things happened: however
+ * little the clock was set. One of another boot that was seen in the future was seen just now, for all that is known: the clock of
+ * that boot or of this one is wrong. */
 static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 {
         int64_t clock = (int64_t) wall - (int64_t) (now / USEC_PER_SEC);
         int64_t step = r->has_clock ? clock - r->clock : MIN((int64_t) wall - (int64_t) r->seen_at, INT64_C(0));
 
-        if (r->has_clock && step > -CLOCK_STEP && step < CLOCK_STEP)
-                return;
         r->clock = clock;
         r->has_clock = true;
-        if (step > -CLOCK_STEP && step < CLOCK_STEP)
+        if (step == 0)
                 return;
         move_time(&r->since, step, wall);
         move_time(&r->seen_at, step, wall);
