@@ -173,7 +173,8 @@ static void on_start(struct control *c, const struct control_event *event)
         size_t n = start->findings->n_errors;
 
         take_start(c, start);
-        if (control_follows_sm(c)) /* the other head node may have had policies meanwhile that this one never saw */
+        /* the other head node may have had policies meanwhile that this one never saw; to foresee what pkeyd does is another thing */
+        if (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c)))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a sweep does: what it reads, decides and reports, for each goal and each problem. */
 
+#include "control/control_internal.h"
 #include "control_fixture.h"
 #include "discovery/links.h"
 #include "verify/verify.h"
@@ -1414,6 +1415,42 @@ START_TEST(apply_at_once)
 }
 END_TEST
 
+/* On a head of a pair what was stored here is older than what the other head wrote, for who writes. */
+START_TEST(store_of_a_head_of_a_pair)
+{
+        static const char value[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"silent\","
+                                    "\"since\":2,\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+        static const struct {
+                enum control_goal goal;
+                const char *settings;
+                bool is_unfollowed;
+        } cases[] = {
+                {CONTROL_SERVE, "role: follow-sm\n", true}, {CONTROL_APPLY, "role: follow-sm\n", true},
+                {CONTROL_PLAN, "role: follow-sm\n", false}, {CONTROL_SERVE, "role: always\n", false},
+                {CONTROL_APPLY, "role: always\n", false},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct control_config config = {.goal = cases[i].goal, .program = "pkeyctl 1", .findings = &findings};
+                _cleanup_findings_ struct findings loaded = {};
+                struct control_event event = {
+                        .kind = CONTROL_EVENT_START,
+                        .start = {.remembered = remembered_new("x"), .candidate = make_generation(cases[i].settings, POLICY_1),
+                                  .findings = &loaded},
+                };
+
+                c = control_new(&config);
+                ck_assert_int_eq(knowledge_restore(event.start.remembered->knowledge, "x", "table/endport/0x0000000000000900/1", value,
+                                                   strlen(value)), 0);
+                give(&event);
+                ck_assert_msg(knowledge_get(c->knowledge, 0)->is_unfollowed == cases[i].is_unfollowed, "case %zu", i);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* What another process stored is taken over, also where it knows nothing of this fabric. */
 START_TEST(apply_after_another_process)
 {
@@ -1948,6 +1985,7 @@ int main(void)
                         plan_of_another_policy,
                         candidate_refused,
                         audit_writes_nothing,
+                        store_of_a_head_of_a_pair,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
                         audited_policy_is_no_drift,
