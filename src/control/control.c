@@ -72,9 +72,10 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
         return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
+/* What was discovered is as good as the last discovery: if that one failed, nobody knows where the master SM is now. */
 static enum sweep_kind next_kind(const struct control *c)
 {
-        return schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting);
+        return schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed);
 }
 
 static void begin_sweep(struct control *c)

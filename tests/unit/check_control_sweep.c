@@ -874,6 +874,36 @@ START_TEST(stage_fails)
 }
 END_TEST
 
+/* The host of the master SM hangs: nothing is written by what was discovered before. */
+START_TEST(edit_after_a_failed_discovery)
+{
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        start(ENFORCE, POLICY_1);
+        sweep();
+        lost_node = hosts[2];
+        lost_attribute = 0;
+        lose = lose_node;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        n_sets = 0;
+        give_candidate(ENFORCE, POLICY_2, 1);
+        wait_until_due();
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert_uint_eq(n_sets, 0);
+        lose = NULL;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_gt(n_sets, 0);
+        give_candidate(ENFORCE, POLICY_1, 2);
+        wait_until_due();
+        until(CONTROL_APPLYING); /* by what was discovered */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DISCOVERY_FAILED), 1);
+}
+END_TEST
+
 /* The master SM's own port is missing in what was discovered: answers were lost, so it is no base for a decision. */
 START_TEST(discovery_without_the_sm)
 {
@@ -1984,6 +2014,7 @@ int main(void)
                         plan_of_a_new_policy,
                         plan_of_another_policy,
                         candidate_refused,
+                        edit_after_a_failed_discovery,
                         audit_writes_nothing,
                         store_of_a_head_of_a_pair,
                         drift_is_repaired_and_reported,
