@@ -7,7 +7,9 @@
 #include "control/sweep_steps.h"
 #include "util/text.h"
 
-#define LOCK_RETRY USEC_PER_SEC
+/* From now on who was absent may be back: others took so long to answer for their tables. */
+#define DISCOVERY_GETS_OLD (8 * USEC_PER_SEC)
+#define LOCK_RETRY         USEC_PER_SEC
 
 /* --- judge --------------------------------------------------------------------------------------------------------- */
 
@@ -84,7 +86,7 @@ static int set_policy(struct control *c)
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
-        if (c->sweep.kind != SWEEP_FULL)
+        if (c->sweep.kind != SWEEP_FULL || c->now - c->sweep.discovered_at > DISCOVERY_GETS_OLD)
                 knowledge_doubt_absence(c->knowledge);
         r = give_all(c, &memberships, &all);
         if (r == 0)

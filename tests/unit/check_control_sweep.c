@@ -1700,6 +1700,32 @@ START_TEST(edit_beside_a_host_that_is_back)
 }
 END_TEST
 
+/* It is back while the tables are read, which takes long, for others do not answer. */
+START_TEST(back_while_tables_are_read)
+{
+        for (unsigned late = 0; late < 2; late++) {
+                start(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: limited, node2: full}}\n");
+                sweep();
+                fabsim_disconnect(&f, hosts[0], 1);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                give_candidate(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: full, node2: limited}}\n", 0);
+                until(CONTROL_IDLE);
+                until(CONTROL_DISCOVERING);
+                until(CONTROL_SURVEYING);
+                now += 8 * S + late;
+                fabsim_connect(&f, hosts[0], 1, leaf, 2);
+                until(CONTROL_IDLE);
+                ck_assert_int_eq(holds(hosts[1], 0x8010), late);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* The SM comes here: it waits SM_HOLD and a timeout, reads all again, and writes. */
 START_TEST(takes_over)
 {
@@ -2015,6 +2041,7 @@ int main(void)
                         plan_of_another_policy,
                         candidate_refused,
                         edit_after_a_failed_discovery,
+                        back_while_tables_are_read,
                         audit_writes_nothing,
                         store_of_a_head_of_a_pair,
                         drift_is_repaired_and_reported,
