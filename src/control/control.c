@@ -11,6 +11,7 @@
 #include "util/text.h"
 
 #define OVERDUE_READING (3 * USEC_PER_SEC) /* for so long a reload does not interrupt a sweep that is overdue */
+#define BLIND           (30 * USEC_PER_SEC) /* beyond two intervals: a standby that discovered nothing for so long missed something */
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
@@ -78,11 +79,22 @@ static enum sweep_kind next_kind(const struct control *c)
         return schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed);
 }
 
+/* The other head node may have written by a policy that this one never looked at the fabric with. */
+static bool missed_policy(const struct control *c, usec_t interval)
+{
+        bool is_blind = c->now - c->discovered > 2 * interval + BLIND;
+
+        return control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER && (c->passed_over || is_blind);
+}
+
 static void begin_sweep(struct control *c)
 {
         usec_t interval = control_wanted(c)->settings->sweep_interval;
         enum sweep_kind kind = next_kind(c);
 
+        if (missed_policy(c, interval))
+                knowledge_stop_following(c->knowledge);
+        c->passed_over = false;
         schedule_begin(&c->schedule, c->now, kind, interval);
         sweep_begin(c, kind);
 }

@@ -240,6 +240,7 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
                 generation_unref(g);
                 return;
         }
+        c->passed_over = c->passed_over || c->candidate;
         generation_unref(c->candidate);
         c->candidate = g;
         schedule_reload(&c->schedule);

@@ -218,7 +218,7 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
-        c->sweep.discovered_at = c->now;
+        c->sweep.discovered_at = c->discovered = c->now;
         c->discovery_failed = false;
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports that matter", subnet->n_nodes, subnet->n_ports);

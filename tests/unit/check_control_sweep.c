@@ -1817,6 +1817,42 @@ START_TEST(takes_over_what_was_edited_meanwhile)
 }
 END_TEST
 
+/* A standby that saw nothing of the fabric for long, or was given a policy and the next one before it looked: the other head node may
+ * have written to a host that is silent since. */
+START_TEST(standby_misses_a_policy)
+{
+        static const struct {
+                bool stands_by, passes_over;
+                usec_t blind;
+                bool stops;
+        } cases[] = {
+                {true, false, 0, false}, {true, true, 0, true}, {true, false, 49 * S, false}, {true, false, 61 * S, true},
+                {false, true, 0, false}, {false, false, 61 * S, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                uint32_t record;
+
+                f.sm = (struct fabsim_place) {cases[i].stands_by ? hosts[2] : head, 1};
+                start(FOLLOW_SM "sweep_interval: 10s\n", POLICY_1);
+                sweep();
+                until(CONTROL_DISCOVERING);
+                sweep();
+                lose_tables_of(hosts[0]);
+                now += cases[i].blind;
+                if (cases[i].passes_over)
+                        give_candidate(FOLLOW_SM "sweep_interval: 10s\n", POLICY_2, 0);
+                give_candidate(FOLLOW_SM "sweep_interval: 10s\n", POLICY_3, 0);
+                wait_until_due();
+                sweep();
+                record = knowledge_find(c->knowledge, (struct knowledge_name) {f.nodes[hosts[0]].guid, 1, KNOWLEDGE_ENDPORT});
+                ck_assert_msg(knowledge_get(c->knowledge, record)->is_unfollowed == cases[i].stops, "case %zu", i);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* This host has the ports of node2, head1 and node3, and pkeyd works through the one of head1: wherever of these the master
  * SM is, it is here. */
 static void expect_writer_with_sm_at(unsigned node)
@@ -2042,6 +2078,7 @@ int main(void)
                         candidate_refused,
                         edit_after_a_failed_discovery,
                         back_while_tables_are_read,
+                        standby_misses_a_policy,
                         audit_writes_nothing,
                         store_of_a_head_of_a_pair,
                         drift_is_repaired_and_reported,
