@@ -11,7 +11,7 @@
 #include "util/text.h"
 
 #define OVERDUE_READING (3 * USEC_PER_SEC) /* for so long a reload does not interrupt a sweep that is overdue */
-#define BLIND           (30 * USEC_PER_SEC) /* beyond two intervals: a standby that discovered nothing for so long missed something */
+#define BLIND           (30 * USEC_PER_SEC) /* beyond two intervals: a standby that discovered nothing may have missed a policy */
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
@@ -186,7 +186,7 @@ static void on_start(struct control *c, const struct control_event *event)
         size_t n = start->findings->n_errors;
 
         take_start(c, start);
-        /* the other head node may have had policies meanwhile that this one never saw; to foresee what pkeyd does is another thing */
+        /* the other head node may have had policies that this one never saw; but a plan foresees what the pkeyd here will do */
         if (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c)))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);

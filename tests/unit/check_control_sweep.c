@@ -1817,8 +1817,8 @@ START_TEST(takes_over_what_was_edited_meanwhile)
 }
 END_TEST
 
-/* A standby that saw nothing of the fabric for long, or was given a policy and the next one before it looked: the other head node may
- * have written to a host that is silent since. */
+/* A standby that saw nothing of the fabric for long, or was given a policy and the next one before it looked: the other head node
+ * may have written to a host that is silent since. */
 START_TEST(standby_misses_a_policy)
 {
         static const struct {
@@ -1845,7 +1845,8 @@ START_TEST(standby_misses_a_policy)
                 give_candidate(FOLLOW_SM "sweep_interval: 10s\n", POLICY_3, 0);
                 wait_until_due();
                 sweep();
-                record = knowledge_find(c->knowledge, (struct knowledge_name) {f.nodes[hosts[0]].guid, 1, KNOWLEDGE_ENDPORT});
+                record = knowledge_find(c->knowledge,
+                                        (struct knowledge_name) {f.nodes[hosts[0]].guid, 1, KNOWLEDGE_ENDPORT});
                 ck_assert_msg(knowledge_get(c->knowledge, record)->is_unfollowed == cases[i].stops, "case %zu", i);
                 teardown();
                 setup();
