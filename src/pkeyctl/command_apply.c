@@ -147,6 +147,19 @@ static void warn_standby(struct context *ctx)
                          "apply there, or change the policy on both");
 }
 
+/* The file still says what was before. */
+static void warn_mirror(struct context *ctx)
+{
+        struct finding *item;
+
+        if (!ctx->settings.opensm_mirror)
+                return;
+        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_MIRROR, NULL,
+                            "pkeyctl does not write %s (opensm.mirror): an OpenSM that starts, or becomes the master, makes the tables "
+                            "what that file says until pkeyd has written it", ctx->settings.opensm_mirror);
+        finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
+}
+
 /* What is known when the plan stands, whether anything is to be confirmed or not. */
 static int describe_plan(struct context *ctx, struct run *run)
 {
@@ -155,6 +168,7 @@ static int describe_plan(struct context *ctx, struct run *run)
         if (!run->plan.changes) { /* not when the person is asked again */
                 warn_standby(ctx);
                 pipeline_warn_sm(ctx);
+                warn_mirror(ctx);
                 pipeline_note_in_force(ctx);
         }
         r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);

@@ -417,6 +417,20 @@ def test_mirror():
         check_equal(read_file(site.conf), foreign, "the foreign file")
 
 
+def test_apply_beside_a_mirror():
+    """pkeyctl does not write the mirror, and says what comes of that."""
+    with Site() as site:
+        a, b, c = hosts(site, 1, 2, 3)
+        site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\nopensm: {mirror: %s}\n" % site.conf)
+        d = site.start(simple(p={a: "full", b: "limited"}))
+        check_equal(d.stop(), 0, "pkeyd's exit status")
+        before = read_file(site.conf)
+        site.policy(simple(p={a: "limited", c: "full"}))
+        applied = site.fabric.pkeyctl("apply", site.fabric.path("partitions.yaml"), "--yes", "--json").expect(0).json()
+        check_equal([f["severity"] for f in applied["findings"] if f["code"] == "plan.mirror"], ["warning"], "findings")
+        check_equal(read_file(site.conf), before, "the mirror")
+
+
 def test_hosts_that_are_down():
     """Unplugged while the policy changes; back when no pkeyd is there: what OpenSM's file gives them is what they get."""
     with Site() as site:
