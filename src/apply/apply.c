@@ -297,9 +297,11 @@ static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w
                (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
 }
 
-/* An entry that is not what the plan thought (an earlier change of it waits, or failed) cannot be changed. */
-static void take_changes(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+/* An entry that is not what the plan thought (an earlier change of it waits, or failed) cannot be changed. True: there is one. */
+static bool take_changes(struct apply *ap, const struct plan_write *w, struct task *t)
 {
+        bool any = false;
+
         observed_table_get_block(table_of(ap, w), w->block, t->before);
         memcpy(t->after, t->before, sizeof(t->after));
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
@@ -311,8 +313,9 @@ static void take_changes(struct apply *ap, const struct plan_write *w, struct ta
                 }
                 hold(ap, w->before[i]);
                 hold(ap, w->after[i]);
-                *ret_partly = true;
+                any = true;
         }
+        return any;
 }
 
 /* What the rule does not admit now waits. Only in a repair, which is done as a whole or not at all, could that take away from an
@@ -335,8 +338,7 @@ static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct
 /* What the write comes to now. Returns true if anything is left to write. */
 static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
 {
-        *ret_partly = false;
-        take_changes(ap, w, t, ret_partly);
+        *ret_partly = take_changes(ap, w, t);
         *ret_partly |= drop_what_waits(ap, w, t);
         if (*ret_partly && is_all_or_nothing(ap->phase)) {
                 hold_bases_of(ap, w);

@@ -163,8 +163,10 @@ static void run_phases(struct run *r)
 {
         struct mad_stage stage = apply_stage(r->apply);
         uint64_t steps = 0;
+        int left;
 
-        while (apply_prepare(r->apply) > 0) {
+        while ((left = apply_prepare(r->apply)) != 0) {
+                REQUIRE(left == 1);
                 knowledge_stored(r->wire.knowledge);
                 gate_open(r->wire.gate, r->wire.knowledge, &r->f.policy);
                 run_phase(r, &stage, &steps);
