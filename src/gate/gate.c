@@ -196,10 +196,9 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
 {
-        for (size_t i = 0; i < entries_of(g, b); i++) {
+        for (size_t i = 0; i < entries_of(g, b); i++)
                 if (b->before[i].v != b->after[i].v && (!judge_key(g, b, b->before[i]) || !judge_key(g, b, b->after[i])))
                         return false;
-        }
         return true;
 }
 
