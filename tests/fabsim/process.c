@@ -32,6 +32,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->goal = goal;
         p->life = ++s->last_life;
         p->started_at = s->now;
+        p->stood_by_at = 0;
         observer_load(p);
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();
@@ -400,6 +401,8 @@ static void see_sweeps(struct sim *s, struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
 
+        if (status->standby)
+                p->stood_by_at = s->now;
         if (status->state != CONTROL_IDLE && p->sweep_began == 0)
                 p->sweep_began = s->now;
         for (int r = 0; r < SWEEP_N_RESULTS; r++) {

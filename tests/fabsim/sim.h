@@ -267,7 +267,7 @@ struct process {
         unsigned number;
         enum control_goal goal;
         uint64_t life;                 /* another one for each start */
-        usec_t started_at;
+        usec_t started_at, stood_by_at; /* ... last; 0: never */
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
         uint64_t store_version, store_life; /* that it read or wrote last */
