@@ -162,7 +162,7 @@ struct control {
         struct sweep sweep;              /* while state is not IDLE or ENDED */
         struct interrupted interrupted;
         bool started;
-        bool discovery_failed;           /* was logged */
+        bool discovery_failed;           /* the last one; it was logged */
         usec_t discovered;               /* when the whole fabric was, the last time that this was not in vain; 0: never */
         bool passed_over;                /* a candidate, which no sweep took, by the next one */
         usec_t swept;                    /* when the last sweep of the whole fabric ended that ran to its end */
