@@ -204,6 +204,16 @@ static const char *discovery_problem(const struct control *c, int r)
                                              : "this host's own port did not answer discovery";
 }
 
+/* What is stored of the other one would be stored as gone. */
+static void refuse_fabric(struct control *c)
+{
+        (void) findings_error(c->config.findings, FINDING_HOST_STATE_DIR, "give each fabric a state directory of its own: --state-dir DIR",
+                              "what the state directory knows is of another fabric: none of its ports is in this one");
+        c->results.r = -EBADMSG;
+        c->results.failed = c->state;
+        sweep_end(c, SWEEP_REFUSED);
+}
+
 void sweep_discovered(struct control *c, const struct control_event *event)
 {
         struct subnet *subnet;
@@ -218,6 +228,10 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
+        if (c->config.goal == CONTROL_APPLY && knowledge_is_of_another(c->knowledge, subnet)) {
+                refuse_fabric(c);
+                return;
+        }
         c->sweep.discovered_at = c->discovered = c->now;
         c->discovery_failed = false;
         c->results.subnet = subnet;

@@ -515,6 +515,16 @@ static void see_all_silent(struct knowledge *k, const struct subnet *s, struct c
         see_places(k, s, claims, now, wall);
 }
 
+/* --- which fabric ---------------------------------------------------------------------------------------------------------- */
+
+bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s)
+{
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (s->ports[i].role == PORT_ENDPORT && knowledge_find_port(k, s, i) != KNOWLEDGE_NONE)
+                        return false;
+        return k->n > 0;
+}
+
 /* --- who is absent ------------------------------------------------------------------------------------------------------- */
 
 static bool is_plugged_into(const struct subnet_node *node, struct knowledge_name place)

@@ -209,6 +209,8 @@ void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* It was not asked after all: takes the last block of that kind back. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+/* Are the ports of which there are records all of another fabric than this one? */
+bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s);
 /* While nobody looked another pkeyd may have written by policies that nobody here knows: each table may hold anything until it is
  * read. */
 void knowledge_stop_following(struct knowledge *k);

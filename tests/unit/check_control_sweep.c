@@ -1445,12 +1445,28 @@ START_TEST(apply_at_once)
 }
 END_TEST
 
-/* On a head of a pair what was stored here is older than what the other head wrote, for who writes. */
-START_TEST(store_of_a_head_of_a_pair)
+/* Port `node`/1 was read once, by what is stored. */
+static void start_knowing(enum control_goal goal, const char *settings, uint64_t node)
 {
         static const char value[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"silent\","
                                     "\"since\":2,\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
                                     "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+        const struct control_config config = {.goal = goal, .program = "pkeyctl 1", .findings = &findings};
+        const char *key = arena_printf(arena, "table/endport/0x%016" PRIx64 "/1", node);
+        _cleanup_findings_ struct findings loaded = {};
+        struct control_event event = {
+                .kind = CONTROL_EVENT_START,
+                .start = {.remembered = remembered_new("x"), .candidate = make_generation(settings, POLICY_1), .findings = &loaded},
+        };
+
+        c = control_new(&config);
+        ck_assert_int_eq(knowledge_restore(event.start.remembered->knowledge, "x", key, value, strlen(value)), 0);
+        give(&event);
+}
+
+/* On a head of a pair what was stored here is older than what the other head wrote, for who writes. */
+START_TEST(store_of_a_head_of_a_pair)
+{
         static const struct {
                 enum control_goal goal;
                 const char *settings;
@@ -1462,22 +1478,31 @@ START_TEST(store_of_a_head_of_a_pair)
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                const struct control_config config = {.goal = cases[i].goal, .program = "pkeyctl 1", .findings = &findings};
-                _cleanup_findings_ struct findings loaded = {};
-                struct control_event event = {
-                        .kind = CONTROL_EVENT_START,
-                        .start = {.remembered = remembered_new("x"), .candidate = make_generation(cases[i].settings, POLICY_1),
-                                  .findings = &loaded},
-                };
-
-                c = control_new(&config);
-                ck_assert_int_eq(knowledge_restore(event.start.remembered->knowledge, "x", "table/endport/0x0000000000000900/1", value,
-                                                   strlen(value)), 0);
-                give(&event);
+                start_knowing(cases[i].goal, cases[i].settings, 0x900);
                 ck_assert_msg(knowledge_get(c->knowledge, 0)->is_unfollowed == cases[i].is_unfollowed, "case %zu", i);
                 teardown();
                 setup();
         }
+}
+END_TEST
+
+/* A host may have a port in each of two fabrics: what is stored of one of them does not become absent by applying to the other. */
+START_TEST(store_of_another_fabric)
+{
+        for (unsigned is_here = 0; is_here < 2; is_here++) {
+                start_knowing(CONTROL_APPLY, ENFORCE, is_here ? f.nodes[hosts[1]].guid.v : 0x900);
+                sweep();
+                ck_assert_int_eq(noted.exit_r, is_here ? 0 : -EBADMSG);
+                ck_assert_int_eq(n_sets > 0, is_here);
+                ck_assert_int_eq(noted.n_stored > 0, is_here);
+                ck_assert_uint_eq(findings.n_errors, !is_here);
+                ck_assert(is_here || findings.items[0].code == FINDING_HOST_STATE_DIR);
+                teardown();
+                setup();
+        }
+        start_knowing(CONTROL_PLAN, ENFORCE, 0x900);
+        sweep();
+        ck_assert_int_eq(noted.exit_r, 0);
 }
 END_TEST
 
@@ -2082,6 +2107,7 @@ int main(void)
                         standby_misses_a_policy,
                         audit_writes_nothing,
                         store_of_a_head_of_a_pair,
+                        store_of_another_fabric,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
                         audited_policy_is_no_drift,
