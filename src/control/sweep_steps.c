@@ -203,7 +203,7 @@ void sweep_discover(struct control *c)
         struct sweep *s = &c->sweep;
         const struct discovery_config config = {
                 .m_keys = s->m_keys, .expected = c->links, .before = c->snapshot ? c->snapshot->subnet : NULL,
-                .interrupted = c->interrupted.discovery, .local_port = c->port_guid, .retries = STAGE_RETRIES,
+                .known = &c->known, .interrupted = c->interrupted.discovery, .local_port = c->port_guid, .retries = STAGE_RETRIES,
         };
         int r = -ENOMEM;
 

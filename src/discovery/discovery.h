@@ -28,7 +28,7 @@
  * - If the last NodeInfo is not answered, the snapshot keeps the node with its GUIDs and drops the attributes: it is
  *   *incomplete* (subnet.h), without name and LID. So it is if two requests to the agent were not answered; then it is
  *   not queried further. A node whose NodeDescription, SwitchInfo or own PortInfo was not answered is incomplete, too.
- *   Nothing on an incomplete node is changed.
+ *   A node without a name has the one by which it is known (known.h). Nothing on an incomplete node is changed.
  * - A GUID has one place. The agent found first stays, with its own attributes. A second place is listed as a
  *   *conflict*, and so is a switch port that two links lead to. An agent with a conflict is reached by its directed
  *   route only, because the other device may have the same LID.
@@ -53,6 +53,7 @@
 #include "discovery/links.h"
 #include "ib/m_keys.h"
 #include "mad_engine/stage.h"
+#include "subnet/known.h"
 #include "subnet/subnet.h"
 
 #define DISCOVERY_MAX_NODES 100000u    /* agents; a subnet has at most 49,151 unicast LIDs */
@@ -66,6 +67,7 @@ struct discovery_config {
         struct guid local_port;                 /* GUID of the local port, for its M_Key; 0: unknown */
         const struct subnet *before;            /* borrows; NULL: none. What did not answer then gets fewer retries
                                                  * (STAGE_RETRIES_AGAIN) */
+        const struct known *known;              /* borrows; NULL: nobody. Names of nodes that do not tell theirs */
         const struct discovery *interrupted;    /* borrows; NULL: none. A walk that was abandoned (stage.h): so often as it asked
                                                  * somebody without an answer, this one asks less often, but once */
         uint8_t retries;                        /* of each request */

@@ -207,8 +207,11 @@ static int add_node(const struct conversion *c, uint32_t first)
         }
         if (r < 0 || !is_there)
                 return r;
-        node.incomplete = node.incomplete || !description;
-        return subnet_builder_add_node(c->builder, &node, description ?: "", description ? NODE_DESCRIPTION_SIZE : 0);
+        if (description)
+                return subnet_builder_add_node(c->builder, &node, description, NODE_DESCRIPTION_SIZE);
+        node.incomplete = true;
+        description = d->config.known ? known_description(d->config.known, node.guid) : "";
+        return subnet_builder_add_node(c->builder, &node, description, MIN(strlen(description), (size_t) NODE_DESCRIPTION_SIZE));
 }
 
 /* --- ports ----------------------------------------------------------------------------------------------------------- */

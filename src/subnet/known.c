@@ -220,19 +220,34 @@ void known_unstore(struct known *k)
                 k->ports[i].is_stored = false;
 }
 
+/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+
+/* One of its ports, all of which have its name. */
+static const struct known_port *find_node(const struct known *k, struct guid node)
+{
+        for (uint32_t i = 0; i < k->n; i++)
+                if (k->ports[i].node_guid.v == node.v)
+                        return &k->ports[i];
+        return NULL;
+}
+
+const char *known_description(const struct known *k, struct guid node)
+{
+        const struct known_port *p = find_node(k, node);
+
+        return p ? p->description : "";
+}
+
 /* ---- the larger snapshot ---------------------------------------------------------------------------------------- */
 
 /* A node that did not answer everything is what it was when it did. */
 static int copy_node(struct subnet_builder *b, const struct known *k, const struct subnet_node *from)
 {
-        const char *description = from->description;
+        const struct known_port *known = from->incomplete ? find_node(k, from->guid) : NULL;
+        const char *description = known ? known->description : from->description;
         struct subnet_node node = *from;
 
-        for (uint32_t i = 0; node.incomplete && i < k->n; i++)
-                if (k->ports[i].node_guid.v == node.guid.v) {
-                        description = k->ports[i].description;
-                        node.incomplete = false;
-                }
+        node.incomplete = node.incomplete && !known;
         return subnet_builder_add_node(b, &node, description, MIN(strlen(description), (size_t) NODE_DESCRIPTION_SIZE));
 }
 

@@ -53,6 +53,9 @@ const struct known_port *known_find_at(const struct known *k, const struct subne
  * of memory. */
 const char *known_port_label(struct arena *a, const struct known_port *p);
 
+/* What the node was called last, escaped; "": it was never seen. Borrowed likewise. */
+const char *known_description(const struct known *k, struct guid node);
+
 /* Was x there after y was gone? */
 bool known_is_later(const struct known_port *x, const struct known_port *y);
 

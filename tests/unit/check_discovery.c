@@ -608,6 +608,28 @@ START_TEST(no_description)
 }
 END_TEST
 
+/* ... so it has the one by which it is known, and stays incomplete. Who tells its name has that. */
+START_TEST(description_that_is_known)
+{
+        _cleanup_(known_done) struct known known = {};
+
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_int_eq(known_learn(&known, subnet, 1, 1), 1);
+        config.known = &known;
+        rules.lose = is_meant;
+        mean(host_b, SMP_ATTR_NODE_DESCRIPTION, ANY);
+        (void) snprintf(f.nodes[host_a].description, sizeof(f.nodes[host_a].description), "renamed mlx5_0");
+        ck_assert_int_eq(discover(), 0);
+        assert_only_incomplete(host_b);
+        ck_assert_str_eq(node(host_b)->name, "hostB");
+        ck_assert_uint_eq(subnet->nodes[subnet->by_name[subnet_first_name(subnet, "hostB")]].guid.v, node(host_b)->guid.v);
+        ck_assert_str_eq(node(host_a)->name, "renamed");
+        known_done(&known); /* nobody is known */
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_str_eq(node(host_b)->description, "");
+}
+END_TEST
+
 /* The second port of an adapter supplies the description as well. */
 START_TEST(description_from_second_port)
 {
@@ -850,6 +872,7 @@ int main(void)
         tcase_add_test(t, interrupted_at_the_second_request);
         tcase_add_test(t, any_single_answer_lost);
         tcase_add_test(t, no_description);
+        tcase_add_test(t, description_that_is_known);
         tcase_add_test(t, description_from_second_port);
         tcase_add_test(t, no_switch_info);
         tcase_add_test(t, no_port_info);
