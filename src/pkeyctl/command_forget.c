@@ -120,14 +120,25 @@ static bool is_listed(const struct forget *f, struct knowledge_name name)
 
 /* What was found by one argument. */
 struct found {
-        uint32_t n, n_fresh, n_expired;
+        uint32_t n, n_fresh, n_expired, n_partial; /* n_partial: there, and not asked for their tables, as discovery was not complete */
         const char *label; /* of one of them */
 };
+
+static bool is_partial(const struct forget *f, uint32_t record)
+{
+        const struct subnet *s = f->ctx->subnet;
+
+        for (uint32_t i = 0; i < s->n_ports; i++)
+                if (knowledge_find_port(f->remembered->knowledge, s, i) == record)
+                        return subnet_port_is_incomplete(s, &s->ports[i]);
+        return false;
+}
 
 static int take(struct forget *f, uint32_t record, struct found *found)
 {
         const struct held_words words = output_held_words(f->ctx);
         const struct knowledge_record *r = knowledge_get(f->remembered->knowledge, record);
+        const bool partial = is_partial(f, record);
         struct held_port port;
         int e;
 
@@ -136,8 +147,9 @@ static int take(struct forget *f, uint32_t record, struct found *found)
         found->n++;
         found->n_fresh += r->fresh;
         found->n_expired += r->expired;
+        found->n_partial += partial;
         found->label = port.label;
-        if (r->fresh || r->expired || is_listed(f, r->name))
+        if (r->fresh || r->expired || partial || is_listed(f, r->name))
                 return 0;
         e = VECTOR_GROW(f->ctx->arena, f->items, f->n, f->allocated);
         return e < 0 ? e : make_vouch(f->ctx, f->remembered->knowledge, record, &f->items[f->n++]);
@@ -183,12 +195,17 @@ static int take_named(struct forget *f, const char *text, bool by_place, struct 
         return r;
 }
 
+static bool is_any_left(const struct found *found)
+{
+        return found->n > found->n_fresh + found->n_expired + found->n_partial;
+}
+
 /* What a held base printed means that port and nothing else, even where a selector of the same text would mean more. */
 static int take_argument(struct forget *f, const char *text, struct found *found)
 {
         int r = take_named(f, text, false, found);
 
-        if (r == 0 && found->n == found->n_fresh + found->n_expired)
+        if (r == 0 && !is_any_left(found))
                 r = take_selected(f, text, found);
         if (r == 0 && found->n == 0)
                 r = take_named(f, text, true, found);
@@ -206,6 +223,10 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                 return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
                                       "%s answers: its table is known, there is nothing to forget; nothing was forgotten",
                                       found->label);
+        if (found->n_partial > 0)
+                return findings_error(f, FINDING_FORGET_ANSWERS, "ask it and its switch with smpquery (nodedesc, portinfo); or unplug it",
+                                      "%s is there, though it, or the switch that it is plugged into, did not answer all of discovery, so "
+                                      "that its table was not read; nothing was forgotten", found->label);
         return findings_error(f, FINDING_FORGET_EXPIRED, NULL,
                               "%s has been gone for longer than absent_hold: it holds nothing up; nothing was forgotten",
                               found->label);
@@ -220,7 +241,7 @@ static int gather(struct forget *f)
                 struct found found = {};
 
                 r = take_argument(f, *argument, &found);
-                if (r == 0 && found.n == found.n_fresh + found.n_expired)
+                if (r == 0 && !is_any_left(&found))
                         r = complain(ctx, *argument, &found);
         }
         return r;

@@ -10,6 +10,7 @@ from harness import Daemon, Fabric, check, check_equal, main, program, read_file
 from oracle import Policy
 from private_bus import Bus, require
 
+NODE_DESCRIPTION = 0x10
 A, B, C = "node0002", "node0003", "node0004"
 SETTINGS = "timeout: 100ms\n"
 
@@ -118,6 +119,19 @@ def test_refused():
         for nobody in ("nobody", "", " "):
             refused(f, "selector.no-match", nobody)
         refused(f, "selector.no-match", "0x0000000000000001")
+
+
+def test_answers_in_part():
+    """A, or the switch that it is plugged into, does not tell its name. Its table would answer: nobody vouches for it, and the plan
+    is that of the name that it had."""
+    for node in (A, "leaf01"):
+        with Fabric(two_level(2, 2, 4)) as f:
+            f.settings(SETTINGS)
+            check_equal(Daemon(f, f.write("partitions.yaml", policy(A, B))).stop(), 0, "exit status of pkeyd")
+            f.lose(node, 100, NODE_DESCRIPTION)
+            plan = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(3).json()
+            check_equal(plan["changes"], 0, "changes beside " + node)
+            refused(f, "forget.answers", guid_of(f, A))
 
 
 def test_expired():
