@@ -120,8 +120,9 @@ static bool is_listed(const struct forget *f, struct knowledge_name name)
 
 /* What was found by one argument. */
 struct found {
-        uint32_t n, n_fresh, n_expired, n_partial; /* n_partial: there, and not asked for their tables, as discovery was not complete */
-        const char *label; /* of one of them */
+        uint32_t n, n_fresh, n_expired;
+        uint32_t n_partial; /* there, and not asked for their tables: discovery was not complete */
+        const char *label;  /* of one of them */
 };
 
 static bool is_partial(const struct forget *f, uint32_t record)
