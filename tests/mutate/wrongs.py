@@ -1270,7 +1270,6 @@ WRONGS += [
     Wrong("apply-names-what-was-to-come", APPLY,
           "                hold(ap, w->before[i]);\n                hold(ap, w->after[i]);\n                any = true;",
           "                hold(ap, w->after[i]);\n                any = true;"),
-    Wrong("apply-partly-is-for-ever", APPLY, "        *ret_partly = take_changes(ap, w, t);\n", "        *ret_partly |= take_changes(ap, w, t);\n"),
     Wrong("apply-what-waits-to-go-is-not-named", APPLY,
           "                hold(ap, t->before[i]);\n                hold(ap, t->after[i]);\n",
           "                hold(ap, t->after[i]);\n"),
