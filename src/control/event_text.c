@@ -135,7 +135,9 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
                 about.p_keys = keys;
                 about.n_p_keys = n_missing + n_unexpected;
         }
-        if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
+        if (e->incomplete)
+                line_add(&detail, "not asked: %s did not answer all of discovery", e->incomplete);
+        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
                 line_add(&detail, "%s: the node is hung, MADs are lost, %s", mad_outcome_to_string(e->failure),

@@ -251,6 +251,23 @@ static bool add_conflict(const struct held_words *words, struct knowledge_name n
         return true;
 }
 
+/* It was not asked for its table. */
+static bool add_incomplete(const struct held_words *words, struct knowledge_name name, struct text *t)
+{
+        uint32_t node = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE;
+        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(words->subnet, node, name.number);
+        const struct subnet_node *incomplete;
+        const char *label;
+
+        incomplete = port == SUBNET_NONE ? NULL : subnet_port_incomplete_node(words->subnet, &words->subnet->ports[port]);
+        if (!incomplete)
+                return false;
+        label = subnet_node_label(words->arena, incomplete);
+        t->failed |= !label;
+        text_add(t, " was not asked for its P_Key table, for %s did not answer all of discovery (link up)", label ?: "?");
+        return true;
+}
+
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
 {
         struct held_port port;
@@ -264,9 +281,13 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
                 text_add(t, " (0x%016" PRIx64 ")", port.port_guid.v);
         switch (by->reason) {
         case HELD_NEVER_READ:
+                if (add_incomplete(words, by->name, t))
+                        break;
                 text_add(t, " has never answered for its P_Key table (link up)");
                 break;
         case HELD_UNANSWERED:
+                if (add_incomplete(words, by->name, t))
+                        break;
                 text_add(t, " has not answered for its P_Key table");
                 add_since(words, by->since, t);
                 text_add(t, " (link up)");

@@ -97,8 +97,11 @@ static enum m_key_source m_key_source(const struct context *ctx, uint32_t port)
 
 const char *output_failure(struct context *ctx, uint32_t port)
 {
+        const struct subnet_node *incomplete = subnet_port_incomplete_node(ctx->subnet, &ctx->subnet->ports[port]);
         const struct observed_table *t = &ctx->observed->tables[port];
 
+        if (incomplete && t->failure == MAD_TIMED_OUT)
+                return output_format(ctx, "not asked: %s did not answer all of discovery", subnet_node_label(ctx->arena, incomplete) ?: "?");
         switch (t->failure) {
         case MAD_ANSWERED:
                 return "its table was not read";

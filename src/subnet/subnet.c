@@ -30,11 +30,19 @@ bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
         return p->role == PORT_ENDPORT || subnet_port_can_enforce(s, p);
 }
 
+const struct subnet_node *subnet_port_incomplete_node(const struct subnet *s, const struct subnet_port *p)
+{
+        const struct subnet_node *own = subnet_port_node(s, p);
+        const struct subnet_node *other = p->neighbour == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[p->neighbour]);
+
+        if (own->incomplete)
+                return own;
+        return other && other->incomplete ? other : NULL;
+}
+
 bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port *p)
 {
-        if (subnet_port_node(s, p)->incomplete)
-                return true;
-        return p->neighbour != SUBNET_NONE && subnet_port_node(s, &s->ports[p->neighbour])->incomplete;
+        return subnet_port_incomplete_node(s, p) != NULL;
 }
 
 bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_port *p)

@@ -119,6 +119,8 @@ bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
  * computed then. A host without a name would lose the partitions of its name, and so would the switch port beside it. Hosts
  * plugged into a switch without a name would lose those of `@SWITCH/PORTS`. */
 bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port *p);
+/* Which of the two that is; NULL: none. */
+const struct subnet_node *subnet_port_incomplete_node(const struct subnet *s, const struct subnet_port *p);
 
 /* An endport of a host, and what it is plugged into is not in the snapshot: a switch that did not answer discovery, perhaps one
  * that filters. */

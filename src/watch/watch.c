@@ -126,8 +126,11 @@ static void judge_right(struct look *k, struct record *r)
         r->difference = 0;
 }
 
-static void judge_reach(struct look *k, struct record *r, const struct observed_table *t)
+static void judge_reach(struct look *k, uint32_t port, struct record *r)
 {
+        const struct subnet *s = k->observed->subnet;
+        const struct subnet_node *incomplete = subnet_port_incomplete_node(s, &s->ports[port]);
+        const struct observed_table *t = &k->observed->tables[port];
         bool unreachable = t->source != TABLE_READ && t->failure != MAD_ANSWERED;
         struct watch_event *event;
 
@@ -137,6 +140,7 @@ static void judge_reach(struct look *k, struct record *r, const struct observed_
                 if (event) {
                         event->failure = t->failure;
                         event->mad_status = t->mad_status;
+                        event->incomplete = incomplete ? subnet_node_label(k->a, incomplete) : NULL;
                 }
         }
         if (!unreachable && r->unreachable)
@@ -160,7 +164,7 @@ static void look_at_port(struct look *k, uint32_t port, bool is_new, struct reco
         k->report.n_ports++;
         if (is_new && r->is_endport && !k->first)
                 emit(k, kind_of_newcomer(k, r), r);
-        judge_reach(k, r, t);
+        judge_reach(k, port, r);
         if (!k->differs || t->source != TABLE_READ)
                 return;
         if (k->frozen && k->frozen[port] != FREEZE_NONE)

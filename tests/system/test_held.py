@@ -131,7 +131,14 @@ def test_answers_in_part():
             f.lose(node, 100, NODE_DESCRIPTION)
             plan = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(3).json()
             check_equal(plan["changes"], 0, "changes beside " + node)
+            partial = "%s did not answer all of discovery" % (A + " mlx5_0" if node == A else node)
+            check("not asked: " + partial in plan["unreachable"][0]["detail"], plan["unreachable"])
             refused(f, "forget.answers", guid_of(f, A))
+            f.write("partitions.yaml", policy(B, C))
+            daemon = Daemon(f, f.path("partitions.yaml"))
+            check("P_Key table cannot be read (not asked: %s)" % partial in daemon.text(), daemon.text())
+            if node == A:
+                check("was not asked for its P_Key table, for %s (link up)" % partial in daemon.text(), daemon.text())
 
 
 def test_expired():
