@@ -47,7 +47,7 @@ struct watch_event {
         uint8_t number;
         enum mad_outcome failure;  /* of WATCH_UNREACHABLE */
         uint16_t mad_status;       /* of WATCH_UNREACHABLE with MAD_REFUSED */
-        const char *incomplete;    /* of WATCH_UNREACHABLE: it was not asked, for this node did not answer all of discovery; or NULL */
+        const char *incomplete;    /* of WATCH_UNREACHABLE: not asked, as this node did not answer all of discovery; or NULL */
         const struct discrepancy *differs; /* of WATCH_DRIFTED and WATCH_DIFFERS; borrows the verification */
 };
 

@@ -1873,6 +1873,13 @@ START_TEST(standby_misses_a_policy)
                 record = knowledge_find(c->knowledge,
                                         (struct knowledge_name) {f.nodes[hosts[0]].guid, 1, KNOWLEDGE_ENDPORT});
                 ck_assert_msg(knowledge_get(c->knowledge, record)->is_unfollowed == cases[i].stops, "case %zu", i);
+                lose = NULL; /* it is read, and silent again */
+                until(CONTROL_DISCOVERING);
+                sweep();
+                lose_tables_of(hosts[0]);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                ck_assert_msg(!knowledge_get(c->knowledge, record)->is_unfollowed, "case %zu", i);
                 teardown();
                 setup();
         }
