@@ -1374,7 +1374,6 @@ WRONGS += [
     Wrong("control-absent-is-absent", SWEEP_DECIDE, " || c->now - c->sweep.discovered_at > DISCOVERY_GETS_OLD", ""),
     Wrong("control-passed-over-for-ever", CONTROL, "        c->passed_over = false;\n", ""),
     Wrong("control-writer-misses-policies", CONTROL, " && c->sm.state != SM_FOLLOW_WRITER && ", " && "),
-    Wrong("opensm-plans-by-a-look", WRITER, "                knowledge_recall(w->job.knowledge, snapshot->observed);\n", "                r = 0;\n"),
     Wrong("gate-first-answer-stays", GATE, "        *a = *said;\n", "        if (a->data[0] == 0)\n                *a = *said;\n"),
     Wrong("gate-doubt-stays", GATE, "                a->in_doubt = false;\n", ""),
     Wrong("gate-only-what-is-late-waits", GATE, "        said.in_doubt = who && who->in_doubt;\n", "        said.in_doubt = who && !mad_result_is_prompt(result);\n"),
