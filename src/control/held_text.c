@@ -254,8 +254,7 @@ static bool add_conflict(const struct held_words *words, struct knowledge_name n
 /* It was not asked for its table. */
 static bool add_incomplete(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
-        uint32_t node = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE;
-        uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(words->subnet, node, name.number);
+        uint32_t port = words->subnet ? subnet_find_port_of(words->subnet, name.node, name.number) : SUBNET_NONE;
         const struct subnet_node *incomplete;
         const char *label;
 

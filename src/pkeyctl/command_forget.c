@@ -125,21 +125,18 @@ struct found {
         const char *label;  /* of one of them */
 };
 
-static bool is_partial(const struct forget *f, uint32_t record)
+static bool is_partial(const struct subnet *s, struct knowledge_name name)
 {
-        const struct subnet *s = f->ctx->subnet;
+        uint32_t port = name.kind == KNOWLEDGE_ENDPORT ? subnet_find_port_of(s, name.node, name.number) : SUBNET_NONE;
 
-        for (uint32_t i = 0; i < s->n_ports; i++)
-                if (knowledge_find_port(f->remembered->knowledge, s, i) == record)
-                        return subnet_port_is_incomplete(s, &s->ports[i]);
-        return false;
+        return port != SUBNET_NONE && subnet_port_is_incomplete(s, &s->ports[port]);
 }
 
 static int take(struct forget *f, uint32_t record, struct found *found)
 {
         const struct held_words words = output_held_words(f->ctx);
         const struct knowledge_record *r = knowledge_get(f->remembered->knowledge, record);
-        const bool partial = is_partial(f, record);
+        const bool partial = is_partial(f->ctx->subnet, r->name);
         struct held_port port;
         int e;
 

@@ -344,9 +344,8 @@ void observer_wrote(struct sim *s, struct process *p, const struct table_record 
 static uint32_t find_port(const struct sim *s, const struct subnet *subnet, unsigned endport)
 {
         const struct fabsim_place at = s->endports[endport];
-        uint32_t node = subnet_find_node(subnet, s->f.nodes[at.node].guid);
 
-        return node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, at.port);
+        return subnet_find_port_of(subnet, s->f.nodes[at.node].guid, at.port);
 }
 
 static bool switch_is_discovered(const struct sim *s, const struct subnet *subnet, unsigned node)
