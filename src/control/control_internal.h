@@ -70,7 +70,7 @@ struct interrupted {
 /* One sweep. */
 struct sweep {
         enum sweep_kind kind;
-        usec_t began, discovered_at;
+        usec_t began;
         uint64_t first_serial;        /* of requests that came after it began */
         uint64_t decided_serial;      /* ... and after it decided */
         struct arena *arena;          /* of all that lives no longer than the sweep */

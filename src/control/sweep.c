@@ -232,7 +232,7 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 refuse_fabric(c);
                 return;
         }
-        c->sweep.discovered_at = c->discovered = c->now;
+        c->discovered = c->now;
         c->discovery_failed = false;
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports that matter", subnet->n_nodes, subnet->n_ports);

@@ -86,7 +86,7 @@ static int set_policy(struct control *c)
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
-        if (c->sweep.kind != SWEEP_FULL || c->now - c->sweep.discovered_at > DISCOVERY_GETS_OLD)
+        if (c->sweep.kind != SWEEP_FULL || c->now - c->discovered > DISCOVERY_GETS_OLD)
                 knowledge_doubt_absence(c->knowledge);
         r = give_all(c, &memberships, &all);
         if (r == 0)

@@ -1370,7 +1370,7 @@ WRONGS += [
     Wrong("knowledge-moved-one-is-counted", KNOWLEDGE, "(r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent))", "r->presence == KNOWLEDGE_ABSENT)"),
     Wrong("control-foresees-by-nothing", CONTROL, "(c->config.goal == CONTROL_APPLY && control_is_of_pair(c))", "(c->config.goal != CONTROL_SERVE && control_is_of_pair(c))"),
     Wrong("control-writes-blindly", CONTROL, " && !c->discovery_failed);", ");"),
-    Wrong("control-absent-is-absent", SWEEP_DECIDE, " || c->now - c->sweep.discovered_at > DISCOVERY_GETS_OLD", ""),
+    Wrong("control-absent-is-absent", SWEEP_DECIDE, " || c->now - c->discovered > DISCOVERY_GETS_OLD", ""),
     Wrong("control-passed-over-for-ever", CONTROL, "        c->passed_over = false;\n", ""),
     Wrong("control-writer-misses-policies", CONTROL, " && c->sm.state != SM_FOLLOW_WRITER && ", " && "),
     Wrong("gate-first-answer-stays", GATE, "        *a = *said;\n", "        if (a->data[0] == 0)\n                *a = *said;\n"),
