@@ -209,9 +209,7 @@ static void refuse_fabric(struct control *c)
 {
         (void) findings_error(c->config.findings, FINDING_HOST_STATE_DIR, "give each fabric a state directory of its own: --state-dir DIR",
                               "what the state directory knows is of another fabric: none of its ports is in this one");
-        c->results.r = -EBADMSG;
-        c->results.failed = c->state;
-        sweep_end(c, SWEEP_REFUSED);
+        sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
 }
 
 void sweep_discovered(struct control *c, const struct control_event *event)

@@ -296,9 +296,7 @@ static void decide_once(struct control *c)
         int r = plan_once(c);
 
         if (r < 0) {
-                c->results.r = r;
-                c->results.failed = c->state;
-                sweep_end(c, r == -EBADMSG ? SWEEP_REFUSED : SWEEP_FAILED);
+                sweep_end_with(c, r == -EBADMSG ? SWEEP_REFUSED : SWEEP_FAILED, r);
                 return;
         }
         c->results.decision = &s->decision;
@@ -318,9 +316,7 @@ static void decide_once(struct control *c)
 void sweep_confirmed(struct control *c, const struct control_event *event)
 {
         if (!event->yes) {
-                c->results.r = -ECANCELED;
-                c->results.failed = c->state;
-                sweep_end(c, SWEEP_REFUSED);
+                sweep_end_with(c, SWEEP_REFUSED, -ECANCELED);
                 return;
         }
         c->sweep.confirmed = c->sweep.decision.plan;

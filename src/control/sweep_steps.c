@@ -4,22 +4,31 @@
 #include <errno.h>
 #include <string.h>
 
+static void note_error(struct control *c, int error)
+{
+        c->results.r = error;
+        c->results.failed = c->state;
+}
+
 void sweep_end(struct control *c, enum sweep_result result)
 {
         c->sweep.ended = true;
         c->sweep.result = result;
-        if (result != SWEEP_STALE || control_serves(c))
-                return;
-        c->results.r = -ESTALE; /* there is no other sweep */
-        c->results.failed = c->state;
+        if (result == SWEEP_STALE && !control_serves(c))
+                note_error(c, -ESTALE); /* there is no other sweep */
+}
+
+void sweep_end_with(struct control *c, enum sweep_result result, int error)
+{
+        note_error(c, error);
+        sweep_end(c, result);
 }
 
 void sweep_fail(struct control *c, const char *what, int error)
 {
         bool discovering = c->state == CONTROL_DISCOVERING;
 
-        c->results.r = error;
-        c->results.failed = c->state;
+        note_error(c, error);
         control_say(c, "%s: %s", what, strerror(-error));
         if (!discovering)
                 log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; will be tried again", c->text);

@@ -12,6 +12,8 @@
  * last snapshot to there was used: index memory is told, at the latest when the knowledge is stored. Returns 0 or -ENOMEM. */
 int sweep_learn_heard(struct control *c);
 void sweep_end(struct control *c, enum sweep_result result);
+/* ... and what one that is made for a person comes to. error: negative errno. */
+void sweep_end_with(struct control *c, enum sweep_result result, int error);
 /* Ends the sweep with a problem of this host: nothing that a policy could be blamed for. error: negative errno. */
 void sweep_fail(struct control *c, const char *what, int error);
 void sweep_unlock(struct control *c);
