@@ -972,7 +972,6 @@ static void judge_phase(struct opensm_writer *w, usec_t now)
 static int take_seen(struct opensm_writer *w, usec_t wall)
 {
         struct snapshot *snapshot = w->job.snapshot;
-        int r;
 
         snapshot_merge(snapshot, w->seen);
         for (uint32_t i = 0; i < snapshot->subnet->n_ports; i++)
@@ -981,10 +980,7 @@ static int take_seen(struct opensm_writer *w, usec_t wall)
                 return 0;
         opensm_doubt_open(&w->phases, w->seen, w->job.knowledge, snapshot->failed);
         opensm_confirm(&w->phases, OPENSM_GRANT, w->seen, w->job.knowledge);
-        r = knowledge_see_tables(w->job.knowledge, w->seen, wall / USEC_PER_SEC);
-        if (r == 0) /* what a look on the way found in a table is of that moment */
-                knowledge_recall(w->job.knowledge, snapshot->observed);
-        return r;
+        return snapshot_learn(snapshot, w->job.knowledge, w->seen, wall / USEC_PER_SEC);
 }
 
 static void surveyed(struct opensm_writer *w, usec_t now, const struct control_event *event)

@@ -67,6 +67,15 @@ void snapshot_merge(struct snapshot *s, const struct observed *seen)
         }
 }
 
+int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observed *seen, uint64_t wall)
+{
+        int r = knowledge_see_tables(k, seen, wall);
+
+        if (r == 0)
+                knowledge_recall(k, s->observed);
+        return r;
+}
+
 void snapshot_reset_failed(struct snapshot *s)
 {
         for (uint32_t i = 0; i < s->subnet->n_ports; i++)

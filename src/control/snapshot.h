@@ -9,6 +9,7 @@
  * Whoever needs a snapshot for longer than a call holds a reference.
  */
 
+#include "knowledge/knowledge.h"
 #include "subnet/survey.h"
 
 struct snapshot {
@@ -31,6 +32,10 @@ int snapshot_prepare(struct snapshot *s);
 
 /* Ports whose tables were read, or could not be read, in `seen` (of the same subnet) take the place of what was known. */
 void snapshot_merge(struct snapshot *s, const struct observed *seen);
+
+/* What was read in `seen` goes into the knowledge, and what was not read in the snapshot is taken from there: a look while OpenSM
+ * wrote may have found it otherwise. wall: seconds since 1970. Returns 0 or -ENOMEM. */
+int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observed *seen, uint64_t wall);
 
 /* Ports that failed. *ret_ports in the arena a. Returns 0 or -ENOMEM. */
 int snapshot_failed_ports(const struct snapshot *s, struct arena *a, uint32_t **ret_ports, uint32_t *ret_n);

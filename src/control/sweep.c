@@ -94,10 +94,9 @@ static int adopt_snapshot(struct control *c)
         if (r == 0)
                 r = learn(c, new->observed, desired);
         if (r == 0)
-                r = knowledge_see_tables(c->knowledge, new->observed, wall);
+                r = snapshot_learn(new, c->knowledge, new->observed, wall);
         if (r < 0)
                 return r;
-        knowledge_recall(c->knowledge, new->observed);
         replace_snapshot(c);
         /* out of memory: a policy knows less of those that are not there */
         if (control_serves(c))
@@ -117,10 +116,7 @@ static int adopt_seen(struct control *c)
         if (r < 0)
                 return r;
         snapshot_merge(c->snapshot, c->sweep.seen);
-        r = knowledge_see_tables(c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
-        if (r == 0)
-                knowledge_recall(c->knowledge, c->snapshot->observed);
-        return r;
+        return snapshot_learn(c->snapshot, c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
 /* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads
