@@ -98,6 +98,14 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }
 
+static void put_value(struct store_transaction *t, const char *key, const char *value)
+{
+        if (value)
+                store_put(t, key, value, strlen(value));
+        else
+                t->error = t->error ?: -ENOMEM;
+}
+
 static void put_record(const struct knowledge_record *r, const char *boot, struct store_transaction *t)
 {
         _cleanup_free_ char *value = value_of(r, boot);
@@ -105,10 +113,7 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
 
         (void) snprintf(key, sizeof(key), KNOWLEDGE_PREFIX "%s/0x%016" PRIx64 "/%u", kinds[r->name.kind], r->name.node.v,
                         r->name.number);
-        if (value)
-                store_put(t, key, value, strlen(value));
-        else
-                t->error = t->error ?: -ENOMEM;
+        put_value(t, key, value);
 }
 
 /* When it was seen or read last is of interest only when that is over: so a sweep in which nothing changes stores nothing. */
@@ -120,11 +125,10 @@ static bool must_be_stored(const struct knowledge_record *r)
 
 static void put_discovery(const struct knowledge *k, const char *boot, struct store_transaction *t)
 {
-        char value[160];
+        _cleanup_json_ json_t *o = json_pack("{s:I, s:I, s:s}", "at", time_of(k->wall), "now", (json_int_t) k->now, "boot", boot);
+        _cleanup_free_ char *value = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
-        (void) snprintf(value, sizeof(value), "{\"at\":%" PRId64 ",\"now\":%" PRIu64 ",\"boot\":\"%s\"}", (int64_t) time_of(k->wall),
-                        k->now, boot);
-        store_put(t, DISCOVERY_KEY, value, strlen(value));
+        put_value(t, DISCOVERY_KEY, value);
 }
 
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
