@@ -39,8 +39,7 @@ enum purpose {
         FOR_PHASE,      /* OpenSM is to carry it out */
         FOR_CONTENT,    /* nothing changes in the tables; OpenSM should know the rest of it */
         FOR_MIRROR,
-        TO_FALL_BACK,   /* OpenSM dropped its file */
-        TO_GIVE_UP,     /* OpenSM did not carry out its file in time */
+        TO_PUT_BACK,    /* OpenSM dropped its file, and opened the fabric */
 };
 
 struct file_bytes {
@@ -456,7 +455,7 @@ static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase fr
 }
 
 /* The last file that was carried out is put back. Without one, that of the tables as they were. */
-static void put_back(struct opensm_writer *w, enum purpose purpose)
+static void put_back(struct opensm_writer *w)
 {
         const struct partitions_file_port *tables = w->good_tables ? w->good_tables : w->phases.tables[OPENSM_ADOPT];
         struct file_bytes f = w->good;
@@ -467,27 +466,25 @@ static void put_back(struct opensm_writer *w, enum purpose purpose)
         if (r < 0)
                 end(w, r);
         else
-                write_file(w, purpose, f);
+                write_file(w, TO_PUT_BACK, f);
 }
 
-static void give_up(struct opensm_writer *w, const char *what)
+/* The file stays. That it was not carried out says a look from before now, and OpenSM may be writing still: the file before would
+ * give back what was revoked since. */
+static void give_up(struct opensm_writer *w)
 {
         const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing);
 
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; %s",
-               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?", what);
+               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the file stays, "
+               "and the next sweep goes on from there",
+               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?");
         end(w, -ETIMEDOUT);
 }
 
-/* What was put back, and why. told: OpenSM was signalled to read it. */
+/* told: OpenSM was signalled to read it. */
 static void report_put_back(struct opensm_writer *w, bool told)
 {
-        if (w->purpose == TO_GIVE_UP) {
-                give_up(w, told ? "the last file that was carried out was put back"
-                                : "the last file that was carried out was put back, but OpenSM could not be told");
-                return;
-        }
         report(w, LOG_EVENT_OPENSM_FELL_BACK,
                "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
                "other entry is gone; the last good file was put back%s", opensm_phase_to_string(w->phase),
@@ -809,7 +806,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         if (r < 0) {
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-r),
                        w->job.mirror ? "; " : "", w->job.mirror ? what_of_tables(w) : "");
-                if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP)
+                if (w->purpose == TO_PUT_BACK)
                         report_put_back(w, false);
                 else
                         end(w, r);
@@ -844,10 +841,7 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
                        "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
                 end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
-                if (opensm_phases_begun(&w->phases, w->phase, w->seen))
-                        give_up(w, "the others are, so the file stays; it goes on from there with the next sweep");
-                else
-                        put_back(w, TO_GIVE_UP);
+                give_up(w);
         } else {
                 w->delay = MIN(2 * w->delay, MAX_LOOK);
                 wait_until(w, now + w->delay);
@@ -858,7 +852,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
 {
         int r = event->opensm.r;
 
-        if (w->purpose == TO_FALL_BACK || w->purpose == TO_GIVE_UP) {
+        if (w->purpose == TO_PUT_BACK) {
                 w->last_is_done = r >= 0;
                 report_put_back(w, r >= 0);
                 return;
@@ -935,7 +929,7 @@ static void fall_back(struct opensm_writer *w)
 {
         if (w->at_the_end)
                 w->phase = OPENSM_GRANT;
-        put_back(w, TO_FALL_BACK);
+        put_back(w);
 }
 
 /* Each table that could be read is as the file says. */

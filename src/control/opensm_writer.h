@@ -8,9 +8,9 @@
  *                 tables are read until they are as the phase has them; then comes the next. No SubnSet is sent. Of each file only
  *                 what the rule admits is given (opensm/admission.h), and what it may make OpenSM write is stored first. A port
  *                 that cannot be read is not waited for, but what waits for it is held. If a phase is not carried out in time
- *                 (20 s, and 10 ms for each port), or the tables show that OpenSM took its defaults, the last file that was
- *                 carried out is put back, and the sweep has failed. A file that was carried out at some ports stays: the one
- *                 before would undo that, against the policy.
+ *                 (20 s, and 10 ms for each port), the sweep has failed; the file stays, for OpenSM may carry it out yet, and the
+ *                 one before would undo that. If the tables show that OpenSM took its defaults, the last file that was carried
+ *                 out is put back.
  * writer: direct  With opensm.mirror the file is only kept equal to the policy in force. OpenSM is not signalled: it reads the
  *                 file at the beginning of each heavy sweep, and outside of these it writes no table. The same is done with
  *                 writer: opensm on a standby, whose own OpenSM will read the file after a hand-over.

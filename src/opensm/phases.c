@@ -942,16 +942,6 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
-{
-        if (phase == OPENSM_ADOPT)
-                return true;
-        for (uint32_t i = 0; i < phases->n_ports; i++)
-                if (differs(phases, phase, i) && opensm_phases_reached(phases, phase, i, observed) == OPENSM_REACHED)
-                        return true;
-        return false;
-}
-
 /* Every endport that was read holds 0xffff and nothing else, and to one of them neither these tables give that nor those before.
  * Of a file in place that does not name a port nothing is known there. */
 static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,

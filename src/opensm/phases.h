@@ -165,10 +165,6 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, en
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 
-/* Has a port by now what the phase changes? Then the file before would give back, or take, what that was done for. OPENSM_ADOPT has
- * begun when it is written: the ports have what it says, and the file before says something else. */
-bool opensm_phases_begun(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
-
 /* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
  * and nothing else, and to one of them neither this phase gives that nor the one before? */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);

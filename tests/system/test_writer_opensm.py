@@ -331,15 +331,14 @@ def begun(site, policy):
 
 
 def test_opensm_hangs():
-    """The file of the last phase that was carried out is put back, and that is loud."""
+    """The file of the phase stays, and that is loud: OpenSM carries it out when it wakes up."""
     with Site() as site:
         a, b, c = hosts(site, 1, 2, 3)
         d = site.start(simple(p={a: "full", b: "limited"}))
-        good = read_file(site.conf)
         policy = simple(p={a: "limited", c: "full"})
         begun(site, policy)
         d.wait_text("critical: OpenSM did not carry out its partition file (revoke)")
-        check_equal(read_file(site.conf), good, "the file that was put back")
+        check(" phase revoke " in read_file(site.conf), read_file(site.conf)[:200])
         site.fabric.opensm.send_signal(signal.SIGCONT)
         site.wait_right(policy, "after OpenSM woke up")
 
