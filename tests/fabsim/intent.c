@@ -383,21 +383,26 @@ static bool is_by_name(enum rule_kind kind)
         return kind == RULE_GROUP || kind == RULE_HOST || kind == RULE_DEVICE;
 }
 
-/* The host that pkeyd runs on is certainly who it is. */
-bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport)
+bool intent_is_meant_by_name(const struct intent *it, const struct census *c, unsigned endport)
 {
         const struct census_entry *e = &c->entries[endport];
 
-        for (unsigned i = 0; i < s->n_endports; i++)
-                if (s->endports[i].node == s->endports[endport].node && c->entries[i].is_self)
-                        return false;
         for (unsigned i = 0; i < it->n_partitions; i++) {
                 const struct rule *r = find_rule(&it->partitions[i], e);
 
                 if (r && is_by_name(r->kind) && is_owned(it, it->partitions[i].base) && (i > 0 || !e->is_sm))
-                        return intent_has_twin(s, c, endport, false);
+                        return true;
         }
         return false;
+}
+
+/* The host that pkeyd runs on is certainly who it is. */
+bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].node == s->endports[endport].node && c->entries[i].is_self)
+                        return false;
+        return intent_is_meant_by_name(it, c, endport) && intent_has_twin(s, c, endport, false);
 }
 
 /* The least of all lines from the most specific one to the first that does not mean it by its name. */

@@ -106,7 +106,8 @@ static void add_frozen(const struct sim *s, struct judgement *to, struct guid no
         to->contested |= why == FREEZE_NAME ? bit : 0;
 }
 
-static void find_frozen(const struct sim *s, const struct process *p, struct judgement *ret)
+/* by: the policy; NULL: none is known yet. */
+static void find_frozen(const struct sim *s, const struct process *p, const struct intent *by, struct judgement *ret)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct reconciled *decision = control_get_results(p->control)->decision;
@@ -121,9 +122,10 @@ static void find_frozen(const struct sim *s, const struct process *p, struct jud
                 if (decision->plan->frozen[i] != FREEZE_NONE && port->role == PORT_ENDPORT)
                         add_frozen(s, ret, subnet_port_node(subnet, port)->guid, port->number, decision->plan->frozen[i]);
         }
-        for (unsigned i = 0; i < s->n_endports; i++) /* a silent port of a contested adapter */
+        for (unsigned i = 0; by && i < s->n_endports; i++) /* a silent port of a contested adapter, if meant by name */
                 for (unsigned k = 0; !p->adopted.entries[i].is_seen && k < s->n_endports; k++)
-                        if (s->endports[k].node == s->endports[i].node && ret->contested >> k & 1)
+                        if (s->endports[k].node == s->endports[i].node && ret->contested >> k & 1 &&
+                            intent_is_meant_by_name(by, &p->adopted, i))
                                 ret->frozen |= UINT64_C(1) << i, ret->contested |= UINT64_C(1) << i;
 }
 
@@ -148,7 +150,7 @@ static void take_judgement(struct sim *s, struct process *p)
                 observer_discovered(s, p, p->subnet);
                 p->judged = NULL;
         }
-        find_frozen(s, p, &now);
+        find_frozen(s, p, g ? &s->intents[intent_of_text(g->policy_bytes)] : NULL, &now);
         if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && now.frozen == p->judgement->frozen &&
                    now.contested == p->judgement->contested))
                 return;

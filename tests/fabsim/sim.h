@@ -107,7 +107,9 @@ unsigned intent_of_text(const char *text);
 enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* Has another adapter its name? Maybe: it has one that pkeyd did not see completely, or that changed meanwhile. */
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe);
-/* ... and does a line of the policy mean it by that? */
+/* Does a line of the policy mean it by its name? */
+bool intent_is_meant_by_name(const struct intent *it, const struct census *c, unsigned endport);
+/* ... and has another adapter that name? */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
 /* What the policy makes of it at least, whoever the names mean. */
 enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
