@@ -735,18 +735,22 @@ static bool was_read(const struct process *p, const struct sim *s, const struct 
         return !r || p->observer.tables[r - s->tables].block_at[0] > 0;
 }
 
-/* Something was silent already where it is plugged in now, when it was seen last elsewhere: no discovery sees that cables were
- * exchanged. */
+/* Something was silent already where it is plugged in now, or that switch was, when it was seen last elsewhere: no discovery sees
+ * that cables were exchanged, or that one came up behind a switch whose M_Key pkeyd does not have. */
 static bool is_exchanged(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *ports = p->observer.ports;
         struct fabsim_place at;
+        unsigned leaf;
 
-        for (unsigned i = 0; observer_leaf(s, endport, &at) && i < s->n_endports; i++)
+        if (!observer_leaf(s, endport, &at))
+                return false;
+        for (unsigned i = 0; i < s->n_endports; i++)
                 if (ports[i].silent_at > 0 && ports[i].silent_at <= ports[endport].at &&
                     same_place(ports[i].entry.plugged_into, at))
                         return true;
-        return false;
+        leaf = world_endport_at(s, (struct fabsim_place) { at.node, 0 });
+        return !ports[leaf].entry.is_seen && ports[leaf].at < ports[endport].at;
 }
 
 void observer_basis(const struct sim *s, const struct process *p, struct basis *ret)

@@ -29,7 +29,8 @@
  *                  came back behind a switch that hangs is gone.)
  *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
  *     strayed      (continuity) one of both, or a switch that it is behind, is plugged in elsewhere since it was seen last, and has
- *                  not answered there. OpenSM may write it. For longer than absent_hold it counts as one that talks with nobody
+ *                  not answered there. OpenSM may write it. For longer than absent_hold, or behind a switch that was silent
+ *                  already, it counts as one that talks with nobody
  *     lost         (isolation) likewise, and where it is another port was, which was silent before this one was seen last, or fell
  *                  silent more than absent_hold later; or this one counts as behind the filter of the switch port where it was
  *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
