@@ -402,6 +402,16 @@ static void take_place(const struct sim *s, const struct subnet *subnet, uint32_
                 }
 }
 
+/* Is it plugged into a switch that was not discovered? A switch by its uplink. */
+static bool is_behind_undiscovered(const struct sim *s, const struct subnet *subnet, const struct census_entry *e, unsigned endport)
+{
+        const struct fabsim_port *up = &s->f.nodes[s->endports[endport].node].ports[12];
+        bool is_switch = s->endports[endport].port == 0;
+        unsigned node = is_switch ? up->peer_node : e->plugged_into.node;
+
+        return (is_switch ? up->is_cabled : e->is_plugged) && subnet_find_node(subnet, s->f.nodes[node].guid) == SUBNET_NONE;
+}
+
 /* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was
  * found. */
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
@@ -421,8 +431,8 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         }
         seen->is_vouched = seen->is_vouched && port == SUBNET_NONE;
         /* behind a switch that hangs no link comes up: the SM reaches the ports only through it */
-        seen->is_missing = e->was_gone || (seen->is_missing && port == SUBNET_NONE && e->is_plugged &&
-                                           subnet_find_node(subnet, s->f.nodes[e->plugged_into.node].guid) == SUBNET_NONE);
+        seen->is_missing = e->was_gone ||
+                           (seen->is_missing && port == SUBNET_NONE && is_behind_undiscovered(s, subnet, e, endport));
         seen->is_nowhere = port == SUBNET_NONE && e->is_ambiguous && fabsim_is_mute(&s->f, s->endports[endport]);
         seen->is_ambiguous = port != SUBNET_NONE ? e->is_ambiguous : seen->is_ambiguous && seen->at == 0;
         seen->entry.is_there = e->is_there;
@@ -580,6 +590,8 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
                 return false;
         if (s->moved_at[endport] < p->adopted.began)
                 return false; /* it does not answer where it is now: whoever that is may be this one */
+        if (at.port > 0 && !p->adopted.entries[endport].is_seen && !p->adopted.entries[endport].is_plugged)
+                return true; /* another one was seen where it was, and is again */
         return seen->entry.is_cabled != port->is_cabled ||
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
 }
