@@ -73,10 +73,14 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
         return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
-/* What was discovered is as good as the last discovery: if that one failed, nobody knows where the master SM is now. */
+/* What was discovered is as good as the last discovery: if that one failed, nobody knows where the master SM is now; and who is
+ * absent was judged by the absent_hold of then, which a longer one calls in question. */
 static enum sweep_kind next_kind(const struct control *c)
 {
-        return schedule_kind(&c->schedule, c->now, snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed);
+        bool known = snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed &&
+                     control_wanted(c)->settings->absent_hold <= c->discovered_hold;
+
+        return schedule_kind(&c->schedule, c->now, known);
 }
 
 /* The other head node may have written by a policy that this one never looked at the fabric with. */

@@ -91,6 +91,7 @@ static int adopt_snapshot(struct control *c)
                 r = desired_in_force(c, new->subnet, &desired);
         if (r == 0)
                 r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
+        c->discovered_hold = absent_hold;
         if (r == 0)
                 r = learn(c, new->observed, desired);
         if (r == 0)

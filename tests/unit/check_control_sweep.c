@@ -904,6 +904,35 @@ START_TEST(edit_after_a_failed_discovery)
 }
 END_TEST
 
+/* What was unplugged for long may count again: who is absent is judged anew before the edit is carried out. */
+START_TEST(absent_hold_is_lengthened)
+{
+        static const struct {
+                const char *settings;
+                bool is_known;
+        } edits[] = {
+                {"mode: enforce\nabsent_hold: 10m\n", true}, {"mode: enforce\nabsent_hold: 21m\n", false},
+                {"mode: enforce\nabsent_hold: 21m\n", true}, {"mode: enforce\nabsent_hold: forever\n", false},
+        };
+        bool is_known;
+
+        start("mode: enforce\nabsent_hold: 20m\n", POLICY_1);
+        sweep();
+        for (size_t i = 0; i < ELEMENTS(edits); i++) {
+                give_candidate(edits[i].settings, i % 2 ? POLICY_1 : POLICY_2, i + 1);
+                wait_until_due();
+                for (is_known = true; state() != CONTROL_IDLE;) {
+                        is_known = is_known && state() != CONTROL_DISCOVERING;
+                        if (waits())
+                                answer();
+                        else
+                                wait_until_due();
+                }
+                ck_assert_msg(is_known == edits[i].is_known, "edit %zu", i);
+        }
+}
+END_TEST
+
 /* The master SM's own port is missing in what was discovered: answers were lost, so it is no base for a decision. */
 START_TEST(discovery_without_the_sm)
 {
@@ -2110,6 +2139,7 @@ int main(void)
                         plan_of_another_policy,
                         candidate_refused,
                         edit_after_a_failed_discovery,
+                        absent_hold_is_lengthened,
                         back_while_tables_are_read,
                         standby_misses_a_policy,
                         audit_writes_nothing,
