@@ -220,7 +220,7 @@ class Fabric:
         for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
             env.pop(name, None)
         if trace:
-            preload.insert(0, program("madtrace.so"))
+            preload.insert(0, program("madtrace-preload.so"))
             env["MADTRACE"] = self.path(trace)
         if host or self.home:
             env["SIM_HOST"] = host or self.home
@@ -325,7 +325,7 @@ class SubnetManager:
         before = len(read_file(self.fabric.path(log)))
         self.process = self.fabric.start(
             ["opensm", "-F", self.options, "-f", self.fabric.path(log), "-P", self.conf], "osm-%s.err" % self.host,
-            host=self.host, preload=[program("timeouts.so")], OSM_CACHE_DIR=self.fabric.path("osm-cache-" + self.host),
+            host=self.host, preload=[program("timeouts-preload.so")], OSM_CACHE_DIR=self.fabric.path("osm-cache-" + self.host),
             OSM_TMP_DIR=self.fabric.path("osm-tmp-" + self.host))
         wait_for(lambda: re.search("Entering (MASTER|STANDBY)", read_file(self.fabric.path(log))[before:]),
                  "the OpenSM of %s to begin" % self.host)

@@ -60,14 +60,14 @@ tests_system_subscribe_SOURCES = tests/system/subscribe.c
 tests_system_subscribe_LDADD = libpkeyd-shell.la
 
 # Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
-check_DATA += tests/system/madtrace.so tests/system/timeouts.so
-tests/system/madtrace.so: tests/system/madtrace.c tests/system/$(am__dirstamp)
+check_DATA += tests/system/madtrace-preload.so tests/system/timeouts-preload.so
+tests/system/madtrace-preload.so: tests/system/madtrace.c tests/system/$(am__dirstamp)
 	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
 		-o $@ $(srcdir)/tests/system/madtrace.c -ldl -pthread
-tests/system/timeouts.so: tests/system/timeouts.c tests/system/$(am__dirstamp)
+tests/system/timeouts-preload.so: tests/system/timeouts.c tests/system/$(am__dirstamp)
 	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
 		-o $@ $(srcdir)/tests/system/timeouts.c -ldl -pthread
-CLEANFILES += tests/system/madtrace.so tests/system/timeouts.so
+CLEANFILES += tests/system/madtrace-preload.so tests/system/timeouts-preload.so
 
 TESTS += $(SYSTEM_TESTS)
 EXTRA_DIST += $(SYSTEM_TESTS) $(SYSTEM_MODULES) tests/system/madtrace.c tests/system/timeouts.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * madtrace.so: preloaded into a program, it appends every subnet management MAD that the program sends and receives to
+ * madtrace-preload.so: preloaded into a program, it appends every subnet management MAD that the program sends and receives to
  * the file in MADTRACE, one line each, in the order in which they pass:
  *
  *     > METHOD ATTRIBUTE MODIFIER TID LID STATUS PATH DATA       sent

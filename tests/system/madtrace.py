@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What madtrace.so wrote down, and whether it keeps the promises.
+"""What madtrace-preload.so wrote down, and whether it keeps the promises.
 
 The model of a fabric while it is being written to: every endport has the set of tables that it may hold at this moment. A
 SubnSet on its way makes two of one (the write may have arrived or not), its answer makes one again. The promises must

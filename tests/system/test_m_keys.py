@@ -2,7 +2,7 @@
 """M_Keys: every MAD has the right one, and nothing that anybody can read shows any; files that are refused; credentials; a
 port with another key.
 
-ibsim knows no M_Keys, it takes any. The port that wants one is made by madtrace.so."""
+ibsim knows no M_Keys, it takes any. The port that wants one is made by madtrace-preload.so."""
 
 import glob
 import os

@@ -25,7 +25,7 @@ class Site:
     def __enter__(self):
         f = self.fabric.__enter__()
         try:
-            f.opensm_environment = {"LD_PRELOAD": program("madtrace.so") + ":" + PRELOAD, "MADTRACE": f.path("osm-trace")}
+            f.opensm_environment = {"LD_PRELOAD": program("madtrace-preload.so") + ":" + PRELOAD, "MADTRACE": f.path("osm-trace")}
             f.write("partitions.conf", "")
             self.start_opensm()
             config = ", config: " + f.path("opensm.conf") if f.opensm_conf else ""
