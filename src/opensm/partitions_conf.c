@@ -81,11 +81,19 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
+/* A carriage return is a character to OpenSM like any other, so that it is found far from where a person sees a mistake. */
+static void hint_line_ends(struct reader *r)
+{
+        report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s", r->conf->file);
+}
+
 /* OpenSM gives up and takes its default. */
 static int discard(struct reader *r, size_t position, const char *why)
 {
         partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
                              "member of the default partition and removes all others", why);
+        if (r->has_cr_lf)
+                hint_line_ends(r);
         return -ENOEXEC;
 }
 
@@ -98,7 +106,9 @@ static int discard_member(struct reader *r, const struct token *t)
                              "%s is not a port GUID: OpenSM drops the whole file, "
                              "makes every port a full member of the default partition and removes all others",
                              report_quote(&r->report, t->name));
-        if (colon && r->open.line < r->line_number)
+        if (r->has_cr_lf)
+                hint_line_ends(r);
+        else if (colon && r->open.line < r->line_number)
                 report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
         else
                 report_hint(&r->report,
@@ -150,23 +160,13 @@ static int create_partition(struct reader *r, struct token *head)
         return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
 }
 
-static int discard_rest(struct reader *r, size_t start)
-{
-        int e = discard(r, start, "no ':' follows, so this defines no partition");
-
-        if (r->line[start] == '\r')
-                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s",
-                            r->conf->file);
-        return e;
-}
-
 static int read_header(struct reader *r, size_t start, size_t *ret_end)
 {
         size_t colon = partitions_conf_find_char(r, start, ':'), p = start, comma;
         struct token head, flag;
 
         if (colon == NOWHERE)
-                return discard_rest(r, start);
+                return discard(r, start, "no ':' follows, so this defines no partition");
         if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
                 struct place place = partitions_conf_place(r, start);
 
@@ -429,6 +429,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         r->conf = c;
         r->by_base = by_base;
         r->next_comment = &c->comments;
+        r->has_cr_lf = memmem(bytes, n, "\r\n", 2) != NULL;
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
         finish = report_finish(&r->report);

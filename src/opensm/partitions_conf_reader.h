@@ -44,6 +44,7 @@ struct reader {
         uint32_t n_definitions;
         uint16_t counter;             /* the last number that was made up */
         bool begun, any, discarded;
+        bool has_cr_lf;               /* somewhere in the file */
         struct definition open;
         struct partitions_conf_comment **next_comment;
         unsigned line_number, column; /* of the line at hand, and where in it the buffer begins */

@@ -180,6 +180,11 @@ START_TEST(test_discarded)
                          "'0x10000z' is not a port GUID: OpenSM drops the whole file");
         expect_discarded("a=0x10: node1=full;\n", 1, 9, "not a port GUID");
         expect_discarded("a=0x10: 0x5=full;\r\nb=0x11: 0x6;\r\n", 1, 18, "no ':'");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
+        expect_discarded("a=0x10: \r\n 0x5=full;\r\n", 1, 9, "not a port GUID");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
+        expect_discarded("a=0x10, ipoib\r\n: 0x5=full;\r\n", 1, 1, "no ':'");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
         expect_discarded("", 1, 1, "nothing is defined");
         expect_discarded("# x\n\n", 1, 1, "nothing is defined");
         expect_discarded("a=0x10g: 0x5;\n", 1, 3, "not a number");
