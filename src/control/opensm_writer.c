@@ -473,12 +473,14 @@ static void put_back(struct opensm_writer *w)
  * give back what was revoked since. */
 static void give_up(struct opensm_writer *w)
 {
-        const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing);
+        const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing), *reads_it = "";
 
+        if (!w->job.generation->settings->opensm_config) /* else that was checked */
+                reads_it = arena_printf(w->arena, "; check that OpenSM reads %s (partition_config_file in opensm.conf)", w->path) ?: "";
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
                "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the file stays, "
-               "and the next sweep goes on from there",
-               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?");
+               "and the next sweep goes on from there%s",
+               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?", reads_it);
         end(w, -ETIMEDOUT);
 }
 

@@ -155,12 +155,42 @@ int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes,
         return 0;
 }
 
+/* Behind the slashes and "." that begin it. */
+static const char *skip_nothing(const char *path)
+{
+        while (*path == '/' || (*path == '.' && (path[1] == '/' || path[1] == '\0')))
+                path++;
+        return path;
+}
+
+bool opensm_conf_is_same_file(const char *x, const char *y)
+{
+        if ((*x == '/') != (*y == '/'))
+                return false;
+        for (;;) {
+                size_t n;
+
+                x = skip_nothing(x);
+                y = skip_nothing(y);
+                n = strcspn(x, "/");
+                if (n != strcspn(y, "/") || memcmp(x, y, n) != 0)
+                        return false;
+                if (n == 0)
+                        return true;
+                x += n;
+                y += n;
+        }
+}
+
 void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings)
 {
         const struct location where = { .file = path };
+        const char *read = conf->partition_config_file;
+        struct finding *item;
 
-        if (conf->partition_config_file && strcmp(conf->partition_config_file, written) != 0)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
-                                    "partition_config_file is %s, but the partition file in pkeyd.yaml is %s",
-                                    conf->partition_config_file, written);
+        if (!read || opensm_conf_is_same_file(read, written))
+                return;
+        item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,
+                            "partition_config_file is %s, but the partition file in pkeyd.yaml is %s", *read ? read : "empty", written);
+        finding_set_hint(findings, item, "name the same path in both, also if one is a link to the other");
 }

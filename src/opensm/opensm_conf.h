@@ -34,6 +34,9 @@ void opensm_conf_default(struct opensm_conf *ret);
 int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                       struct opensm_conf *ret);
 
+/* Do both name one file, as far as their text says? Repeated slashes and "." count for nothing; links are not followed. */
+bool opensm_conf_is_same_file(const char *x, const char *y);
+
 /* Does OpenSM, whose opensm.conf this is (`path`, as findings have it), read the partition file `written`? Else there is an
  * error. */
 void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings);

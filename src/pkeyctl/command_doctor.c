@@ -191,7 +191,7 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         path = ours ?: DEFAULT_PARTITIONS_CONF;
         if (r == 0 && conf.partition_config_file) {
                 path = conf.partition_config_file;
-                o->instead_of = ours && strcmp(ours, path) != 0 ? ours : NULL;
+                o->instead_of = ours && !opensm_conf_is_same_file(ours, path) ? ours : NULL;
         }
         o->path = o->instead_of ? path : NULL;
         if (r == 0 && access(path, F_OK) == 0) {

@@ -284,7 +284,8 @@ START_TEST(hung)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
                       "OpenSM did not carry out its partition file (grant): 1 port is not as it says, "
-                      "among them node2 mlx5_0/1; the file stays, and the next sweep goes on from there");
+                      "among them node2 mlx5_0/1; the file stays, and the next sweep goes on from there; check that OpenSM reads "
+                      FILE_CONF " (partition_config_file in opensm.conf)");
         ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_NOT_DONE)->text);
         ck_assert_uint_eq(noted.n_unlocked > 0, true);
 }

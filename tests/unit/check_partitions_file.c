@@ -165,6 +165,24 @@ START_TEST(test_from_desired)
 }
 END_TEST
 
+START_TEST(test_same_file)
+{
+        static const struct {
+                const char *x, *y;
+                bool is_same;
+        } cases[] = {
+                {"/etc/opensm/a.conf", "/etc/opensm/a.conf", true}, {"/etc//opensm/./a.conf", "//etc/opensm/a.conf", true},
+                {"/etc/opensm/.", "/etc/opensm", true}, {"./a", "a", true}, {"/a", "a", false}, {"/a", "/a/b", false},
+                {"/a.conf", "/a.con", false}, {"/.a", "/a", false}, {"/a/..", "/a", false}, {"", "/a", false}, {"/ab/c", "/a/bc", false},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                ck_assert_msg(opensm_conf_is_same_file(cases[i].x, cases[i].y) == cases[i].is_same, "case %zu", i);
+                ck_assert_msg(opensm_conf_is_same_file(cases[i].y, cases[i].x) == cases[i].is_same, "case %zu turned around", i);
+        }
+}
+END_TEST
+
 START_TEST(test_opensm_conf)
 {
         static const char text[] = "# comment\nallow_both_pkeys TRUE\n qos\ttrue\nm_key 0xdeadbeef\nm_key_protection_level 2\n"
@@ -204,6 +222,7 @@ int main(void)
         tcase_add_test(c, test_both_needs_the_option);
         tcase_add_test(c, test_recognise);
         tcase_add_test(c, test_from_desired);
+        tcase_add_test(c, test_same_file);
         tcase_add_test(c, test_opensm_conf);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
