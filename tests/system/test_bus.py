@@ -397,6 +397,10 @@ def test_pkeyctl_apply_beside_the_daemon():
         check("put it into %s, then pkeyctl reload" % fabric.path("partitions.yaml") in r.err, r)
         check_equal([sorted(p.keys()) for p in fabric.tables().values()], [sorted(p.keys()) for p in before.values()], "tables")
         fabric.write("partitions.yaml", policy_two().yaml())
+        daemon.process.send_signal(signal.SIGSTOP)
+        r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(1)
+        daemon.process.send_signal(signal.SIGCONT)
+        check("pkeyd is on the system bus and does not answer" in r.err and "nothing was written" in r.err, r)
         pkeyctl(fabric, bus, "apply", other).expect(1) # nobody is there to say yes
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(0)
         check("as by pkeyctl reload" in r.err and "carried out: generation 2" in r.out, r)
@@ -460,7 +464,7 @@ def test_pkeyctl_watch():
         bus = Bus(fabric)
         daemon = start(fabric, bus)
         watches = [fabric.start(fabric.pkeyctl_arguments("watch", *more), log, **bus.environment())
-                   for more, log in (((), "watch.out"), (("--json",), "watch.json"))]
+                   for more, log in (((), "watch.out"), (("--json",), "watch.json"), (("--quiet",), "watch.quiet"))]
         text, lines = (lambda: read_file(fabric.path("watch.out"))), (lambda: read_file(fabric.path("watch.json")))
         wait_for(lambda: "generation=1" in text() and '"status"' in lines(), "the first line")
         fabric.write("partitions.yaml", policy_two().yaml())
@@ -474,6 +478,7 @@ def test_pkeyctl_watch():
         for watch in watches:
             watch.send_signal(signal.SIGINT)
             check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch after ^C")
+        check_equal(read_file(fabric.path("watch.quiet")), "", "what watch --quiet shows")
         events = [json.loads(line) for line in lines().splitlines()]
         for event in events:
             check_equal([event.get(key) for key in ("schema", "ok", "command", "findings")], [1, True, "watch", []],
