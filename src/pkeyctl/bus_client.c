@@ -75,6 +75,8 @@ const char *bus_field_text(const struct bus_field *f, const void *object)
 
 /* --- calls ----------------------------------------------------------------------------------------------------------- */
 
+#define FIND_TIMEOUT (10 * USEC_PER_SEC) /* pkeyd answers within milliseconds, unless it is stopped or hangs */
+
 static const char hint_absent[] = "systemctl status pkeyd tells more; check, plan, apply, verify, show, explain and "
                                   "violations --once need no daemon";
 
@@ -150,9 +152,9 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(call, 0);
         if (r >= 0)
-                r = sd_bus_call(bus, call, 0, NULL, &reply);
+                r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
         if (r < 0)
-                return r == -ENOMEM ? r : 0;
+                return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
         r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, ret, NULL);
         return r < 0 ? r : 1;
 }

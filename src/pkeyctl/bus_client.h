@@ -59,7 +59,7 @@ const char *bus_field_text(const struct bus_field *f, const void *object);
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 
 /* Does pkeyd run on this host? Returns 1 (and its properties), 0 (no, or nobody knows: there is no bus, or it may not be asked),
- * -EBADMSG or -ENOMEM. Starts none. */
+ * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Starts none. */
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
 /* The bus; no daemon is needed yet. *ret owned. */
 int bus_client_open(struct context *ctx, sd_bus **ret);

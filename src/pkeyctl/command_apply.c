@@ -11,6 +11,7 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 #include "shell/file.h"
+#include "util/text.h"
 
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
@@ -82,16 +83,21 @@ static int check_writer(struct context *ctx)
                               "the other");
 }
 
-/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. Of another port of this host
- * it may know nothing. *ret: it has this very policy. */
+/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. A port of another fabric, which
+ * needs a state directory of its own, is not its concern. *ret: it has this very policy. */
 static int check_daemon(struct context *ctx, bool *ret)
 {
         struct daemon_status s = {};
         const char *bytes;
         size_t n;
-        int r = ctx->options->ca || ctx->options->port ? 0 : bus_client_find(ctx, &s);
+        bool is_elsewhere = (ctx->options->ca || ctx->options->port) && ctx->options->state_dir;
+        int r = is_elsewhere ? 0 : bus_client_find(ctx, &s);
 
         *ret = false;
+        if (r == -ETIMEDOUT)
+                return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "systemctl status pkeyd tells more; or stop pkeyd",
+                                      "pkeyd is on the system bus and does not answer; with another policy it would undo at its next "
+                                      "sweep what this one writes; nothing was written");
         if (r <= 0 || !s.writing || !s.policy_file)
                 return r < 0 ? r : 0;
         *ret = file_read(ctx->arena, s.policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 && n == ctx->policy_n_bytes &&
@@ -121,7 +127,8 @@ static int ask(struct context *ctx)
         int r;
 
         set_blocked(false);
-        r = ask_person(ctx, "Apply %u block writes on %u ports?", ctx->plan->n_block_writes, ctx->plan->n_ports_affected);
+        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", ctx->plan->n_block_writes,
+                       text_plural(ctx->plan->n_block_writes), ctx->plan->n_ports_affected, text_plural(ctx->plan->n_ports_affected));
         set_blocked(true);
         return r;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include <string.h>
 
 #include "pkeyctl/commands.h"
@@ -52,7 +53,7 @@ static int find_held(struct context *ctx, struct result *result)
 {
         int r = result->status == EXIT_REFUSED ? 0 : bus_client_find(ctx, &result->reload.daemon);
 
-        return r < 0 ? r : 0;
+        return r < 0 && r != -ETIMEDOUT ? r : 0;
 }
 
 int command_reload(struct context *ctx)

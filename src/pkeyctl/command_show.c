@@ -194,7 +194,7 @@ static int show_held(struct context *ctx)
         if (!result.held.list)
                 return -ENOMEM;
         r = ctx->options->ca || ctx->options->port ? 0 : bus_client_find(ctx, &result.held.daemon);
-        if (r < 0)
+        if (r < 0 && r != -ETIMEDOUT)
                 return r;
         result.held.has_daemon = r > 0;
         (void) held_list_items(result.held.list, &n);
