@@ -177,8 +177,9 @@ static int label_group(struct arena *a, const struct subnet *s, const struct nam
 
         for (size_t i = 0; i < n; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[group[i].port]);
+                bool is_one = whole || !*node->name || node->type == NODE_SWITCH; /* a switch has one endport */
 
-                labels[i] = whole || !*node->name ? group->name : long_name(a, s, group[i].port);
+                labels[i] = is_one ? group->name : long_name(a, s, group[i].port);
                 if (!labels[i])
                         return -1;
         }
@@ -195,8 +196,13 @@ const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *
                 return NULL;
         for (uint32_t i = 0; i < n; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[ports[i]]);
+                const char *name = *node->name ? node->name : node->description;
 
-                named[i] = (struct named_port) { *node->name ? node->name : node->description, ports[i] };
+                if (node->type == NODE_SWITCH) /* those of a director have one name, and a board each */
+                        name = subnet_node_label(scratch, node);
+                if (!name)
+                        return NULL;
+                named[i] = (struct named_port) { name, ports[i] };
         }
         qsort(named, n, sizeof(*named), compare_named);
         for (uint32_t i = 0, end; i < n; i = end) {

@@ -35,6 +35,9 @@ def test_boards_of_a_director():
         for board in ("L01/U1", "L02/U1", "S01/U1", "S02/U1"):
             check(["director1:" + board, "0"] in rows, "no director1:" + board, rows)
         check(["leaf01", "0"] in rows, "a switch of one chip has a board", rows)
+        path = fabric.write("partitions.yaml", Policy().add("a", 0x0101, {"ALL_SWITCHES": "full"}).yaml())
+        plan = fabric.pkeyctl("plan", path).expect(2).out
+        check("director1:L01/U1,director1:L02/U1," in plan and "director1," not in plan, plan)
 
 
 def test_plan_and_apply_json():
