@@ -117,7 +117,8 @@ static void tell_default(const struct plan *plan, const struct observed *observe
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct observed_table *t = &observed->tables[i];
 
-                if (s->ports[i].role == PORT_ENDPORT && t->source == TABLE_READ && plan->final_tables[i] &&
+                if (s->ports[i].role == PORT_ENDPORT && subnet_port_node(s, &s->ports[i])->type == NODE_CA &&
+                    t->source == TABLE_READ && plan->final_tables[i] &&
                     has_full_default(t->entries, t->capacity) && !has_full_default(plan->final_tables[i], t->capacity))
                         n++;
         }
@@ -128,7 +129,8 @@ static void tell_default(const struct plan *plan, const struct observed *observe
                             "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator",
                             n);
         finding_set_hint(findings, item,
-                         "'default: {pkey: 0x7fff, members: {ALL: full}}' below 'partitions:' keeps them full members");
+                         "'ALL: full' in the members of the default partition keeps them full members ('default: {pkey: 0x7fff, "
+                         "members: {ALL: full}}' if the policy does not have that yet)");
 }
 
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */
@@ -279,7 +281,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         r = keep_frozen(a, observed, &out);
         if (r < 0)
                 return r;
-        tell_default(out.plan, observed, findings);
+        if (!options->in_force)
+                tell_default(out.plan, observed, findings);
         report_frozen(&out, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;

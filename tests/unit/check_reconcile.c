@@ -30,11 +30,16 @@ struct scene {
         struct policy *policy;
 };
 
-static int decide_again(struct scene *s)
+static int decide_as(struct scene *s, bool in_force)
 {
-        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = in_force };
 
         return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
+}
+
+static int decide_again(struct scene *s)
+{
+        return decide_as(s, false);
 }
 
 static unsigned n_hosts = 3;
@@ -114,6 +119,9 @@ START_TEST(test_default_limited)
                         ck_assert(strncmp(s.findings.items[0].text, i == 0 ? "3 ports become" : "2 ports become", 14) == 0);
                         ck_assert_ptr_nonnull(strstr(s.findings.items[0].hint, "members: {ALL: full}"));
                 }
+                s.findings.n = 0; /* a repair says it no more */
+                ck_assert_int_eq(decide_as(&s, true), 0);
+                ck_assert_uint_eq(s.findings.n, 0);
                 done(&s);
         }
         n_hosts = 3;
