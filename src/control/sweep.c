@@ -99,8 +99,8 @@ static int adopt_snapshot(struct control *c)
         if (r < 0)
                 return r;
         replace_snapshot(c);
-        /* out of memory: a policy knows less of those that are not there */
-        if (control_serves(c))
+        /* who reads only stores nothing; out of memory: a policy knows less of those that are not there */
+        if (control_serves(c) || c->config.goal == CONTROL_APPLY)
                 (void) known_learn(&c->known, c->snapshot->subnet, c->now, wall);
         return 0;
 }

@@ -336,11 +336,28 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         return STEAL(g);
 }
 
+/* Of what is stored only who was seen by which name: a host that is down is not a name that nobody has. Of the tables nothing is
+ * assumed, and without the state directory nothing is missing. */
+static int load_names(struct context *ctx, struct control_start *ret)
+{
+        int r = state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, false);
+
+        if (r != -ENOMEM)
+                r = state_load(&ctx->state, &ret->remembered);
+        if (r < 0)
+                return r;
+        knowledge_free(ret->remembered->knowledge);
+        ret->remembered->knowledge = knowledge_new();
+        return ret->remembered->knowledge ? 0 : -ENOMEM;
+}
+
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
         struct remembered *m;
         int r = 0;
 
+        if (goal == CONTROL_LOOK)
+                return load_names(ctx, ret);
         if (goal == CONTROL_PLAN || goal == CONTROL_APPLY)
                 r = open_state(ctx, goal == CONTROL_APPLY);
         if (r == 0)

@@ -40,6 +40,19 @@ def test_boards_of_a_director():
         check("director1:L01/U1,director1:L02/U1," in plan and "director1," not in plan, plan)
 
 
+def test_host_that_is_down():
+    """What only reads the fabric knows the name of a host that was there before."""
+    with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
+        path = fabric.write("partitions.yaml", Policy().add("b", 0x0102, {"node0007": "full", "node0008": "full"}).yaml())
+        fabric.pkeyctl("apply", path, "--yes").expect(0)
+        fabric.console('Unlink "node0008"')
+        for command, status in ((("plan", path), 0), (("verify", path), 0), (("show", "port", "node0008"), 1),
+                                (("explain", "node0008", "node0001", "--policy", path), 1), (("export", "opensm", path), 0)):
+            r = fabric.pkeyctl(*command).expect(status)
+            check("matches nothing" not in r.err and "did you mean" not in r.err, command, r)
+            check("'node0008' is not in the fabric now (last seen " in r.err, command, r)
+
+
 def test_plan_and_apply_json():
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
