@@ -124,11 +124,11 @@ static int have_reloaded(struct context *ctx)
 
 static int ask(struct context *ctx)
 {
+        uint32_t n_writes = ctx->plan->n_block_writes, n_ports = ctx->plan->n_ports_affected;
         int r;
 
         set_blocked(false);
-        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", ctx->plan->n_block_writes,
-                       text_plural(ctx->plan->n_block_writes), ctx->plan->n_ports_affected, text_plural(ctx->plan->n_ports_affected));
+        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", n_writes, text_plural(n_writes), n_ports, text_plural(n_ports));
         set_blocked(true);
         return r;
 }

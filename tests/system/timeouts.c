@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeouts-preload.so: preloaded into an OpenSM beside ibsim's library, it does what ib_umad does and that library does not: a MAD that
- * nobody answers is sent again, and comes back with ETIMEDOUT at last. Without it OpenSM waits in its sweep for ever, for
+ * timeouts-preload.so: preloaded into an OpenSM beside ibsim's library, it does what ib_umad does and that library does not: a MAD
+ * that nobody answers is sent again, and comes back with ETIMEDOUT at last. Without it OpenSM waits in its sweep for ever, for
  * example for the TrapRepress of its own trap 144, which ibsim drops.
  */
 #include <dlfcn.h>
