@@ -21,9 +21,9 @@ static const struct printer {
         [RESULT_APPLY] = { text_apply, as_json_apply, OK_IF_DONE },
         [RESULT_VERIFY] = { text_verify, as_json_verify, OK_IF_DONE | QUIET },
         [RESULT_VERIFY_LOCAL] = { text_verify_local, as_json_verify_local, OK_IF_DONE | QUIET },
-        [RESULT_PORTS] = { text_show_ports, as_json_show_ports, TERSE | QUIET },
-        [RESULT_PARTITIONS] = { text_show_partitions, as_json_show_partitions, TERSE | QUIET },
-        [RESULT_PORT] = { text_show_port, as_json_show_port, TERSE | QUIET },
+        [RESULT_PORTS] = { text_show_ports, as_json_show_ports, TERSE },
+        [RESULT_PARTITIONS] = { text_show_partitions, as_json_show_partitions, TERSE },
+        [RESULT_PORT] = { text_show_port, as_json_show_port, TERSE },
         [RESULT_FILE] = { text_file, as_json_file, FINDINGS_LAST },
         [RESULT_HELD] = { text_show_held, as_json_show_held, 0 }, /* "nothing is held" is no answer if the state cannot be read */
         [RESULT_FORGOTTEN] = { text_forgotten, as_json_vouches, QUIET },
