@@ -354,12 +354,11 @@ static int load_names(struct context *ctx, struct control_start *ret)
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
         struct remembered *m;
-        int r = 0;
+        int r;
 
         if (goal == CONTROL_LOOK)
                 return load_names(ctx, ret);
-        if (goal == CONTROL_PLAN || goal == CONTROL_APPLY)
-                r = open_state(ctx, goal == CONTROL_APPLY);
+        r = open_state(ctx, goal == CONTROL_APPLY);
         if (r == 0)
                 r = state_load(&ctx->state, &m);
         if (r < 0)
