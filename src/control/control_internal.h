@@ -163,8 +163,8 @@ struct control {
         struct interrupted interrupted;
         bool started;
         bool discovery_failed;           /* the last one; it was logged */
-        usec_t discovered_hold;          /* absent_hold, by which that judged who is absent */
         usec_t discovered;               /* when the whole fabric was, the last time that this was not in vain; 0: never */
+        usec_t discovered_hold;          /* absent_hold, by which that judged who is absent */
         bool passed_over;                /* a candidate, which no sweep took, by the next one */
         usec_t swept;                    /* when the last sweep of the whole fabric ended that ran to its end */
 };

@@ -91,13 +91,13 @@ static int adopt_snapshot(struct control *c)
                 r = desired_in_force(c, new->subnet, &desired);
         if (r == 0)
                 r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
-        c->discovered_hold = absent_hold;
         if (r == 0)
                 r = learn(c, new->observed, desired);
         if (r == 0)
                 r = snapshot_learn(new, c->knowledge, new->observed, wall);
         if (r < 0)
                 return r;
+        c->discovered_hold = absent_hold;
         replace_snapshot(c);
         /* who reads only stores nothing; out of memory: a policy knows less of those that are not there */
         if (control_serves(c) || c->config.goal == CONTROL_APPLY)
