@@ -216,7 +216,7 @@ static void call_unread(struct observed_table *t, const struct mad_result *resul
         t->mad_status = result->mad_status;
 }
 
-/* A Set went out, and nobody knows what became of it. */
+/* A Set went out, and nobody knows what became of it; or a block was read, and nobody knows whose. */
 static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
@@ -237,7 +237,7 @@ static void see_silence(struct apply *ap, const struct plan_write *w, const stru
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         see_silence(ap, write_of(ap, i), result);
-        if (ap->tasks[i].rounds > 0)
+        if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING)
                 doubt_task(ap, i, result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
@@ -757,6 +757,12 @@ static bool is_still_admitted(struct apply *ap, uint32_t i)
         return true;
 }
 
+/* The run is ended early: nothing is begun, or sent again. What was read is news, if it has still to be confirmed. */
+static bool is_not_continued(const struct apply *ap, const struct task *t)
+{
+        return ap->aborted && (t->step == TASK_SET || (t->rounds == 0 && t->step != TASK_CONFIRMING));
+}
+
 /* Another task met a stranger there. */
 static bool is_for_stranger(const struct apply *ap, uint32_t i)
 {
@@ -774,7 +780,7 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 i = ap->ready[ap->ready_first];
                 ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
                 ap->n_ready--;
-                if (ap->aborted && (ap->tasks[i].rounds == 0 || ap->tasks[i].step == TASK_SET)) {
+                if (is_not_continued(ap, &ap->tasks[i])) {
                         task_end(ap, i, APPLY_FAILED, ap->tasks[i].rounds == 0 ? APPLY_ABORTED : reason_of_set(&ap->tasks[i]));
                         advance(ap);
                         continue;

@@ -891,6 +891,44 @@ START_TEST(test_news)
 }
 END_TEST
 
+static bool news_and_abort(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const bool answers = *(const bool *) r->userdata;
+
+        if (!on_fault_port(r, request, MAD_GET) || (r->n_faults == 0 && request->attribute != SMP_ATTR_P_KEY_TABLE))
+                return false;
+        apply_abort(r->apply);
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        if (r->n_faults++ == 0)
+                change_block(ret);
+        else if (!answers)
+                *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        return true;
+}
+
+/* A run that is ended early still asks whose news that is: else the next plan would call what changed right. */
+START_TEST(test_news_when_ended_early)
+{
+        struct run r;
+
+        for (unsigned i = 0; i < 2; i++) {
+                const bool answers = i;
+                const struct observed_table *t;
+
+                two_grants(&r);
+                r.fault = news_and_abort;
+                r.userdata = &answers;
+                run_apply(&r);
+                ck_assert_uint_eq(r.n_faults, 2);
+                t = &r.o->tables[r.fault_port];
+                ck_assert_int_eq(t->source, answers ? TABLE_READ : TABLE_ASSUMED);
+                ck_assert_uint_eq(t->entries[P_KEY_BLOCK_ENTRIES - 1].v, answers ? 0x77 : 0);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, answers ? APPLY_CHANGED : APPLY_TIMEOUT);
+                run_done(&r);
+        }
+}
+END_TEST
+
 /* The Set is lost, and meanwhile another SMA, which holds what was to be written, gets the LID. */
 static bool another_has_it_already(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
@@ -3197,6 +3235,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_while_a_block_is_read);
         tcase_add_test(t, test_late_read);
         tcase_add_test(t, test_news);
+        tcase_add_test(t, test_news_when_ended_early);
         tcase_add_test(t, test_stranger_after_a_lost_set);
         tcase_add_test(t, test_set_behind_a_late_answer);
         tcase_add_test(t, test_late_at_the_end);
