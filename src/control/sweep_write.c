@@ -61,6 +61,21 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
         return 0;
 }
 
+/* Nothing was written, or not all: the policy is in force all the same, and the tables are counted by it. */
+static void judge_unwritten(struct control *c)
+{
+        struct watch_report report;
+
+        if (control_serves(c))
+                (void) sweep_watch(c, true, &report); /* out of memory: with the next sweep */
+}
+
+static void fail_to_write(struct control *c, const char *what, int error)
+{
+        judge_unwritten(c);
+        sweep_fail(c, what, error);
+}
+
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
@@ -187,6 +202,8 @@ void sweep_follow_writer(struct control *c)
         if (!opensm_writer_take_end(c->writer, &r))
                 return;
         if (r < 0 && c->state == CONTROL_WRITING_OPENSM) {
+                if (r != -ECANCELED && r != -ESTALE)
+                        judge_unwritten(c);
                 if (*opensm_writer_problem(c->writer))
                         control_say(c, "%s", opensm_writer_problem(c->writer));
                 sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
@@ -292,7 +309,7 @@ static void applied(struct control *c, int r, const char *why)
         c->results.apply = s->apply;
         c->results.stopped = s->apply_stopped;
         if (r < 0) {
-                sweep_fail(c, why, r);
+                fail_to_write(c, why, r);
         } else if (s->apply_stopped && control_serves(c)) {
                 log_debug(c->log, "generation %" PRIu64 ": writing was ended early", s->generation->number);
                 sweep_end(c, SWEEP_STOPPED);
@@ -395,7 +412,7 @@ void sweep_apply(struct control *c)
         s->apply_began = c->now;
         r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
-                sweep_fail(c, "the plan could not be carried out", r);
+                fail_to_write(c, "the plan could not be carried out", r);
                 return;
         }
         prepare_guard(c);
@@ -432,7 +449,7 @@ void sweep_carry_out(struct control *c)
         }
         sweep_foresee_held(c);
         if (may_write && !s->locked)
-                sweep_fail(c, "nothing is written, because the state directory cannot be used", s->lock_r ?: -ENOLCK);
+                fail_to_write(c, "nothing is written, because the state directory cannot be used", s->lock_r ?: -ENOLCK);
         else if (may_write && !by_itself)
                 start_writer(c, CONTROL_WRITING_OPENSM);
         else

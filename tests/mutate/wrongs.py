@@ -1412,4 +1412,6 @@ WRONGS += [
     Wrong("knowledge-late-is-believed-if-it-is-no-news", KNOWLEDGE, "(trust == KNOWLEDGE_EXPECTED && !news)", "!news"),
     Wrong("apply-abort-drops-news", APPLY, "(t->rounds == 0 && t->step != TASK_CONFIRMING)", "t->rounds == 0"),
     Wrong("apply-news-of-nobody-are-no-news", APPLY, "        if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING)\n", "        if (ap->tasks[i].rounds > 0)\n"),
+    Wrong("sweep-unwritten-is-not-judged", "src/control/sweep_write.c", "        judge_unwritten(c);\n        sweep_fail(", "        sweep_fail("),
+    Wrong("sweep-unwritten-file-is-not-judged", "src/control/sweep_write.c", "if (r != -ECANCELED && r != -ESTALE)\n                        judge_unwritten(c);", "if (r == -ECANCELED)\n                        judge_unwritten(c);"),
 ]

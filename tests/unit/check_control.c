@@ -528,6 +528,7 @@ START_TEST(no_lock)
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert(strstr(status()->text, "the state directory cannot be used: Read-only file system"));
+        ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(noted.n_unlocked + noted.n_stored + n_sets, 0);
         wait_until_due();
         sweep();
@@ -614,6 +615,7 @@ START_TEST(store_that_fails)
         sweep();
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
         expect_logged(LOG_EVENT_STATE_DIR, "state.db: No space left on device; until it can be written");
         store_r = -EROFS;

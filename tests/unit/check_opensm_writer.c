@@ -1167,6 +1167,10 @@ START_TEST(store_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0011"));
         ck_assert_uint_ge(count_logged(LOG_EVENT_STATE_DIR), 1);
+        /* by the policy that is in force now, not by the one before */
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_gt(status()->ports.differ, 0);
+        ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed);
         ck_assert(
                 strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
         for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
