@@ -230,7 +230,6 @@ static bool is_another(struct process *p)
 
         p->store_life = store->life;
         p->is_replaced |= another && store->n > 0;
-        p->stores_loaded |= another;
         if (another)
                 p->store_version = store->n > 0 ? UINT64_MAX : store->version;
         return another;

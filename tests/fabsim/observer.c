@@ -538,21 +538,14 @@ void observer_init(struct observer *o)
                 memset(o->tables[i].home, SIM_NO_INDEX, SIM_BASES);
 }
 
-void observer_store(struct process *p, struct observer *to)
+void observer_store(const struct process *p, struct observer *to)
 {
-        memcpy(to->tables, p->observer.tables, sizeof(to->tables));
-        if (p->goal == CONTROL_SERVE)
-                memcpy(to->ports, p->observer.ports, sizeof(to->ports));
-        else if (p->stores_loaded)
-                memcpy(to->ports, p->loaded, sizeof(to->ports));
-        p->stores_loaded = false;
+        *to = p->observer;
 }
 
 void observer_load(struct process *p)
 {
         p->observer = p->head->store.observer;
-        memcpy(p->loaded, p->observer.ports, sizeof(p->loaded));
-        p->stores_loaded = false;
 }
 
 void observer_judged(struct sim *s, struct process *p)

@@ -275,8 +275,6 @@ struct process {
         uint64_t store_version, store_life; /* that it read or wrote last */
         bool is_replaced;              /* another store, with records, was put in place of it, and was not loaded yet */
         usec_t replaced_at;            /* when it was */
-        struct seen_port loaded[SIM_MAX_ENDPORTS]; /* which ports there were by the store, when it was loaded */
-        bool stores_loaded;            /* the store was lost since */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
@@ -524,8 +522,8 @@ unsigned observer_endport(const struct sim *s, struct fabsim_place at);
 /* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was
  * planned there is of no use. */
 bool observer_changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base);
-/* What p saw was stored: the tables; and which ports there are. A pkeyctl stores none but those that it loaded. */
-void observer_store(struct process *p, struct observer *to);
+/* What p saw was stored: the tables, and which ports there are. */
+void observer_store(const struct process *p, struct observer *to);
 /* p takes what is stored for what it knows. */
 void observer_load(struct process *p);
 /* Nothing was seen yet. */
