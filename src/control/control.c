@@ -112,7 +112,7 @@ static bool is_settled(enum sweep_result result)
 /* In audit mode, and on a standby, a sweep may be done and the tables are as somebody else wants them. */
 static bool is_right(const struct port_counts *ports)
 {
-        return ports->differ == 0 && ports->unreachable == 0;
+        return ports->differ == 0 && ports->unreachable == 0 && ports->silent == 0;
 }
 
 static void count_sweep(struct control *c, enum sweep_result result)

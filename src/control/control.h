@@ -219,13 +219,14 @@ enum sweep_result {
 /* As the tables were read last. */
 struct port_counts {
         uint32_t managed, right, differ, unreachable; /* frozen ports are neither right nor different */
+        uint32_t silent; /* links that are up, and whose other end did not answer discovery */
 };
 
 /* Numbers since the start, for metrics. Times are CLOCK_REALTIME; 0: never. */
 struct control_numbers {
         uint64_t sweeps[SWEEP_N_RESULTS];
         usec_t last_sweep;       /* that came to its end: the fabric was read, and what could be repaired was */
-        usec_t last_success;     /* likewise, and every table was as the policy says */
+        usec_t last_success;     /* likewise, and every table was read, and as the policy says */
         usec_t last_apply;       /* all writes were confirmed */
         usec_t apply_duration, sweep_duration; /* of the last one, and of the last full one; 0: there was none */
         uint64_t n_plans;

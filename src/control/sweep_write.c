@@ -16,6 +16,7 @@ static void count_ports(struct control *c, const struct watch_report *report, bo
 
         ports->managed = report->n_ports;
         ports->unreachable = report->n_unreachable;
+        ports->silent = subnet_count_silent(c->snapshot->subnet);
         if (!judged)
                 return;
         ports->right = report->n_right;
@@ -79,7 +80,7 @@ static void fail_to_write(struct control *c, const char *what, int error)
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
-        char differ[64] = "", unreachable[64] = "", held[64] = "", errors[96] = "", role[192] = "";
+        char differ[64] = "", unreachable[64] = "", silent[64] = "", held[64] = "", errors[96] = "", role[192] = "";
         size_t n_held = 0;
         size_t n_errors = c->status.n_errors;
         bool may_write = control_may_write(c, g);
@@ -88,6 +89,9 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                 (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
                 (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
+        if (c->status.ports.silent > 0)
+                (void) snprintf(silent, sizeof(silent), ", %u silent link%s", c->status.ports.silent,
+                                text_plural(c->status.ports.silent));
         if (c->status.held)
                 (void) held_list_items(c->status.held, &n_held);
         if (n_held > 0)
@@ -97,8 +101,8 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                                 n_errors == 1 ? "" : "s", n_errors == 1 ? "it" : "them");
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
-        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, held, errors);
+        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
+                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */

@@ -310,6 +310,8 @@ static void add_ports(struct text *t, const struct metrics *m)
                 one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.",
                     m->n_drifted);
                 one(t, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
+                one(t, "pkeyd_silent_links", GAUGE, "Links that are up, and whose other end did not answer discovery.",
+                    m->n_silent_links);
                 one(t, "pkeyd_frozen_ports", GAUGE, "Endports that are left as they are, because an error of the policy in force is about "
                     "them.", m->n_frozen);
         }

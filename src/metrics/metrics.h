@@ -47,7 +47,7 @@ struct metrics {
         bool stands_by;              /* the other one of two head nodes writes */
 
         bool looked;                 /* the following five are known */
-        uint32_t n_managed, n_verified, n_drifted, n_unreachable;
+        uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
         uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
         uint64_t n_drifts;           /* tables that were right and then were not, since the start */
 

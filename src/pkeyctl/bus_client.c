@@ -25,6 +25,7 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "PortsRight", "ports_right", FIELD_NUMBER, ports_right),
         FIELD(daemon_status, "PortsDiffer", "ports_differ", FIELD_NUMBER, ports_differ),
         FIELD(daemon_status, "PortsUnreachable", "ports_unreachable", FIELD_NUMBER, ports_unreachable),
+        FIELD(daemon_status, "LinksSilent", "links_silent", FIELD_NUMBER, links_silent),
         FIELD(daemon_status, "PortsFrozen", "ports_frozen", FIELD_NUMBER, ports_frozen),
         [DAEMON_STATUS_FROZEN] = FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
         FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),

@@ -35,12 +35,12 @@ struct bus_field {
 struct daemon_status {
         const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
         uint64_t reloading, writing, generation, partitions, file_errors;
-        uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen, held_bases;
+        uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, held_bases;
         uint64_t last_success, violations_total, violations_since;
 };
 #define DAEMON_STATUS_TEXT   2  /* the place of `text` among its fields */
-#define DAEMON_STATUS_FROZEN 16 /* ... of `frozen`, which has several lines */
-#define DAEMON_STATUS_HELD   18 /* ... of `held`, likewise */
+#define DAEMON_STATUS_FROZEN 17 /* ... of `frozen`, which has several lines */
+#define DAEMON_STATUS_HELD   19 /* ... of `held`, likewise */
 extern const struct bus_field daemon_status_fields[];
 extern const size_t n_daemon_status_fields;
 

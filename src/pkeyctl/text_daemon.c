@@ -57,6 +57,13 @@ static void print_lines(const char *lines, uint64_t max, uint64_t all)
                 printf("                and %" PRIu64 " more\n", all - n);
 }
 
+static void print_silent(const struct daemon_status *s)
+{
+        if (s->links_silent > 0)
+                printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
+                       s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
+}
+
 static void print_frozen(const struct daemon_status *s)
 {
         if (s->ports_frozen == 0)
@@ -84,6 +91,7 @@ void text_status(struct context *ctx, const struct result *result)
         print_files(s);
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
+        print_silent(s);
         print_frozen(s);
         print_held(s);
         printf("  last success  %s\n", format_time(s->last_success, buffer));

@@ -31,7 +31,7 @@ static const char *state_of(const struct control_status *c)
                 return "waiting";
         if (!c->ready)
                 return "starting";
-        return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : "right");
+        return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : c->ports.silent > 0 ? "partial" : "right");
 }
 
 /* A line for each of the first bases, as many as there is room for. Times are absolute: what is not news does not change. */
@@ -101,6 +101,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .ports_right = c->ports.right,
                 .ports_differ = c->ports.differ,
                 .ports_unreachable = c->ports.unreachable,
+                .links_silent = c->ports.silent,
                 .ports_frozen = c->n_frozen,
                 .last_success = c->numbers.last_success,
                 .violations_total = violations->total(violations->userdata),

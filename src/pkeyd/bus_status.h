@@ -25,6 +25,7 @@
         X(PortsRight, "u", ports_right)                                                                                \
         X(PortsDiffer, "u", ports_differ)                                                                              \
         X(PortsUnreachable, "u", ports_unreachable)                                                                    \
+        X(LinksSilent, "u", links_silent)                                                                              \
         X(PortsFrozen, "u", ports_frozen)                                                                              \
         X(Frozen, "s", frozen)                                                                                         \
         X(HeldBases, "u", held_bases)                                                                                  \
@@ -39,8 +40,8 @@ struct bus_status {
         const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
-        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, ports_frozen,
-                held_bases;
+        uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
+                ports_frozen, held_bases;
         char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* what `text`, `frozen` and `held` point to */
 };
 

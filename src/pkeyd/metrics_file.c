@@ -75,6 +75,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         m->n_verified = s->ports.right;
         m->n_drifted = s->ports.differ;
         m->n_unreachable = s->ports.unreachable;
+        m->n_silent_links = s->ports.silent;
         m->n_frozen = s->n_frozen;
         collect_held(s->held, m);
         m->now = clock_now();

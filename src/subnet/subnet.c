@@ -165,6 +165,16 @@ const char *subnet_place_label(struct arena *a, const struct subnet *s, struct s
         return node ? arena_printf(a, "the device at %s/%u", node, place.number) : NULL;
 }
 
+uint32_t subnet_count_silent(const struct subnet *s)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n_nodes; i++)
+                for (size_t k = 0; k < ELEMENTS(s->nodes[i].silent_ports); k++)
+                        n += (uint32_t) __builtin_popcountll(s->nodes[i].silent_ports[k]);
+        return n;
+}
+
 const struct subnet_conflict *subnet_find_conflict(const struct subnet *s, struct guid node, uint8_t number)
 {
         uint32_t n = subnet_find_node(s, node);

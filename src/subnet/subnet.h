@@ -131,6 +131,9 @@ static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t nu
         return n->silent_ports[number / 64] >> (number % 64) & 1;
 }
 
+/* Ports of all nodes behind which something is silent: their links are up, and the other ends did not answer discovery. */
+uint32_t subnet_count_silent(const struct subnet *s);
+
 static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint8_t number)
 {
         return n->switch_ports[number / 64] >> (number % 64) & 1;

@@ -376,7 +376,7 @@ WRONGS += [
     Wrong("control-partial-is-a-success", CONTROL, "if (result == SWEEP_DONE && is_right(", "if (whole && (result == SWEEP_PARTIAL || is_right("
           "&c->status.ports)))\n                n->last_success = c->wall;\n        if (false && is_right("),
     Wrong("control-held-base-is-swept-for", CONTROL, "s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result", "s->result"),
-    Wrong("control-audit-is-a-success", CONTROL, "        return ports->differ == 0 && ports->unreachable == 0;", "        return ports->unreachable == 0;"),
+    Wrong("control-audit-is-a-success", CONTROL, "        return ports->differ == 0 && ports->unreachable == 0 && ports->silent == 0;", "        return ports->unreachable == 0 && ports->silent == 0;"),
     Wrong("control-same-policy-is-another", CONTROL, "        c->candidate->number = c->in_force->number;\n", ""),
     # reloads
     Wrong("reload-answered-by-the-sweep-that-runs", RELOAD, "return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;",
@@ -1414,4 +1414,7 @@ WRONGS += [
     Wrong("apply-news-of-nobody-are-no-news", APPLY, "        if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING)\n", "        if (ap->tasks[i].rounds > 0)\n"),
     Wrong("sweep-unwritten-is-not-judged", "src/control/sweep_write.c", "        judge_unwritten(c);\n        sweep_fail(", "        sweep_fail("),
     Wrong("sweep-unwritten-file-is-not-judged", "src/control/sweep_write.c", "if (r != -ECANCELED && r != -ESTALE)\n                        judge_unwritten(c);", "if (r == -ECANCELED)\n                        judge_unwritten(c);"),
+    Wrong("control-silent-links-are-success", "src/control/control.c", " && ports->silent == 0;", ";"),
+    Wrong("subnet-silent-links-of-low-ports", "src/subnet/subnet.c", "k < ELEMENTS(s->nodes[i].silent_ports)", "k < 1"),
+    Wrong("bus-silent-links-are-right", "src/pkeyd/bus_status.c", "c->ports.silent > 0 ? \"partial\" : \"right\"", "\"right\""),
 ]

@@ -15,7 +15,7 @@ from private_bus import Bus, require, signals
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
               "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
-              "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "PortsFrozen": "u",
+              "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LinksSilent": "u", "PortsFrozen": "u",
               "Frozen": "s", "HeldBases": "u", "Held": "s", "LastSuccess": "t", "ViolationsTotal": "t",
               "ViolationsSince": "t", "Notices": "s"}
 OPEN_POLICY = """<policy context="default"><allow own="org.pkeyd1"/><allow send_destination="org.pkeyd1"/></policy>"""
@@ -312,6 +312,14 @@ def test_pkeyctl_status():
                      status["StatusText"], 0], "status --json")
         check(j["last_success"].endswith("Z") and j["last_success"].startswith("20"), "last_success:", j["last_success"])
         check_equal(pkeyctl(fabric, bus, "status", "-q").expect(0).out, "", "status -q")
+        fabric.lose("node0004", 100, 0x11)
+        pkeyctl(fabric, bus, "reload")
+        wait_for(lambda: bus.property("LinksSilent") == 1, "the host that hangs to be missed")
+        r = pkeyctl(fabric, bus, "status").expect(3)
+        check(": partial" in r.out and "  silent        1 link is up whose other end" in r.out, r)
+        fabric.lose("node0004", 0, 0x11)
+        pkeyctl(fabric, bus, "reload")
+        wait_for(lambda: bus.property("State") == "right", "the host to answer again")
         break_policy(fabric)
         daemon.reload()
         r = pkeyctl(fabric, bus, "status").expect(2)

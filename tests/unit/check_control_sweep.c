@@ -1020,6 +1020,30 @@ static void next_sweep(void)
         sweep();
 }
 
+/* A host hangs: its table is as it was when it was read last, or not. */
+START_TEST(silent_link_is_no_success)
+{
+        usec_t success;
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        ck_assert_uint_eq(status()->ports.silent, 0);
+        success = status()->numbers.last_success;
+        ck_assert_uint_ne(success, 0);
+        f.nodes[hosts[2]].ports[1].mute = FABSIM_MUTE;
+        next_sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(status()->ports.silent, 1);
+        ck_assert_uint_eq(status()->numbers.last_success, success);
+        ck_assert_msg(strstr(status()->text, ", 1 silent link"), "%s", status()->text);
+        f.nodes[hosts[2]].ports[1].mute = FABSIM_ANSWERS;
+        next_sweep();
+        ck_assert_uint_eq(status()->ports.silent, 0);
+        ck_assert_uint_gt(status()->numbers.last_success, success);
+        ck_assert(!strstr(status()->text, "silent"));
+}
+END_TEST
+
 /* node3 takes a name that the policy means: the line of its switch says something else. It keeps what it has, and so does its
  * switch port; the drift of others is repaired, and nobody is refused. */
 START_TEST(second_line_claims_a_host)
@@ -2104,6 +2128,7 @@ int main(void)
                         first_discovery_without_the_file,
                         file_is_taken_once,
                         file_that_is_broken,
+                        silent_link_is_no_success,
                         port_that_does_not_answer,
                         names_are_asked_when_tables_change,
                         lids_move_during_a_discovery,

@@ -11,7 +11,7 @@ START_TEST(snapshot)
         ck_assert_uint_eq(subnet->n_nodes, 5);
         /* port 0 of two switches, four CA and router ports, and the four switch ports beside them */
         ck_assert_uint_eq(subnet->n_ports, 10);
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(count_incomplete(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 0);
         ck_assert(!subnet->truncated);
@@ -114,7 +114,7 @@ START_TEST(back_to_back)
         ck_assert_uint_eq(subnet->n_ports, 2);
         assert_directed(port(host_b, 1), 1, PATH(1));
         ck_assert_ptr_eq(peer(port(host_a, 1)), port(host_b, 1));
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
 }
 END_TEST
 
@@ -123,7 +123,7 @@ START_TEST(alone)
         fabsim_disconnect(&f, host_a, 1);
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_ports, 1);
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(n_requests, 4);
 }
 END_TEST
@@ -137,7 +137,7 @@ START_TEST(links_that_are_down)
         ck_assert(!has_node(host_b));
         ck_assert(has_port(leaf2, 0));
         ck_assert(!has_port(leaf2, 1));
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
 }
 END_TEST
 
@@ -213,7 +213,7 @@ static void check_snapshot(void)
                         n_ports += has_port(n, (uint8_t) p);
         }
         ck_assert_uint_eq(subnet->n_ports, n_ports);
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 0);
         ck_assert_ptr_eq(&subnet->ports[subnet->self], port(f.self.node, f.self.port));
 }
@@ -405,21 +405,21 @@ START_TEST(unanswered_link_is_silent)
         ck_assert(!has_node(host_b));
         ck_assert(!has_port(leaf2, 1));
         ck_assert(subnet_port_is_silent(node(leaf2), 1));
-        ck_assert_uint_eq(count_silent(), 1);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 1);
         ck_assert_uint_eq(meant.n, 1);
         /* a leaf: both links to it are silent, and the nodes behind it are not in the snapshot */
         mean(leaf2, ANY, ANY);
         ck_assert_int_eq(discover(), 0);
         ck_assert(subnet_port_is_silent(node(leaf1), 5));
         ck_assert(subnet_port_is_silent(node(leaf1), 6));
-        ck_assert_uint_eq(count_silent(), 2);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 2);
         ck_assert(!has_port(host_a, 2));
         /* the leaf of the local port */
         mean(leaf1, ANY, ANY);
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_ports, 1);
         ck_assert(subnet_port_is_silent(node(host_a), 1));
-        ck_assert_uint_eq(count_silent(), 1);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 1);
 }
 END_TEST
 
@@ -438,7 +438,7 @@ START_TEST(fewer_retries_for_the_silent)
         n_again = 0;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(n_again, 1); /* it answers: the rest of it is asked as ever */
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         rules.lose = is_meant;
         mean(router, SMP_ATTR_NODE_DESCRIPTION, ANY);
         config.before = NULL;
@@ -574,7 +574,7 @@ START_TEST(any_single_answer_lost)
                         continue; /* the local port */
                 ck_assert_int_eq(finished, 0);
                 ck_assert_uint_le(count_incomplete(), 1);
-                ck_assert_int_eq(count_incomplete() + count_silent() > 0, is_missed);
+                ck_assert_int_eq(count_incomplete() + subnet_count_silent(subnet) > 0, is_missed);
                 ck_assert_uint_eq(subnet->n_conflicts_all, 0);
                 for (uint32_t i = 0; i < subnet->n_ports; i++)
                         assert_leads_there(&subnet->ports[i]);
@@ -586,7 +586,7 @@ static void assert_only_incomplete(unsigned n)
 {
         ck_assert(node(n)->incomplete);
         ck_assert_uint_eq(count_incomplete(), 1);
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(subnet->n_ports, 10);
 }
 
@@ -679,7 +679,7 @@ START_TEST(no_port_info_of_external_port)
         mean(leaf2, SMP_ATTR_PORT_INFO, 1);
         ck_assert_int_eq(discover(), 0);
         ck_assert(subnet_port_is_silent(node(leaf2), 1));
-        ck_assert_uint_eq(count_silent(), 1);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 1);
         ck_assert(!has_node(host_b));
         ck_assert_uint_eq(count_incomplete(), 0);
         ck_assert(has_port(host_a, 2));
@@ -805,7 +805,7 @@ START_TEST(refused_requests)
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(meant.n, 7);
         /* the switch reports that these ports do not exist */
-        ck_assert_uint_eq(count_silent(), 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert(node(leaf2)->incomplete); /* PortInfo of port 0 is missing */
         failure_status = 0x0c;
         mean(leaf2, SMP_ATTR_PORT_INFO, 1);

@@ -445,6 +445,20 @@ START_TEST(switches_have_no_device)
 }
 END_TEST
 
+START_TEST(silent_links_are_counted)
+{
+        struct subnet_node node = { .guid = G(1), .type = NODE_SWITCH, .silent_ports = { 1 << 3, 0, 0, 1ULL << 63 | 1 } };
+        const struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_add_node(builder, &node, "leaf", 4), 0);
+        node.guid = G(2);
+        node.silent_ports[0] = 1 << 5 | 1 << 6;
+        ck_assert_int_eq(subnet_builder_add_node(builder, &node, "spine", 5), 0);
+        s = finish();
+        ck_assert_uint_eq(subnet_count_silent(s), 3 + 4);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("subnet");
@@ -470,6 +484,7 @@ int main(void)
         tcase_add_loop_test(t, description_split, 0, (int) ELEMENTS(descriptions));
         tcase_add_test(t, description_is_bounded);
         tcase_add_test(t, switches_have_no_device);
+        tcase_add_test(t, silent_links_are_counted);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

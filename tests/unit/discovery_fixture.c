@@ -276,16 +276,6 @@ const struct subnet_port *peer(const struct subnet_port *p)
         return &subnet->ports[p->neighbour];
 }
 
-unsigned count_silent(void)
-{
-        unsigned n = 0;
-
-        for (uint32_t i = 0; i < subnet->n_nodes; i++)
-                for (unsigned number = 0; number <= UINT8_MAX; number++)
-                        n += subnet_port_is_silent(&subnet->nodes[i], (uint8_t) number);
-        return n;
-}
-
 unsigned count_incomplete(void)
 {
         unsigned n = 0;

@@ -121,7 +121,6 @@ bool has_port(unsigned n, uint8_t number);
 const struct subnet_port *port(unsigned n, uint8_t number);
 const struct subnet_port *peer(const struct subnet_port *p);
 struct subnet_place place(unsigned n, uint8_t number);
-unsigned count_silent(void);
 unsigned count_incomplete(void);
 void assert_directed(const struct subnet_port *p, uint8_t hops, const uint8_t *path);
 #define PATH(...) ((const uint8_t[]) { __VA_ARGS__ })
