@@ -294,6 +294,12 @@ static bool error_is_final(int error)
         return error == ENODEV || error == ENXIO || error == EBADF || error == EPERM || error == EACCES;
 }
 
+/* It was let pass by what was known then: once it could leave, something else may be known. */
+static bool is_judged(const struct mad_request *q)
+{
+        return q->mgmt_class == MAD_CLASS_SMP && q->method == MAD_SET;
+}
+
 void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_frame *frame, int error)
 {
         uint32_t slot = mad_engine_table_find(&e->table, mad_frame_tid(frame));
@@ -311,7 +317,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
         e->counters.sent--;
         if (x->tries > 0)
                 e->counters.retried--;
-        if (error_is_final(error < 0 ? -error : error) || x->failures > SEND_FAILURES_MAX)
+        if (error_is_final(error < 0 ? -error : error) || x->failures > SEND_FAILURES_MAX || is_judged(&x->request))
                 end(e, slot, MAD_UNSENT);
         else
                 rest(e, slot, x->failures);

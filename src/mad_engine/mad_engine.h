@@ -68,7 +68,8 @@ unsigned mad_engine_wants(const struct mad_engine *e);
  * deadlines are looked at: requests that ran out of tries become results. */
 bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *ret);
 
-/* The MAD that next_send gave could not be sent by this host (errno in error): tried again later, or ends MAD_UNSENT. */
+/* The MAD that next_send gave could not be sent by this host (errno in error): tried again later, or ends MAD_UNSENT, as a Set of
+ * subnet management does at once. */
 void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_frame *frame, int error);
 
 /* A MAD that came. Returns 1: it ended a request or told busy; 0: stray; -EBADMSG: malformed, or not an answer to the

@@ -603,7 +603,7 @@ WRONGS += [
     Wrong("engine-frame-timeout-of-the-first", ENGINE, "        ret->timeout = e->timeout << x->level;\n", "        ret->timeout = e->timeout;\n"),
     Wrong("engine-due-a-moment-late", ENGINE, "transaction(e, l->first)->deadline <= e->now;", "transaction(e, l->first)->deadline < e->now;"),
     Wrong("engine-unsent-was-a-try", ENGINE, "        x->tries--;\n        x->failures++;\n", "        x->failures++;\n"),
-    Wrong("engine-unsent-for-ever", ENGINE, " || x->failures > SEND_FAILURES_MAX)", ")"),
+    Wrong("engine-unsent-for-ever", ENGINE, " || x->failures > SEND_FAILURES_MAX ||", " ||"),
     Wrong("engine-no-device-is-tried-again", ENGINE, "error == ENODEV || error == ENXIO", "error == ENXIO"),
     Wrong("engine-busy-for-ever", ENGINE, "        if (has_tries_left(x)) {\n                x->repeated = true;\n                rest(", "        if (e) {\n                x->repeated = true;\n                rest("),
     Wrong("engine-busy-without-rest", ENGINE, "                rest(e, slot, x->tries);\n", "                be_ready_again(e, slot);\n"),
@@ -1417,4 +1417,6 @@ WRONGS += [
     Wrong("control-silent-links-are-success", "src/control/control.c", " && ports->silent == 0;", ";"),
     Wrong("subnet-silent-links-of-low-ports", "src/subnet/subnet.c", "k < ELEMENTS(s->nodes[i].silent_ports)", "k < 1"),
     Wrong("bus-silent-links-are-right", "src/pkeyd/bus_status.c", "c->ports.silent > 0 ? \"partial\" : \"right\"", "\"right\""),
+    Wrong("engine-unsent-set-is-sent-later", "src/mad_engine/mad_engine.c", "x->failures > SEND_FAILURES_MAX || is_judged(&x->request))", "x->failures > SEND_FAILURES_MAX || (is_judged(&x->request) && x->failures > 1))"),
+    Wrong("engine-unsent-get-ends", "src/mad_engine/mad_engine.c", "return q->mgmt_class == MAD_CLASS_SMP && q->method == MAD_SET;", "return q->mgmt_class == MAD_CLASS_SMP;"),
 ]

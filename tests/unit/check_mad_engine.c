@@ -555,6 +555,28 @@ START_TEST(send_failed_for_good)
 }
 END_TEST
 
+/* A Set of subnet management was judged when it was to leave: later, something else may be true. One of the SA was not. */
+START_TEST(send_of_a_set_failed)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_request q = request(1, 1, 7);
+        struct mad_frame f;
+
+        q.method = MAD_SET;
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        expect_send(e, START, 1, &f);
+        mad_engine_send_failed(e, START, &f, ENOBUFS);
+        expect_result(e, 1, MAD_UNSENT);
+        ck_assert_uint_eq(counters(e).sent, 0);
+        ck_assert(mad_engine_is_idle(e));
+        q.mgmt_class = MAD_CLASS_SA;
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        ck_assert(mad_engine_next_send(e, START, &f));
+        mad_engine_send_failed(e, START, &f, ENOBUFS);
+        ck_assert(!mad_engine_is_idle(e));
+}
+END_TEST
+
 /* --- not later than --- */
 
 static void submit_until(struct mad_engine *e, uint32_t id, uint32_t destination, uint8_t retries, usec_t send_before)
@@ -1171,6 +1193,7 @@ static TCase *rules(void)
         tcase_add_test(t, busy_without_retries);
         tcase_add_test(t, send_failed);
         tcase_add_test(t, send_failed_for_good);
+        tcase_add_test(t, send_of_a_set_failed);
         tcase_add_test(t, given_up);
         tcase_add_test(t, given_up_in_line);
         tcase_add_test(t, deadline);
