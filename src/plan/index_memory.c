@@ -121,6 +121,9 @@ static int insert(struct index_memory *m, const struct freed_index *record)
 
         if (VECTOR_GROW(NULL, m->items, m->n, m->allocated) < 0)
                 return -ENOMEM;
+        while (at < m->n && compare_ports(&m->items[at], record->node_guid, record->port) == 0 &&
+               m->items[at].sequence == record->sequence)
+                at++; /* guesses: in the order in which they were made */
         memmove(&m->items[at + 1], &m->items[at], (m->n - at) * sizeof(*m->items));
         m->items[at] = *record;
         m->n++;

@@ -53,7 +53,8 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
                            struct p_key before, struct p_key after);
 
 /* A Set that may have been carried out put `key` at an index that was free before, and is now. Unless it is remembered
- * already it counts as lost longer ago than all others: they are likelier to have been used. Returns 0 or -ENOMEM. */
+ * already it counts as lost longer ago than all others, which are likelier to have been used, and of such guesses the latest
+ * counts. Returns 0 or -ENOMEM. */
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key);
 
 /* index_memory_note_lost for every entry that changed from one look at the fabric to the next (what pkeyd writes between two

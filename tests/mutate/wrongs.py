@@ -1003,6 +1003,7 @@ WRONGS += [
     Wrong("knowledge-guess-was-used", KNOWLEDGE, "w->is_sent && !w->is_foreign &&", "w->is_sent &&"),
     Wrong("knowledge-unsent-was-used", KNOWLEDGE, "w->is_sent && !w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key", "!w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key"),
     Wrong("index-open-takes-the-place", "src/plan/index_memory.c", "        if (remembers(m, node_guid, port, index))\n                return 0;\n        return mark", "        return mark"),
+    Wrong("index-first-guess-counts", "src/plan/index_memory.c", "                at++; /* guesses", "                break; /* guesses"),
     Wrong("index-open-is-forgotten", "src/plan/index_memory.c", "return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);", "return (void) record, 0;"),
     Wrong("apply-lost-set-used-nothing", "src/apply/apply.c", "        note_open(ap, write_of(ap, i), t);\n", ""),
     Wrong("admission-nobody-is-made-member", ADMISSION, "        if (n == 0 || p_key_base(ret[n - 1]) != P_KEY_DEFAULT_BASE)\n", "        if (false)\n"),

@@ -711,6 +711,31 @@ START_TEST(index_of_an_open_write_before_all_others)
 }
 END_TEST
 
+/* Of two guesses the later one counts, as it does after a restart. */
+START_TEST(index_of_the_last_open_write)
+{
+        const struct freed_index *all;
+        size_t n;
+
+        at_rest();
+        note_open(5, 0x8013);
+        note_open(7, 0x8013);
+        note_open(6, 0x8014);
+        want(host, KEYS(0x8013, 0xffff));
+        for (unsigned restarts = 0; restarts < 2; restarts++) {
+                _cleanup_index_memory_ struct index_memory *before = memory;
+
+                must_plan();
+                ck_assert_uint_eq(final_at(host, 7), 0x8013);
+                memory = index_memory_new();
+                all = index_memory_all(before, &n);
+                ck_assert_uint_eq(n, 3);
+                for (size_t i = 0; i < n; i++)
+                        ck_assert_int_eq(index_memory_restore(memory, &all[i]), 0);
+        }
+}
+END_TEST
+
 /* A full table: an index that is freed in a phase may be used in a later one only. */
 START_TEST(freed_just_now)
 {
@@ -1284,6 +1309,7 @@ int main(void)
         tcase_add_test(t, remembered_behind_the_end);
         tcase_add_test(t, index_of_an_open_write);
         tcase_add_test(t, index_of_an_open_write_before_all_others);
+        tcase_add_test(t, index_of_the_last_open_write);
         tcase_add_test(t, freed_just_now);
         tcase_add_test(t, index0_freed_just_now);
         tcase_add_test(t, unused_entries);
