@@ -122,11 +122,12 @@ static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
         o->basis = f->basis;
         o->version = f->version;
         memcpy(o->ports, f->ports, sizeof(o->ports));
-        /* whatever the file says */
+        /* whom the file does not name */
         for (unsigned i = 0; i < s->n_endports; i++) {
                 bool is_sm = s->endports[i].node == h->place.node && s->endports[i].port == h->place.port;
 
-                o->ports[i].level[0] = MAX(o->ports[i].level[0], (uint8_t) (is_sm ? 2 : 1));
+                if (o->ports[i].level[0] == 0)
+                        o->ports[i].level[0] = is_sm ? 2 : 1;
         }
 }
 
