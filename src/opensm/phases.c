@@ -598,8 +598,8 @@ static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned
         return after;
 }
 
-/* Of the default partition there are never both entries on the way, for OpenSM would move one of them away from index 0. */
-static unsigned default_after(enum opensm_phase phase, unsigned before, unsigned after)
+/* Likewise, never with both entries on the way: one takes the place of the other. */
+static unsigned exchanged_after(enum opensm_phase phase, unsigned before, unsigned after)
 {
         if (phase == OPENSM_RAISE && after != NOTHING)
                 return before == LIMITED && (after & FULL) ? (unsigned) FULL : before;
@@ -608,8 +608,9 @@ static unsigned default_after(enum opensm_phase phase, unsigned before, unsigned
         return entries_after(phase, before, after, true);
 }
 
-/* The port's sets after one phase. */
-static int go(struct arena *a, const struct opensm_way *way, struct two_sets sets, enum opensm_phase phase,
+/* The port's sets after one phase. Of the default partition both entries would not do: OpenSM would move one of them away from
+ * index 0. */
+static int go(struct arena *a, const struct opensm_way *way, struct two_sets sets, enum opensm_phase phase, bool exchange,
               struct partitions_file_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, 2 * ((size_t) sets.n_before + sets.n_after));
@@ -620,8 +621,9 @@ static int go(struct arena *a, const struct opensm_way *way, struct two_sets set
         if (!keys)
                 return -ENOMEM;
         while (take_way(&sets, &base)) {
-                unsigned entries = base.base == P_KEY_DEFAULT_BASE ? default_after(phase, base.before, base.after)
-                                                                   : entries_after(phase, base.before, base.after, allow_both);
+                unsigned entries = exchange || base.base == P_KEY_DEFAULT_BASE
+                                           ? exchanged_after(phase, base.before, base.after)
+                                           : entries_after(phase, base.before, base.after, allow_both);
 
                 if (entries & LIMITED)
                         keys[n++] = p_key_make(base.base, false);
@@ -632,7 +634,7 @@ static int go(struct arena *a, const struct opensm_way *way, struct two_sets set
         return 0;
 }
 
-static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, struct opensm_phases *ret)
+static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, bool exchange, struct opensm_phases *ret)
 {
         struct two_sets sets = { .allow_both = ret->allow_both };
         int r;
@@ -641,8 +643,18 @@ static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, st
         if (r == 0)
                 r = copy_set(a, way->after, way->n_after, &sets.after, &sets.n_after);
         for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES && r == 0; phase++)
-                r = go(a, way, sets, phase, &ret->tables[phase][at]);
+                r = go(a, way, sets, phase, exchange, &ret->tables[phase][at]);
         return r;
+}
+
+/* The first phase in which it has more entries than its table; OPENSM_N_PHASES: it has room for all. */
+static enum opensm_phase overflows_in(const struct opensm_phases *p, uint32_t at)
+{
+        enum opensm_phase phase = OPENSM_REVOKE;
+
+        while (phase < OPENSM_N_PHASES && (p->ways[at].capacity == 0 || p->tables[phase][at].n_keys <= p->ways[at].capacity))
+                phase++;
+        return phase;
 }
 
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *p, enum opensm_phase phase)
@@ -692,23 +704,20 @@ static int take_in_place(struct arena *a, const struct opensm_tables *in_place, 
         return 0;
 }
 
-/* Bases are counted, and both entries of one where both are on the way. */
 static void check_capacity(const struct opensm_phases *p, struct findings *findings)
 {
         uint32_t n_told = 0;
 
-        for (uint32_t i = 0; i < p->n_ports && n_told < MAX_TOLD; i++)
-                for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++) {
-                        uint32_t n_keys = p->tables[phase][i].n_keys;
+        for (uint32_t i = 0; i < p->n_ports && n_told < MAX_TOLD; i++) {
+                enum opensm_phase phase = overflows_in(p, i);
 
-                        if (p->ways[i].capacity == 0 || n_keys <= p->ways[i].capacity)
-                                continue;
-                        (void) findings_add(findings, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION, NULL,
-                                            "%s: its table of %u entries would have to hold %u on the way (%s)",
-                                            p->ways[i].label, p->ways[i].capacity, n_keys, opensm_phase_to_string(phase));
-                        n_told++;
-                        break;
-                }
+                if (phase == OPENSM_N_PHASES)
+                        continue;
+                (void) findings_add(findings, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION, NULL,
+                                    "%s: its table of %u entries would have to hold %u on the way (%s)", p->ways[i].label,
+                                    p->ways[i].capacity, p->tables[phase][i].n_keys, opensm_phase_to_string(phase));
+                n_told++;
+        }
 }
 
 int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32_t n_ways,
@@ -726,7 +735,8 @@ int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32
         if (take_in_place(a, in_place, ret) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_ways; i++)
-                if (go_all(a, &ways[i], i, ret) < 0)
+                if (go_all(a, &ways[i], i, false, ret) < 0 ||
+                    (overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &ways[i], i, true, ret) < 0))
                         return -ENOMEM;
         find_needed(ret);
         check_capacity(ret, findings);

@@ -21,7 +21,8 @@
  * packets in that base are lost until the second arrives, which reliable connections send again. Where allow_both_pkeys is on,
  * it does not come to that: raise adds the other entry, and lower drops what is no longer wanted. The default partition is the
  * exception: with both entries on the way OpenSM would move one of them away from index 0, which queue pairs use. So raise and
- * lower exchange its entry, and who is to have both gets the limited entry in the last phase.
+ * lower exchange its entry, and who is to have both gets the limited entry in the last phase. Likewise all entries of a port whose
+ * table has no room for both.
  *
  * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
  * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets
@@ -123,7 +124,7 @@ int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const st
                           const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret,
                           uint32_t *ret_n);
 
-/* The files. in_place as above. Ways where a phase would not fit become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
+/* The files. in_place as above. Ways that do not fit so either become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
  * -EBADMSG, -ENOMEM; in the arena, borrowing the ways. */
 int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32_t n_ways,
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,

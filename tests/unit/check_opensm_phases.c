@@ -488,17 +488,37 @@ START_TEST(test_on_the_way_is_not_fallen_back)
 }
 END_TEST
 
-START_TEST(test_does_not_fit)
+/* Without room for both entries of a base they are exchanged; of a port that has room there are both. */
+START_TEST(test_exchanges_where_there_is_no_room)
 {
-        static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0xffff } };
-        struct opensm_way way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
-                                  .n_before = 2, .after = after, .n_after = 2 };
+        static const struct p_key before[] = { { 0x10 }, { 0x8011 }, { 0x12 }, { 0xffff } };
+        static const struct p_key after[] = { { 0x8010 }, { 0x11 }, { 0x12 }, { 0x8012 }, { 0xffff } };
+        struct opensm_way ways[] = {
+                { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 5, .before = before, .n_before = 4,
+                  .after = after, .n_after = 5 },
+                { .port = SUBNET_NONE, .guid = { 2 }, .label = "b", .capacity = 7, .before = before, .n_before = 4,
+                  .after = after, .n_after = 5 },
+        };
         struct opensm_phases p;
 
-        ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, 2, NULL, true, &findings, &p), 0);
+        expect_keys(&p, OPENSM_RAISE, 0, "8010 8011 8012 ffff");
+        expect_keys(&p, OPENSM_LOWER, 0, "8010 0011 8012 ffff");
+        expect_keys(&p, OPENSM_GRANT, 0, "8010 0011 0012 8012 ffff");
+        expect_keys(&p, OPENSM_RAISE, 1, "0010 8010 0011 8011 0012 8012 ffff");
+}
+END_TEST
+
+START_TEST(test_does_not_fit)
+{
+        static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0x8011 }, { 0xffff } };
+        struct opensm_way way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+                                  .n_before = 2, .after = after, .n_after = 3 };
+        struct opensm_phases p;
+
         ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, true, &findings, &p), -EBADMSG);
         expect_text(only(FINDING_PLAN_CAPACITY_TRANSITION)->text,
-                    "a: its table of 2 entries would have to hold 3 on the way (raise)");
+                    "a: its table of 2 entries would have to hold 3 on the way (grant)");
 }
 END_TEST
 
@@ -664,6 +684,7 @@ int main(void)
         tcase_add_test(c, test_absent);
         tcase_add_test(c, test_fell_back);
         tcase_add_test(c, test_on_the_way_is_not_fallen_back);
+        tcase_add_test(c, test_exchanges_where_there_is_no_room);
         tcase_add_test(c, test_does_not_fit);
         tcase_add_test(c, test_foreign_entry);
         tcase_add_test(c, test_one_is_not_all);
