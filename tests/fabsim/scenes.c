@@ -74,10 +74,12 @@ static unsigned choose_host(const struct sim *s, struct prng *r, unsigned but)
         return UINT_MAX;
 }
 
+#define UPLINK 12 /* of every switch but the first */
+
 /* A link to a switch that hangs does not come up: the SM cannot set its port. */
 static bool is_free(const struct sim *s, struct fabsim_place p)
 {
-        return !s->f.nodes[p.node].ports[p.port].is_cabled && !fabsim_is_mute(&s->f, p);
+        return !s->f.nodes[p.node].ports[p.port].is_cabled && !fabsim_is_mute(&s->f, p) && !(p.node > 0 && p.port == UPLINK);
 }
 
 static bool find_free(struct sim *s, unsigned switch_or_any, uint8_t first, uint8_t last, struct fabsim_place *ret)
@@ -133,10 +135,10 @@ static void plug_host(struct sim *s, const struct event *e)
                 at(s, s->now + USEC_PER_SEC, SCENE_PLUG, e->x)->y = e->y; /* every switch with a free port hangs */
 }
 
-/* Switches are a tree: each has its uplink at port 12, to one with a lower number. */
+/* Switches are a tree: each has its uplink to one with a lower number. */
 static void plug_uplink(struct sim *s, unsigned node)
 {
-        struct fabsim_place up = { node, 12 }, peer;
+        struct fabsim_place up = { node, UPLINK }, peer;
 
         if (fabsim_port_at(&s->f, up)->is_cabled)
                 return;
@@ -183,7 +185,7 @@ void scenes_event(struct sim *s, const struct event *e)
                 break;
         case SCENE_PULL_UPLINK:
                 s->uplink_moved_at[e->x] = s->now;
-                pull(s, (struct fabsim_place) { e->x, 12 }, &ignored);
+                pull(s, (struct fabsim_place) { e->x, UPLINK }, &ignored);
                 break;
         case SCENE_PLUG_UPLINK:
                 plug_uplink(s, e->x);
