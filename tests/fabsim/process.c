@@ -31,7 +31,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->head = h;
         p->goal = goal;
         p->life = ++s->last_life;
-        p->started_at = s->now;
+        h->started_at = s->now;
         p->stood_by_at = 0;
         observer_load(p);
         if (goal != CONTROL_SERVE) {

@@ -235,6 +235,7 @@ struct head {
         struct store store;
         struct sim_file files[SIM_FILES];
         uint64_t lock;              /* life of the process that has it; 0: nobody */
+        usec_t started_at;          /* a process, last */
         struct opensm opensm;
 };
 
@@ -269,7 +270,7 @@ struct process {
         unsigned number;
         enum control_goal goal;
         uint64_t life;                 /* another one for each start */
-        usec_t started_at, stood_by_at; /* ... last; 0: never */
+        usec_t stood_by_at;            /* last; 0: never */
         struct control *control;       /* NULL: it does not run */
         struct mad_dispatcher *port;   /* NULL: it is closed */
         uint64_t store_version, store_life; /* that it read or wrote last */
