@@ -54,6 +54,14 @@ bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
         return pp->options->unmanaged == UNMANAGED_REMOVE || policy_find_base(pp->policy, p_key_base(key)) >= 0;
 }
 
+/* Of two entries of the base that belongs at index 0 one is to stay, and it is the other that stands there. It stays there, and
+ * becomes the one that is wanted; this one goes. Left where they are, index 0 would be empty. */
+static bool gives_way_to_index0(const struct port_plan *pp, struct p_key key)
+{
+        return pp->options->repair_index0 && pp->index0_base && p_key_base(key) == pp->index0_base &&
+               p_key_same_partition(pp->a[0], key) && pp->a[0].v != key.v;
+}
+
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
 
 static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
@@ -61,7 +69,8 @@ static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
         enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
         enum level after = wanted_level(pp, p_key_base(key));
 
-        if (after != LEVEL_NONE && after < before && p_key_is_full(key))
+        /* a full entry that goes although the port stays full gives way to that at index 0, which is raised first */
+        if (after != LEVEL_NONE && (after < before || gives_way_to_index0(pp, key)) && p_key_is_full(key))
                 return pp->enforcing ? PHASE_LOWER_ENFORCING : PHASE_LOWER_ENDPORTS;
         return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;
 }
@@ -250,7 +259,7 @@ static void keep_entries_of(struct port_plan *pp, uint32_t first, uint32_t n)
 
         for (i = first; i < first + n; i++) {
                 key = pp->want->wanted[i];
-                index = find_entry(pp->a, pp->capacity, key);
+                index = n == 1 && gives_way_to_index0(pp, key) ? 0 : find_entry(pp->a, pp->capacity, key);
                 if (index < 0 && n == 1) {
                         other = p_key_make(p_key_base(key), !p_key_is_full(key));
                         index = find_entry(pp->a, pp->capacity, other);

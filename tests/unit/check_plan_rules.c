@@ -1244,6 +1244,34 @@ START_TEST(restored_memory_of_a_bad_store)
 }
 END_TEST
 
+/* Of both entries of its base one stays, and index 0 has the other: a repair keeps index 0 in use, and no level falls meanwhile. */
+START_TEST(repair_keeps_index0)
+{
+        for (unsigned full = 0; full < 2; full++) {
+                uint16_t stays = full ? 0xffff : 0x7fff, goes = full ? 0x7fff : 0xffff;
+
+                at_rest();
+                hold(host, KEYS(goes, 0x8011, stays));
+                want(host, KEYS(0x8011, stays));
+                options.repair_index0 = false;
+                must_plan();
+                ck_assert_uint_eq(final_at(host, 0), 0);
+                ck_assert(has_finding(FINDING_PLAN_INDEX0));
+                options.repair_index0 = true;
+                must_plan();
+                ck_assert_uint_eq(final_at(host, 0), stays);
+                ck_assert_uint_eq(final_at(host, 2), 0);
+                ck_assert(!has_finding(FINDING_PLAN_INDEX0));
+                ck_assert_uint_eq(writes_in(PHASE_RAISE, host), full);
+                ck_assert_uint_eq(writes_in(PHASE_REVOKE, host), !full);
+                ck_assert_uint_eq(writes_in(PHASE_LOWER_ENDPORTS, host), 1);
+                want(host, KEYS(0x8011, 0x7fff, 0xffff));
+                must_plan();
+                ck_assert(!is_written(host));
+        }
+}
+END_TEST
+
 /* An unused entry that held 0x8000 was nobody's. */
 START_TEST(memory_of_an_unused_entry)
 {
@@ -1331,6 +1359,7 @@ int main(void)
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
         tcase_add_test(t, restored_memory_of_a_bad_store);
+        tcase_add_test(t, repair_keeps_index0);
         tcase_add_test(t, memory_of_an_unused_entry);
         tcase_add_test(t, learned_of_a_table_of_another_size);
         suite_add_tcase(s, t);
