@@ -257,7 +257,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
-        if (options->writer == WRITER_DIRECT)
+        if (options->writer == WRITER_DIRECT && !options->opensm_order) /* without a file for OpenSM */
                 note_ipoib(policy, findings);
         (void) reconcile_tell_silent(observed->subnet, options->known, findings);
 

@@ -30,9 +30,11 @@ struct scene {
         struct policy *policy;
 };
 
+static bool has_mirror;
+
 static int decide_as(struct scene *s, bool in_force)
 {
-        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = in_force };
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = in_force, .opensm_order = has_mirror };
 
         return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
 }
@@ -140,6 +142,11 @@ START_TEST(test_ipoib_is_the_sm_s)
         ck_assert_int_eq(s.findings.items[0].code, FINDING_OPENSM_IPOIB);
         ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "made by the SM"));
         ck_assert_uint_eq(s.decision.plan->steps[PHASE_GRANT].n_writes, 3);
+        done(&s);
+        has_mirror = true; /* OpenSM is given a file, which says so */
+        ck_assert_int_eq(decide_text(&s, text, 1, 11), 0);
+        ck_assert_uint_eq(s.findings.n, 0);
+        has_mirror = false;
         done(&s);
         free(text);
 }
