@@ -106,24 +106,39 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         return list;
 }
 
-/* The first switch of this name has another board: true if it was said. */
-static bool hint_other_board(struct matcher *m, const struct selector *s, uint32_t i)
+/* "L20/U2" and "L20/U3" are units of one board. */
+static bool is_beside(const char *board, const char *other)
+{
+        size_t n = strcspn(board, "/");
+
+        return strncmp(board, other, n) == 0 && (other[n] == '/' || other[n] == '\0');
+}
+
+/* The switches of this name have other boards: true if it was said. Of the board itself its other units are listed, else the first
+ * boards that there are. */
+static bool hint_other_board(struct matcher *m, const struct selector *s, uint32_t first)
 {
         const struct subnet *subnet = m->subnet;
-        uint32_t other = SUBNET_NONE;
+        const char *lists[2] = {};
+        unsigned n[2] = {};
 
-        for (; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
+        for (uint32_t i = first; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const char *board = subnet_node_board(node);
+                bool beside = is_beside(s->board, board);
 
-                if (node->type == NODE_SWITCH && strcmp(subnet_node_board(node), s->board) == 0)
+                if (node->type != NODE_SWITCH)
+                        continue;
+                if (strcmp(board, s->board) == 0)
                         return false;
-                if (node->type == NODE_SWITCH && other == SUBNET_NONE)
-                        other = subnet->by_name[i];
+                if (n[beside]++ < MAX_LISTED)
+                        lists[beside] = arena_printf(m->arena, "%s%s@%s:%s", lists[beside] ?: "", n[beside] > 1 ? ", " : "", node->name,
+                                                     board);
         }
-        if (other == SUBNET_NONE)
+        if (n[0] + n[1] == 0)
                 return false;
-        report_hint(m->report, "no switch of this name has the board %s; there is @%s:%s", s->board, subnet->nodes[other].name,
-                    subnet_node_board(&subnet->nodes[other]));
+        report_hint(m->report, "no switch of this name has the board %s; there %s %s%s", s->board, n[n[1] > 0] > 1 ? "are" : "is",
+                    lists[n[1] > 0] ?: "?", n[n[1] > 0] > MAX_LISTED ? ", ..." : "");
         return true;
 }
 

@@ -289,6 +289,7 @@ static void report_switches(struct matcher *m, const struct selector *s, uint32_
 {
         const struct subnet *subnet = m->subnet;
         const char *name = subnet->nodes[subnet->by_name[first]].name, *boards = NULL, *guids = NULL, *board = NULL, *example = "";
+        const char *ports = s->has_ports ? strrchr(s->text, '/') : "";
         bool has_boards = !s->board;
         unsigned listed = 0;
 
@@ -308,9 +309,9 @@ static void report_switches(struct matcher *m, const struct selector *s, uint32_
                    "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
                    (has_boards ? boards : guids) ?: "?", n > listed ? ", ..." : "");
         if (has_boards)
-                report_hint(m->report, "write one of them with its board, as in @%s:%s%s", name, example, s->has_ports ? "/1-18" : "");
+                report_hint(m->report, "write one of them with its board, as in @%s:%s%s", name, example, ports);
         else
-                report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", s->has_ports ? "/1-18" : "");
+                report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", ports);
 }
 
 /* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told

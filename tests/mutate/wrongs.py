@@ -1004,6 +1004,8 @@ WRONGS += [
     Wrong("index-open-takes-the-place", "src/plan/index_memory.c", "        if (remembers(m, node_guid, port, index))\n                return 0;\n        return mark", "        return mark"),
     Wrong("opensm-no-room-is-refused", "src/opensm/phases.c", "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &ways[i], i, true, ret) < 0)", "false"),
     Wrong("opensm-exchanges-always", "src/opensm/phases.c", "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(", "(go_all("),
+    Wrong("hint-any-board", "src/policy/selector_hint.c", "bool beside = is_beside(s->board, board);", "bool beside = false;"),
+    Wrong("hint-board-that-begins-so", "src/policy/selector_hint.c", "&& (other[n] == '/' || other[n] == '\\0')", ""),
     Wrong("plan-index0-gives-way", "src/plan/port_plan.c", "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
     Wrong("plan-index0-takes-both", "src/plan/port_plan.c", "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "gives_way_to_index0(pp, key) ? 0 :"),
     Wrong("plan-index0-falls-on-the-way", "src/plan/port_plan.c", "(after < before || gives_way_to_index0(pp, key))", "after < before"),

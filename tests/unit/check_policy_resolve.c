@@ -855,7 +855,7 @@ START_TEST(boards_in_the_hint)
         f = only(FINDING_SELECTOR_SWITCH_AMBIGUOUS);
         expect_text(f->text, "3 switches call themselves 'leaf02': ");
         expect_text(f->text, "leaf02:L01/U1, leaf02:L01/U2");
-        expect_text(f->hint, "as in @leaf02:L01/U1/1-18");
+        expect_text(f->hint, "as in @leaf02:L01/U1/1");
 }
 END_TEST
 
@@ -878,7 +878,21 @@ START_TEST(no_such_board)
         ck_assert_int_eq(resolve_director("      \"@leaf02:L03/U1/1\": full\n", "L01/U1", "L01/U2", "L02/U1"), 0);
         f = only(FINDING_SELECTOR_NO_MATCH);
         expect_text(f->text, "@leaf02:L03/U1/1");
-        expect_text(f->hint, "no switch of this name has the board L03/U1; there is @leaf02:L");
+        expect_text(f->hint, "no switch of this name has the board L03/U1; there are @leaf02:L01/U1, @leaf02:L01/U2, @leaf02:L02/U1");
+}
+END_TEST
+
+START_TEST(no_such_unit_of_a_board)
+{
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L01/U3\": full\n", "L01/U1", "L02/U2", "L01/U2"), 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "; there are @leaf02:L01/U1, @leaf02:L01/U2");
+}
+END_TEST
+
+START_TEST(board_that_begins_like_another)
+{
+        ck_assert_int_eq(resolve_director("      \"@leaf02:L2/U3\": full\n", "L20/U1", "L2/U2", "L20/U2"), 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "; there is @leaf02:L2/U2");
 }
 END_TEST
 
@@ -1236,6 +1250,8 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, boards_in_the_hint);
         tcase_add_test(c, two_switches_of_one_board);
         tcase_add_test(c, no_such_board);
+        tcase_add_test(c, no_such_unit_of_a_board);
+        tcase_add_test(c, board_that_begins_like_another);
         tcase_add_test(c, no_such_port_of_a_board);
         tcase_add_test(c, what_is_no_board);
         tcase_add_test(c, boards_contradict_each_other);
