@@ -59,34 +59,44 @@ static int compare_partition(struct import *im, const struct import_partition *p
         return 0;
 }
 
-static uint32_t count_entries(const struct memberships *m, uint32_t port)
+/* A switch port has one entry of each partition of what is plugged in there. */
+static uint32_t count_entries(const struct memberships *m, const struct subnet *s, uint32_t port)
 {
-        uint32_t n = 0;
+        uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].neighbour, n = 0;
 
-        for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
-                n += membership_has_limited(m->items[i].membership) + membership_has_full(m->items[i].membership);
+        for (uint32_t i = m->first[of]; i < m->first[of + 1]; i++) {
+                n += membership_has_limited(m->items[i].membership) && of == port;
+                n += membership_has_full(m->items[i].membership) || of != port;
+        }
         return n;
 }
 
+static bool is_too_small(const struct memberships *m, const struct subnet *s, uint32_t port)
+{
+        const struct subnet_port *p = &s->ports[port];
+        uint16_t capacity = subnet_port_capacity(s, p);
+
+        if (p->role != PORT_ENDPORT && (!subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE))
+                return false;
+        return capacity > 0 && count_entries(m, s, port) > capacity;
+}
+
 /* OpenSM leaves out what does not fit; pkeyd refuses such a policy as a whole. */
-static void check_capacity(struct import *im, const struct memberships *m)
+static void check_capacity(struct import *im, const struct memberships *m, enum port_role role, const char *hint)
 {
         const struct subnet *s = im->subnet;
         uint32_t example = SUBNET_NONE, n = 0;
 
-        for (uint32_t port = 0; port < s->n_ports; port++) {
-                uint16_t capacity = subnet_port_capacity(s, &s->ports[port]);
-
-                if (s->ports[port].role == PORT_ENDPORT && capacity > 0 && count_entries(m, port) > capacity && n++ == 0)
+        for (uint32_t port = 0; port < s->n_ports; port++)
+                if (s->ports[port].role == role && is_too_small(m, s, port) && n++ == 0)
                         example = port;
-        }
         if (n == 0)
                 return;
         report_add(&im->report, FINDING_WARNING, FINDING_PLAN_CAPACITY, NULL,
                    "%s: its P_Key table holds %u entries and would need %u%s: OpenSM leaves out what does not fit, pkeyd will refuse this "
                    "policy", subnet_port_label(im->arena, s, example) ?: "?", subnet_port_capacity(s, &s->ports[example]),
-                   count_entries(m, example), n > 1 ? " (and other ports)" : "");
-        report_hint(&im->report, "take such ports out of partitions that they do not use, before pkeyctl plan");
+                   count_entries(m, s, example), n > 1 ? " (and other ports)" : "");
+        report_hint(&im->report, "%s", hint);
 }
 
 static int compare(struct import *im, const struct policy *policy)
@@ -104,9 +114,13 @@ static int compare(struct import *im, const struct policy *policy)
                                    "the policy that was made cannot be used: %s", findings.items[i].text);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
-        if (r == 0)
-                check_capacity(im, m);
-        return r;
+        if (r < 0)
+                return r;
+        check_capacity(im, m, PORT_ENDPORT, "take such ports out of partitions that they do not use, before pkeyctl plan");
+        check_capacity(im, m, PORT_SWITCH_EXTERNAL,
+                       "take what is plugged in there out of partitions that it does not use, before pkeyctl plan; or set "
+                       "'enforcement_overflow: disable' or 'enforcement: off' in pkeyd.yaml");
+        return 0;
 }
 
 int import_check(struct import *im, const char *yaml)

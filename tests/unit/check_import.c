@@ -10,13 +10,23 @@
 
 #define HEAD "Default=0x7fff : ALL=limited, SELF=full ;\n"
 
+static uint16_t filter_capacity; /* of leaf01; 0: it cannot enforce */
+
 static const char *import(const char *text, bool with_fabric)
 {
+        struct subnet *s = with_fabric ? fixture_subnet() : NULL;
         struct partitions_conf *conf;
         const char *yaml;
 
+        if (s) {
+                struct subnet_node *leaf = &s->nodes[subnet_find_node(s, (struct guid) { 0x1000 })];
+
+                leaf->partition_enforcement_cap = filter_capacity;
+                leaf->inbound_enforcement_cap = filter_capacity > 0;
+        }
+
         ck_assert_int_eq(partitions_conf_parse(arena, "partitions.conf", text, strlen(text), &findings, &conf), 0);
-        ck_assert_int_eq(import_convert(arena, conf, with_fabric ? fixture_subnet() : NULL, true, &findings, &yaml), 0);
+        ck_assert_int_eq(import_convert(arena, conf, s, true, &findings, &yaml), 0);
         return yaml;
 }
 
@@ -105,6 +115,23 @@ START_TEST(too_many_partitions)
 }
 END_TEST
 
+/* Nor what its switch port cannot hold, which needs one entry of each partition. */
+START_TEST(too_many_partitions_for_the_switch)
+{
+        const char *text = HEAD "a=0x0010 : 0x101=full ;\nb=0x0020,both : 0x101=both ;\nc=0x0030 : 0x901=full ;\n";
+
+        filter_capacity = 3;
+        (void) import(text, true);
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_int_ne(findings.items[i].code, FINDING_PLAN_CAPACITY);
+        filter_capacity = 2;
+        (void) import(text, true);
+        filter_capacity = 0;
+        expect_text(only(FINDING_PLAN_CAPACITY)->text, "leaf01/1: its P_Key table holds 2 entries and would need 3");
+        expect_text(only(FINDING_PLAN_CAPACITY)->hint, "enforcement_overflow: disable");
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("import");
@@ -119,6 +146,7 @@ int main(void)
         tcase_add_test(t, index0_of_the_default);
         tcase_add_test(t, comments);
         tcase_add_test(t, too_many_partitions);
+        tcase_add_test(t, too_many_partitions_for_the_switch);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_ENV);
