@@ -81,10 +81,24 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
-/* A carriage return is a character to OpenSM like any other, so that it is found far from where a person sees a mistake. */
-static void hint_line_ends(struct reader *r)
+/* A carriage return is a character to OpenSM like any other, so that it is found far from where a person sees a mistake. True if
+ * that was said. */
+static bool hint_line_ends(struct reader *r)
 {
-        report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s", r->conf->file);
+        if (r->line_ends == LINE_ENDS_CR_LF)
+                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s",
+                            r->conf->file);
+        else if (r->line_ends == LINE_ENDS_CR)
+                report_hint(&r->report, "its lines end with CR alone, so that OpenSM reads one line: sed -i 's/\\r/\\n/g' %s",
+                            r->conf->file);
+        return r->line_ends != LINE_ENDS_LF;
+}
+
+static enum line_ends line_ends_of(const char *bytes, size_t n)
+{
+        if (memmem(bytes, n, "\r\n", 2))
+                return LINE_ENDS_CR_LF;
+        return memchr(bytes, '\r', n) && !memchr(bytes, '\n', n) ? LINE_ENDS_CR : LINE_ENDS_LF;
 }
 
 /* OpenSM gives up and takes its default. */
@@ -92,8 +106,7 @@ static int discard(struct reader *r, size_t position, const char *why)
 {
         partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
                              "member of the default partition and removes all others", why);
-        if (r->has_cr_lf)
-                hint_line_ends(r);
+        (void) hint_line_ends(r);
         return -ENOEXEC;
 }
 
@@ -106,9 +119,9 @@ static int discard_member(struct reader *r, const struct token *t)
                              "%s is not a port GUID: OpenSM drops the whole file, "
                              "makes every port a full member of the default partition and removes all others",
                              report_quote(&r->report, t->name));
-        if (r->has_cr_lf)
-                hint_line_ends(r);
-        else if (colon && r->open.line < r->line_number)
+        if (hint_line_ends(r))
+                return -ENOEXEC;
+        if (colon && r->open.line < r->line_number)
                 report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
         else
                 report_hint(&r->report,
@@ -407,6 +420,7 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         if (e == 0 && !r->any && !r->discarded) {
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
                            "nothing is defined here: OpenSM makes every port a full member of the default partition");
+                (void) hint_line_ends(r);
                 r->discarded = true;
         }
         return e == 0 && r->discarded ? take_opensm_default(r) : e;
@@ -429,7 +443,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         r->conf = c;
         r->by_base = by_base;
         r->next_comment = &c->comments;
-        r->has_cr_lf = memmem(bytes, n, "\r\n", 2) != NULL;
+        r->line_ends = line_ends_of(bytes, n);
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
         finish = report_finish(&r->report);

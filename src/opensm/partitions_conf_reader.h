@@ -35,6 +35,12 @@ struct token {
         size_t at, value_at;
 };
 
+enum line_ends {
+        LINE_ENDS_LF,
+        LINE_ENDS_CR_LF, /* some or all */
+        LINE_ENDS_CR,    /* all */
+};
+
 struct reader {
         struct arena *arena;
         struct report report;
@@ -44,7 +50,7 @@ struct reader {
         uint32_t n_definitions;
         uint16_t counter;             /* the last number that was made up */
         bool begun, any, discarded;
-        bool has_cr_lf;               /* somewhere in the file */
+        enum line_ends line_ends;     /* of the file */
         struct definition open;
         struct partitions_conf_comment **next_comment;
         unsigned line_number, column; /* of the line at hand, and where in it the buffer begins */

@@ -185,6 +185,10 @@ START_TEST(test_discarded)
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
         expect_discarded("a=0x10, ipoib\r\n: 0x5=full;\r\n", 1, 1, "no ':'");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
+        expect_discarded("# x\ra=0x10: 0x5=full;\r", 1, 1, "nothing is defined");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR alone");
+        expect_discarded("a=0x10: node\r=full;\n", 1, 9, "not a port GUID");
+        ck_assert_ptr_null(strstr(only(FINDING_OPENSM_DISCARDED)->hint, "CR"));
         expect_discarded("", 1, 1, "nothing is defined");
         expect_discarded("# x\n\n", 1, 1, "nothing is defined");
         expect_discarded("a=0x10g: 0x5;\n", 1, 3, "not a number");
