@@ -239,6 +239,8 @@ static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_
         see_silence(ap, write_of(ap, i), result);
         if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING)
                 doubt_task(ap, i, result);
+        else if (write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
+                call_unread(table_of(ap, write_of(ap, i)), result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
 }

@@ -106,7 +106,7 @@ const char *output_failure(struct context *ctx, uint32_t port)
         case MAD_ANSWERED:
                 return "its table was not read";
         case MAD_TIMED_OUT:
-                return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
+                return output_format(ctx, "no answer (the node is hung, it was unplugged just now, MADs are lost, %s)",
                                      m_key_source_to_string(m_key_source(ctx, port)));
         case MAD_REFUSED:
                 if (t->is_stranger)
@@ -127,7 +127,7 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
         case APPLY_OK:
                 return "it waits for another port, of which it is not certain what it holds";
         case APPLY_TIMEOUT:
-                return output_format(ctx, "no answer (the node is hung, MADs are lost, %s)",
+                return output_format(ctx, "no answer (the node is hung, it was unplugged just now, MADs are lost, %s)",
                                      m_key_source_to_string(m_key_source(ctx, port)));
         case APPLY_SET_UNANSWERED:
                 return m_key_source_of_reader(m_key_source(ctx, port), outcome->m_key_counted);

@@ -1290,6 +1290,10 @@ START_TEST(test_read_before_write_unanswered)
         /* what was announced, and not sent, is nothing that the table may hold */
         record = knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.host[0]);
         ck_assert_uint_eq(knowledge_get(r.wire.knowledge, record)->n_writes, 0);
+        /* it is one that does not answer, not one that differs */
+        ck_assert_int_eq(r.o->tables[r.f.host[0]].source, TABLE_ASSUMED);
+        ck_assert_int_eq(r.o->tables[r.f.host[0]].failure, MAD_TIMED_OUT);
+        ck_assert_int_eq(r.o->tables[r.f.host[1]].source, TABLE_READ);
         run_done(&r);
 }
 END_TEST

@@ -161,7 +161,7 @@ START_TEST(why_it_cannot_be_read)
         report_one(event, false);
         next(LOG_EVENT_PORT_UNREACHABLE,
              "node1 mlx5_0/1 (0x0000000000000101): its P_Key table cannot be read (timeout: the node "
-             "is hung, MADs are lost, or it has an M_Key, and m_key_file names none)");
+             "is hung, it was unplugged just now, MADs are lost, or it has an M_Key, and m_key_file names none)");
         event.failure = MAD_REFUSED;
         event.mad_status = 0x1c;
         report_one(event, false);
@@ -602,7 +602,7 @@ START_TEST(read_without_an_answer)
         lose = lose_while_it_writes;
         start(ENFORCE, POLICY_1);
         sweep();
-        expect_logged(LOG_EVENT_WRITE_FAILED, "(grant: timeout: the node is hung, MADs are lost, or ");
+        expect_logged(LOG_EVENT_PORT_UNREACHABLE, "(timeout: the node is hung, it was unplugged just now, MADs are lost, or ");
 }
 END_TEST
 
