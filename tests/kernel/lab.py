@@ -7,7 +7,7 @@
 The guest runs Debian's own kernel with this host's root file system below an overlay, systemd as its first process, the
 driver of driver/ for host channel adapters and ibsim for the fabric behind them. guest.py is what it does. QEMU's exit
 status says nothing of that: the guest writes a verdict for each scenario to a shared folder, and one that is not there is a
-failure. So is any other word than "pass".
+failure. So is any other word than "pass". Where the lab cannot run, it says what is missing and ends with 77.
 """
 
 import argparse
@@ -35,6 +35,9 @@ MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
 
 # /proc, /sys and /dev of this host are no business of the guest: a bind mount of / alone, in a namespace of its own.
 SHELL = 'mount --make-rprivate / && mount --bind / "$0" && exec "$@"'
+
+
+SKIPPED = 77  # as automake's tests end that were not made
 
 
 def fail(text):
@@ -370,7 +373,8 @@ def main():
             print(", ".join(lacks))
         return 1 if lacks else 0
     if lacks:
-        fail("this host lacks %s; scripts/install-deps --kernel" % ", ".join(lacks))
+        print("kernel lab: skipped: this host lacks %s (scripts/install-deps --kernel installs what can be)" % ", ".join(lacks))
+        return SKIPPED
     scenarios = options.scenario or list(guest.SCENARIOS)
     for name in scenarios:
         if name not in guest.SCENARIOS:
