@@ -45,6 +45,8 @@ static enum log_event event_of_finding(const struct finding *f)
                 return LOG_EVENT_INDEX0_WRONG;
         if (f->code == FINDING_PLAN_ENFORCEMENT_OFF || f->code == FINDING_PLAN_ENFORCEMENT_SKIPPED)
                 return LOG_EVENT_ENFORCEMENT_OFF;
+        if (f->code == FINDING_PLAN_BESIDE_SM)
+                return LOG_EVENT_BESIDE_SM;
         return LOG_EVENT_FINDING;
 }
 

@@ -174,7 +174,6 @@ static int describe_plan(struct context *ctx, struct run *run)
 
         if (!run->plan.changes) { /* not when the person is asked again */
                 warn_standby(ctx);
-                pipeline_warn_sm(ctx);
                 warn_mirror(ctx);
                 pipeline_note_in_force(ctx);
         }

@@ -22,7 +22,6 @@ int command_plan(struct context *ctx)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &changes);
         if (r < 0)
                 return r;
-        pipeline_warn_sm(ctx);
         pipeline_note_in_force(ctx);
         plan->changes = &changes;
         plan->held = control_get_results(ctx->control)->held;

@@ -170,23 +170,6 @@ int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *re
         return 0;
 }
 
-void pipeline_warn_sm(struct context *ctx)
-{
-        const struct subnet *s = ctx->subnet;
-        struct finding *item;
-
-        if (s->sm_lid.v == 0 || !settings_leave_out_the_sm(&ctx->settings))
-                return;
-        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_BESIDE_SM, NULL,
-                            "the subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM gives ports back what its own "
-                            "file says when a host near them is reset, and knows no path for P_Keys that it did not write",
-                            s->sm == SUBNET_NONE ? "" : " on ", s->sm == SUBNET_NONE ? "" : subnet_port_node(s, &s->ports[s->sm])->name,
-                            (unsigned) s->sm_lid.v);
-        finding_set_hint(&ctx->findings, item,
-                         "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (pkeyd(8), LIVING WITH AN SM); if the "
-                         "subnet manager leaves P_Keys alone, beside_opensm: true, or --beside-opensm");
-}
-
 void pipeline_note_in_force(struct context *ctx)
 {
         const struct generation *g = control_get_status(ctx->control)->in_force;

@@ -39,8 +39,5 @@ int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *re
 /* Endports that the plan leaves as they are (policy/freeze.h), in the context's arena. Returns 0 or -ENOMEM. */
 int pipeline_frozen(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
-/* Warns of an SM that may write P_Key tables, too, where the settings do not say how to live with that. */
-void pipeline_warn_sm(struct context *ctx);
-
 /* Where the policy was planned in spite of errors, why. */
 void pipeline_note_in_force(struct context *ctx);

@@ -95,6 +95,7 @@ struct plan_options {
         bool repair_index0;
         enum settings_writer writer;
         bool in_force;     /* of a policy that is in force: ports whose tables would overflow are frozen, and refuse nothing */
+        bool may_surprise_sm; /* nothing says what an SM that writes tables, too, is to make of them; for what is reported */
         bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
                               so that it finds nothing to move when it reads a file that says the same */
         const struct known *known; /* borrowed; endports that were seen once, for what is reported; NULL: none */

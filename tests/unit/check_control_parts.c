@@ -328,7 +328,7 @@ static struct m_keys *make_keys(uint64_t common)
 }
 
 /* As long as ENFORCE, and as POLICY_1. */
-#define AUDIT_OF_THIS_LENGTH "mode:   audit\n"
+#define AUDIT_OF_THIS_LENGTH "mode:   audit\nbeside_opensm: true\n"
 #define POLICY_OF_THIS_LENGTH                                                                                          \
         "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node2: full\n"
 

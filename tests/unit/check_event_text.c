@@ -382,6 +382,7 @@ START_TEST(findings_of_the_planner)
                         {FINDING_PLAN_INDEX0, LOG_EVENT_INDEX0_WRONG},
                         {FINDING_PLAN_ENFORCEMENT_OFF, LOG_EVENT_ENFORCEMENT_OFF},
                         {FINDING_PLAN_ENFORCEMENT_SKIPPED, LOG_EVENT_ENFORCEMENT_OFF},
+                        {FINDING_PLAN_BESIDE_SM, LOG_EVENT_BESIDE_SM},
                         {FINDING_PLAN_CAPACITY_TRANSITION, LOG_EVENT_FINDING},
         };
         _cleanup_findings_ struct findings found = {};
@@ -606,6 +607,20 @@ START_TEST(read_without_an_answer)
 }
 END_TEST
 
+/* Once, and only where the settings do not say how to live with it. */
+START_TEST(beside_an_sm)
+{
+        start("mode: enforce\n", POLICY_1);
+        sweep();
+        expect_logged(LOG_EVENT_BESIDE_SM, "may write P_Key tables, too");
+        forget_log();
+        give_candidate("mode: enforce\nbeside_opensm: true\n", POLICY_2, 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_BESIDE_SM), 0);
+}
+END_TEST
+
 static void refuse_sets(const struct mad_request *request)
 {
         /* another size of table than it has: the modifier is refused */
@@ -713,6 +728,7 @@ int main(void)
                         set_without_an_answer,
                         bits_without_an_answer,
                         read_without_an_answer,
+                        beside_an_sm,
                         set_refused,
                         failure_comes_again,
                         many_failures,

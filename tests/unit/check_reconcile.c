@@ -30,11 +30,14 @@ struct scene {
         struct policy *policy;
 };
 
-static bool has_mirror;
+static bool has_mirror, may_surprise_sm;
 
 static int decide_as(struct scene *s, bool in_force)
 {
-        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = in_force, .opensm_order = has_mirror };
+        struct plan_options options = {
+                .enforcement = ENFORCEMENT_BOTH, .in_force = in_force, .may_surprise_sm = may_surprise_sm,
+                .opensm_order = has_mirror,
+        };
 
         return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
 }
@@ -149,6 +152,27 @@ START_TEST(test_ipoib_is_the_sm_s)
         has_mirror = false;
         done(&s);
         free(text);
+}
+END_TEST
+
+/* Of an SM that may write, too, and that nobody told. */
+START_TEST(test_beside_an_sm)
+{
+        struct scene s;
+
+        may_surprise_sm = true;
+        ck_assert_int_eq(decide(&s, 1, 11), 0);
+        ck_assert_uint_eq(s.findings.n, 1);
+        ck_assert_int_eq(s.findings.items[0].severity, FINDING_WARNING);
+        ck_assert_int_eq(s.findings.items[0].code, FINDING_PLAN_BESIDE_SM);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "manager on node1 (LID 11)"));
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].hint, "beside_opensm"));
+        done(&s);
+        ck_assert_int_eq(decide(&s, SUBNET_NONE, 0), 0); /* there is none */
+        for (size_t i = 0; i < s.findings.n; i++)
+                ck_assert_int_ne(s.findings.items[i].code, FINDING_PLAN_BESIDE_SM);
+        done(&s);
+        may_surprise_sm = false;
 }
 END_TEST
 
@@ -380,6 +404,7 @@ int main(void)
         tcase_add_test(t, test_policy_to_plan);
         tcase_add_test(t, test_default_limited);
         tcase_add_test(t, test_ipoib_is_the_sm_s);
+        tcase_add_test(t, test_beside_an_sm);
         tcase_add_test(t, test_sm_port_missing);
         tcase_add_test(t, test_no_sm);
         tcase_add_test(t, test_silent);

@@ -7,7 +7,7 @@
 
 static void serve(const char *policy)
 {
-        start("sweep_interval: 1h\n", policy);
+        start("beside_opensm: true\nsweep_interval: 1h\n", policy);
         sweep();
         forget_log();
 }
@@ -21,7 +21,7 @@ static void next_sweep(void)
 
 static void reload(const char *policy, uint64_t request)
 {
-        ck_assert_int_eq(give_candidate("sweep_interval: 1h\n", policy, request), 0);
+        ck_assert_int_eq(give_candidate("beside_opensm: true\nsweep_interval: 1h\n", policy, request), 0);
 }
 
 START_TEST(carried_out)

@@ -32,8 +32,8 @@
 /* The planner refuses it: nobody is called so. */
 #define POLICY_REFUSED                                                                                                 \
         "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      nobody: full\n"
-#define AUDIT "mode: audit\n"
-#define ENFORCE "mode: enforce\n"
+#define AUDIT "mode: audit\nbeside_opensm: true\n"
+#define ENFORCE "mode: enforce\nbeside_opensm: true\n"
 #define FOLLOW_SM "mode: enforce\nrole: follow-sm\n"
 #define FILE_CONF "/etc/opensm/partitions.conf"
 #define FILE_OPENSM_CONF "/etc/opensm/opensm.conf"
