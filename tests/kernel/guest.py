@@ -17,8 +17,8 @@ import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
-             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "behind-its-back", "local-verify",
-             "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
+             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
+             "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
@@ -731,6 +731,35 @@ def path_records():
     must("systemctl", "stop", "pkeyd")
     os.unlink(PARTITIONS)
     fabric.sweep()
+
+
+def opensm_service():
+    """`reload: systemd:opensm.service`, as Debian has it: a oneshot that starts opensm@GUID.service for each port."""
+    fabric.up()
+    fabric.kill_opensm()
+    drop_in()
+    unit = "opensm@0x%016x.service" % (GUID + 1)
+    write("/etc/default/opensm", "PORTS=0x%016x\n" % (GUID + 1))
+    must("systemctl", "start", "opensm.service", timeout=60)
+    try:
+        check(must("systemctl", "show", "-P", "MainPID", "opensm.service").strip() == "0", "opensm.service is a process itself")
+        pid = must("systemctl", "show", "-P", "MainPID", unit).strip()
+        check(read("/proc/%s/comm" % pid).strip() == "opensm", unit, "is not OpenSM:", pid)
+        write(POLICY, PATHS)
+        write(SETTINGS, NO_SWEEPS + "writer: opensm\nopensm: {partitions_conf: %s, reload: 'systemd:opensm.service'}\n" % PARTITIONS)
+        must("systemctl", "start", "pkeyd", timeout=120)
+        in_force(PATHS_KEYS)
+        write(POLICY, MORE_PATHS)
+        must("systemctl", "reload", "pkeyd")
+        in_force(MORE_KEYS)
+        check(must("systemctl", "show", "-P", "MainPID", unit).strip() == pid, "OpenSM was restarted")
+    finally:
+        must("systemctl", "stop", "pkeyd", "opensm.service")
+        if os.path.exists(PARTITIONS):
+            os.unlink(PARTITIONS)
+        ups = read("/tmp/opensm.log").count("SUBNET UP")
+        fabric.start_opensm()
+        wait_for("its first sweep", 30, lambda: read("/tmp/opensm.log").count("SUBNET UP") > ups)
 
 
 # --- (b) -----------------------------------------------------------------------------------------------------------
