@@ -180,7 +180,6 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
         p->store_version = p->head->store.version;
         p->store_life = p->head->store.life;
         p->is_replaced = false;
-        p->replaced_at = 0;
         if (ret->remembered->policy)
                 ret->in_force = generation_of(s, p->head, ret->remembered);
 }
@@ -276,7 +275,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         if (!p->is_replaced)
                 return;
         knowledge_stop_following(ret->changed->knowledge); /* as shell/state.c does */
-        p->replaced_at = s->now;
+        h->replaced_at = s->now;
         p->is_replaced = false;
 }
 

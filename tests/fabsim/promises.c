@@ -964,7 +964,7 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
         /* one that follows the SM takes what was read here before its start, or that of an apply, for written over by another head
          * node; and so it may be while it stands by, and misses a policy */
         usec_t follows = s->role == ROLE_FOLLOW_SM ? MAX(p->head->started_at, p->stood_by_at) : 0;
-        usec_t since = MAX(MAX(follows, p->replaced_at), SIM_MAYBE_READ);
+        usec_t since = MAX(MAX(follows, p->head->replaced_at), SIM_MAYBE_READ);
 
         for (unsigned block = 0; r && block * P_KEY_BLOCK_ENTRIES < fabsim_port_at(&s->f, at)->capacity; block++)
                 if (p->observer.tables[r - s->tables].block_at[block] <= since)

@@ -236,6 +236,7 @@ struct head {
         struct sim_file files[SIM_FILES];
         uint64_t lock;              /* life of the process that has it; 0: nobody */
         usec_t started_at;          /* a process, last */
+        usec_t replaced_at;         /* by another store, as a process noticed last */
         struct opensm opensm;
 };
 
@@ -275,7 +276,6 @@ struct process {
         struct mad_dispatcher *port;   /* NULL: it is closed */
         uint64_t store_version, store_life; /* that it read or wrote last */
         bool is_replaced;              /* another store, with records, was put in place of it, and was not loaded yet */
-        usec_t replaced_at;            /* when it was */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
