@@ -513,6 +513,21 @@ static void wait_for_lock(struct control *c, int pid)
         control_say(c, "waiting for another process that writes P_Key tables");
 }
 
+/* Another process wrote, and stored more than what is known here. A policy that is only looked at has its number in no store: if
+ * another one got it, this one gets a new one. */
+static void take_changed(struct control *c, struct remembered *changed)
+{
+        struct generation *g = c->in_force;
+        bool has_lost_number = control_serves(c) && g && g->number == changed->generation && changed->policy &&
+                               !generation_has_policy(g, changed->policy, changed->n_policy);
+
+        control_take_remembered(c, changed);
+        if (!has_lost_number)
+                return;
+        g->number = ++c->last_number;
+        c->unannounced = true;
+}
+
 void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
@@ -533,8 +548,8 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);
                 return;
         }
-        if (event->lock.changed) /* another process wrote, and stored more than what is known here */
-                control_take_remembered(c, event->lock.changed);
+        if (event->lock.changed)
+                take_changed(c, event->lock.changed);
         if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
                 sweep_end(c, SWEEP_STALE); /* what was read before is what the other process changed */
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))

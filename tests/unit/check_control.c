@@ -362,6 +362,43 @@ START_TEST(numbers_do_not_go_back)
 }
 END_TEST
 
+/* Another process stored this policy as generation 1 while one is only looked at here. */
+static void store_beside_an_audit(const char *policy)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+
+        start(AUDIT, POLICY_1);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        event.lock.changed->generation = 1;
+        event.lock.changed->policy = policy;
+        event.lock.changed->n_policy = strlen(policy);
+        forget_log();
+        wait_until_due();
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        wait_until_due();
+        sweep();
+}
+
+/* A policy that is only looked at is not stored, so that an apply gives its number to another one: it gets a new one. */
+START_TEST(number_of_another_policy)
+{
+        store_beside_an_audit(POLICY_2);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 1);
+}
+END_TEST
+
+START_TEST(number_of_the_same_policy)
+{
+        store_beside_an_audit(POLICY_1);
+        ck_assert_uint_eq(status()->in_force->number, 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 0);
+}
+END_TEST
+
 /* --- the port --- */
 
 /* What will not come by waiting ends it at the start. */
@@ -1111,6 +1148,8 @@ int main(void)
                         same_policy_after_a_restart,
                         another_policy_after_a_restart,
                         numbers_do_not_go_back,
+                        number_of_another_policy,
+                        number_of_the_same_policy,
                         port_that_cannot_be_used,
                         port_name_of_the_settings,
                         port_that_is_down,
