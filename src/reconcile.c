@@ -32,13 +32,13 @@ static int look_for_sm(const struct policy *policy, const struct subnet *s, stru
 /* It has its own file, and knows nothing of what is written here. */
 static void warn_of_sm(const struct subnet *s, struct findings *findings)
 {
-        const char *name = s->sm == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[s->sm])->name;
+        const char *name = s->sm == SUBNET_NONE ? "" : subnet_port_node(s, &s->ports[s->sm])->name;
         struct finding *item;
 
         item = findings_add(findings, FINDING_WARNING, FINDING_PLAN_BESIDE_SM, NULL,
                             "the subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM gives ports back what its own "
                             "file says when a host near them is reset, and knows no path for P_Keys that it did not write",
-                            name ? " on " : "", name ?: "", (unsigned) s->sm_lid.v);
+                            *name ? " on " : "", name, (unsigned) s->sm_lid.v);
         finding_set_hint(findings, item,
                          "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (pkeyd(8), LIVING WITH AN SM); if the "
                          "subnet manager leaves P_Keys alone, beside_opensm: true (for pkeyctl: --beside-opensm)");
