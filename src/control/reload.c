@@ -10,12 +10,14 @@
 
 /* --- findings for those who wait -------------------------------------------------------------------------------- */
 
+/* What is not about the files that were edited, the journal has. */
 static void copy_findings(const struct findings *from, struct findings *to)
 {
         if (!to->arena)
                 to->arena = arena_new();
         for (size_t i = 0; to->arena && i < from->n && to->n < MAX_FINDINGS; i++)
-                findings_append(to, &from->items[i]);
+                if (from->items[i].code != FINDING_PLAN_BESIDE_SM)
+                        findings_append(to, &from->items[i]);
 }
 
 static void forget_findings(struct findings *f)

@@ -1015,6 +1015,7 @@ WRONGS += [
     Wrong("event-beside-sm-is-any-finding", "src/control/event_text.c", "                return LOG_EVENT_BESIDE_SM;\n", "                return LOG_EVENT_FINDING;\n"),
     Wrong("sweep-number-of-two-policies", SWEEP_DECIDE, "        if (!has_lost_number)\n                return;\n", "        if (has_lost_number || !has_lost_number)\n                return;\n"),
     Wrong("sweep-number-changes-by-itself", SWEEP_DECIDE, "changed->policy &&\n                               !generation_has_policy(g, changed->policy, changed->n_policy);", "changed->policy;"),
+    Wrong("reload-tells-what-is-beside", "src/control/reload.c", "                if (from->items[i].code != FINDING_PLAN_BESIDE_SM)\n", ""),
     Wrong("plan-index0-gives-way", "src/plan/port_plan.c", "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
     Wrong("plan-index0-takes-both", "src/plan/port_plan.c", "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "gives_way_to_index0(pp, key) ? 0 :"),
     Wrong("plan-index0-falls-on-the-way", "src/plan/port_plan.c", "(after < before || gives_way_to_index0(pp, key))", "after < before"),
