@@ -142,7 +142,7 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
-                line_add(&detail, "%s: the node is hung, it was unplugged just now, MADs are lost, %s", mad_outcome_to_string(e->failure),
+                line_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure),
                          m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
                 line_add(&detail, "%s", mad_outcome_to_string(e->failure));
@@ -385,7 +385,7 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
         if (o->reason == APPLY_SET_UNANSWERED)
                 line_add(&reason, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
         if (o->reason == APPLY_TIMEOUT)
-                line_add(&reason, ": the node is hung, it was unplugged just now, MADs are lost, %s", m_key_of_silent(g, p->guid));
+                line_add(&reason, ": " M_KEY_SILENCE_FORMAT, m_key_of_silent(g, p->guid));
         if (w->kind == WRITE_BLOCK)
                 line_add(&what, "block %u of its P_Key table", (unsigned) w->block);
         else

@@ -47,8 +47,9 @@ enum m_key_source {
 };
 enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid);
 
-/* Why a port may be silent, as far as M_Keys go: the last words of "no answer: MADs are
- * lost, or ...". Static strings. */
+/* Why a port may give no answer; for printf, with m_key_source_to_string(). */
+#define M_KEY_SILENCE_FORMAT "the node is hung, it was unplugged just now, MADs are lost, %s"
+/* ... as far as M_Keys go: the last words of it. Static strings. */
 const char *m_key_source_to_string(enum m_key_source source);
 /* The same of a port that answers reads and no write. counted: its M_KeyViolations moved when it was written to. */
 const char *m_key_source_of_reader(enum m_key_source source, bool counted);

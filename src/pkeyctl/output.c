@@ -95,6 +95,11 @@ static enum m_key_source m_key_source(const struct context *ctx, uint32_t port)
         return m_keys_source(ctx->m_keys, ctx->subnet->ports[port].guid);
 }
 
+static const char *no_answer(struct context *ctx, uint32_t port)
+{
+        return output_format(ctx, "no answer (" M_KEY_SILENCE_FORMAT ")", m_key_source_to_string(m_key_source(ctx, port)));
+}
+
 const char *output_failure(struct context *ctx, uint32_t port)
 {
         const struct subnet_node *incomplete = subnet_port_incomplete_node(ctx->subnet, &ctx->subnet->ports[port]);
@@ -106,8 +111,7 @@ const char *output_failure(struct context *ctx, uint32_t port)
         case MAD_ANSWERED:
                 return "its table was not read";
         case MAD_TIMED_OUT:
-                return output_format(ctx, "no answer (the node is hung, it was unplugged just now, MADs are lost, %s)",
-                                     m_key_source_to_string(m_key_source(ctx, port)));
+                return no_answer(ctx, port);
         case MAD_REFUSED:
                 if (t->is_stranger)
                         return "another node answers at its LID";
@@ -127,8 +131,7 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
         case APPLY_OK:
                 return "it waits for another port, of which it is not certain what it holds";
         case APPLY_TIMEOUT:
-                return output_format(ctx, "no answer (the node is hung, it was unplugged just now, MADs are lost, %s)",
-                                     m_key_source_to_string(m_key_source(ctx, port)));
+                return no_answer(ctx, port);
         case APPLY_SET_UNANSWERED:
                 return m_key_source_of_reader(m_key_source(ctx, port), outcome->m_key_counted);
         case APPLY_STATUS:
