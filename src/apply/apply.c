@@ -216,7 +216,7 @@ static void call_unread(struct observed_table *t, const struct mad_result *resul
         t->mad_status = result->mad_status;
 }
 
-/* A Set went out, and nobody knows what became of it; or a block was read, and nobody knows whose. */
+/* A Set went out, and nobody knows what became of it; or a block was read, and nobody knows whose; or it could not be read. */
 static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
@@ -237,10 +237,9 @@ static void see_silence(struct apply *ap, const struct plan_write *w, const stru
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         see_silence(ap, write_of(ap, i), result);
-        if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING)
+        if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING ||
+            (write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT))
                 doubt_task(ap, i, result);
-        else if (write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
-                call_unread(table_of(ap, write_of(ap, i)), result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
 }

@@ -64,10 +64,10 @@ static uint32_t count_entries(const struct memberships *m, const struct subnet *
 {
         uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].neighbour, n = 0;
 
-        for (uint32_t i = m->first[of]; i < m->first[of + 1]; i++) {
-                n += membership_has_limited(m->items[i].membership) && of == port;
-                n += membership_has_full(m->items[i].membership) || of != port;
-        }
+        if (of != port)
+                return m->first[of + 1] - m->first[of];
+        for (uint32_t i = m->first[of]; i < m->first[of + 1]; i++)
+                n += membership_has_limited(m->items[i].membership) + membership_has_full(m->items[i].membership);
         return n;
 }
 

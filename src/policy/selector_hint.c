@@ -119,8 +119,8 @@ static bool is_beside(const char *board, const char *other)
 static bool hint_other_board(struct matcher *m, const struct selector *s, uint32_t first)
 {
         const struct subnet *subnet = m->subnet;
-        const char *lists[2] = {};
-        unsigned n[2] = {};
+        const char *lists[2] = {}; /* of others; of units beside the one that was meant */
+        unsigned n[2] = {}, told;
 
         for (uint32_t i = first; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
@@ -137,8 +137,9 @@ static bool hint_other_board(struct matcher *m, const struct selector *s, uint32
         }
         if (n[0] + n[1] == 0)
                 return false;
-        report_hint(m->report, "no switch of this name has the board %s; there %s %s%s", s->board, n[n[1] > 0] > 1 ? "are" : "is",
-                    lists[n[1] > 0] ?: "?", n[n[1] > 0] > MAX_LISTED ? ", ..." : "");
+        told = n[1] > 0;
+        report_hint(m->report, "no switch of this name has the board %s; there %s %s%s", s->board, n[told] > 1 ? "are" : "is",
+                    lists[told] ?: "?", n[told] > MAX_LISTED ? ", ..." : "");
         return true;
 }
 
