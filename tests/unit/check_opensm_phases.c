@@ -515,7 +515,12 @@ START_TEST(test_does_not_fit)
         struct opensm_way way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
                                   .n_before = 2, .after = after, .n_after = 3 };
         struct opensm_phases p;
+        static const struct p_key fits[] = { { 0x8010 }, { 0xffff } };
+        struct opensm_way full = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+                                   .n_before = 2, .after = fits, .n_after = 2 };
 
+        ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, true, &findings, &p), 0);
         ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, true, &findings, &p), -EBADMSG);
         expect_text(only(FINDING_PLAN_CAPACITY_TRANSITION)->text,
                     "a: its table of 2 entries would have to hold 3 on the way (grant)");
