@@ -199,6 +199,7 @@ static void take_port_info(struct discovery *d, uint32_t agent, const uint8_t *d
         a->lid = info.lid;
         a->lmc = info.lmc;
         a->state = info.state;
+        a->is_sm = info.is_sm;
         if (agent != DISCOVERY_LOCAL)
                 return;
         d->sm_lid = info.sm_lid;
@@ -309,6 +310,7 @@ static void drop_attributes(struct discovery_agent *a)
         a->lid.v = 0;
         a->lmc = 0;
         a->state = PORT_STATE_NONE;
+        a->is_sm = false;
 }
 
 static void query_failed(struct discovery *d, uint32_t agent, const struct mad_result *result)

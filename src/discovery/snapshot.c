@@ -224,6 +224,7 @@ static int add_endport(const struct conversion *c, const struct discovery_agent 
                 .guid = a->info.port_guid,
                 .lid = a->lid,
                 .lmc = MIN(a->lmc, (uint8_t) MAX_LMC),
+                .is_sm = a->is_sm,
                 .route = find_route(c, a),
         };
 

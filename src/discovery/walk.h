@@ -50,6 +50,7 @@ struct discovery_agent {
         struct lid lid;             /* this and the rest are attributes, valid if has_... says so */
         uint8_t lmc;
         enum port_state state;
+        bool is_sm;
         struct switch_info switch_info;
         char description[NODE_DESCRIPTION_SIZE];
 };

@@ -31,7 +31,7 @@ static bool is_full_member(const struct observed_table *t)
 /* SMs must be full members, and pkeyd's own port is. */
 static bool must_be_full(const struct doctor_facts *f, uint32_t port)
 {
-        return port == f->subnet->self || port == f->subnet->sm || (f->probe && f->probe->ports[port].protection.is_sm);
+        return port == f->subnet->self || port == f->subnet->sm || (f->probe && f->probe->ports[port].is_sm);
 }
 
 static bool is_wanted_full(const struct doctor_facts *f, uint32_t port)

@@ -159,9 +159,10 @@ static void take_port_info(struct probe *p, uint32_t i, const struct mad_result 
         port_info_decode(result->data, &info);
         port_protection_decode(result->data, &port->protection);
         port->sm_lid = info.sm_lid;
+        port->is_sm = info.is_sm;
         if (i == p->subnet->self)
                 open_sa(p, port);
-        if (port->protection.is_sm)
+        if (port->is_sm)
                 add_subject(p, ASK_SM_INFO, i);
 }
 

@@ -33,6 +33,7 @@ struct probe_port {
         struct probe_answer port_info; /* endports */
         struct port_protection protection;
         struct lid sm_lid;             /* MasterSMLID */
+        bool is_sm;                    /* PortInfo's IsSM */
         struct probe_answer sm_info;   /* endports with IsSM */
         struct sm_info sm;
 };

@@ -69,6 +69,7 @@ void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
                 .lmc = (uint8_t) field(data, IB_PORT_LMC_F),
                 .state = state <= PORT_STATE_ACTIVE ? (enum port_state) state : PORT_STATE_NONE,
                 .link_up = field(data, IB_PORT_PHYS_STATE_F) == PHYSICAL_STATE_LINK_UP,
+                .is_sm = field(data, IB_PORT_CAPMASK_F) & CAPABILITY_IS_SM,
                 .enforce_inbound = field(data, IB_PORT_PART_EN_INB_F),
                 .enforce_outbound = field(data, IB_PORT_PART_EN_OUTB_F),
                 .p_key_violations = (uint16_t) field(data, IB_PORT_PKEY_VIOL_F),
@@ -81,7 +82,6 @@ void port_protection_decode(const uint8_t data[SMP_DATA_SIZE], struct port_prote
         *ret = (struct port_protection) {
                 .m_key_is_shown = field64(data, IB_PORT_MKEY_F) != 0,
                 .m_key_level = (uint8_t) field(data, IB_PORT_MKEY_PROT_BITS_F),
-                .is_sm = field(data, IB_PORT_CAPMASK_F) & CAPABILITY_IS_SM,
                 .sm_sl = (uint8_t) field(data, IB_PORT_SMSL_F),
         };
 }

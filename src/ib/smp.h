@@ -51,16 +51,16 @@ struct port_info {
         uint8_t lmc;
         enum port_state state;
         bool link_up; /* PortPhysicalState LinkUp */
+        bool is_sm;   /* CapabilityMask:IsSM: a subnet manager runs on this port, as the master or not */
         bool enforce_inbound, enforce_outbound;
         uint16_t p_key_violations, m_key_violations;
 };
 
-/* How a port is protected, and whether a subnet manager is behind it. Of PortInfo, too; apart, for only who asks for it needs
- * it. The M_Key itself is not kept: it is a secret. */
+/* How a port is protected. Of PortInfo, too; apart, for only who asks for it needs it. The M_Key itself is not kept: it is a
+ * secret. */
 struct port_protection {
         bool m_key_is_shown; /* the answer has one: it is not 0, and who asked may see it */
         uint8_t m_key_level; /* M_KeyProtectBits, 0 to 3 */
-        bool is_sm;          /* CapabilityMask:IsSM */
         uint8_t sm_sl;       /* MasterSMSL */
 };
 

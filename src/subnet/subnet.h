@@ -67,6 +67,7 @@ struct subnet_port {
         struct lid lid;         /* base LID of the SMA that answers for this port; 0: none */
         uint8_t lmc;
         bool enforce_inbound, enforce_outbound; /* PortInfo, as seen at discovery; external ports only */
+        bool is_sm;             /* a subnet manager runs on it, as the master or not; endports only */
         struct mad_route route; /* to the SMA that answers for this port */
         uint32_t destination;   /* the SMA, for mad_request: equal for all ports of one switch */
 };
@@ -129,6 +130,12 @@ bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_p
 static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
 {
         return n->silent_ports[number / 64] >> (number % 64) & 1;
+}
+
+/* True if a master SM runs, or may: MasterSMLID outlives an SM that ended, whose port says so, if it is in the snapshot. */
+static inline bool subnet_has_master(const struct subnet *s)
+{
+        return s->sm_lid.v != 0 && (s->sm == SUBNET_NONE || s->ports[s->sm].is_sm);
 }
 
 /* Ports of all nodes behind which something is silent: their links are up, and the other ends did not answer discovery. */

@@ -96,6 +96,8 @@ static void fill_port_info(struct question *q, uint8_t number, bool show_m_key)
                 mad_set_field(q->data, 0, IB_PORT_LID_F, base->lid.v);
                 mad_set_field(q->data, 0, IB_PORT_SMLID_F, base->sm_lid.v ? base->sm_lid.v : fabsim_port_at(q->f, q->f->sm)->lid.v);
                 mad_set_field(q->data, 0, IB_PORT_LMC_F, base->lmc);
+                if (q->f->sm_runs && q->at.node == q->f->sm.node && number == q->f->sm.port)
+                        mad_set_field(q->data, 0, IB_PORT_CAPMASK_F, 1 << 1); /* IsSM */
         }
         mad_set_field(q->data, 0, IB_PORT_LOCAL_PORT_F, q->at.port);
         mad_set_field(q->data, 0, IB_PORT_LINK_WIDTH_ENABLED_F, 3);

@@ -113,6 +113,7 @@ struct fabsim {
         struct fabsim_node nodes[FABSIM_MAX_NODES];
         unsigned n_nodes;
         struct fabsim_place self, sm;   /* endports */
+        bool sm_runs;                   /* false: it gave out the LIDs and ended */
         struct fabsim_notice notices[FABSIM_MAX_NOTICES]; /* a ring: the oldest fall out */
         unsigned n_notices;             /* all that were raised */
         struct fabsim_sa sa;

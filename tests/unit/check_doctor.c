@@ -105,7 +105,7 @@ static void make_sm(unsigned i, enum sm_state state, uint8_t priority)
 {
         struct probe_port *p = &probe->ports[host[i]];
 
-        p->protection.is_sm = true;
+        p->is_sm = subnet->ports[host[i]].is_sm = true;
         p->sm_info = (struct probe_answer) { .asked = true, .outcome = MAD_ANSWERED };
         p->sm = (struct sm_info) { .port_guid = { HOST_GUID + i }, .state = state, .priority = priority };
 }
@@ -310,6 +310,14 @@ START_TEST(subnet_manager_beside_pkeyd)
 }
 END_TEST
 
+START_TEST(subnet_manager_that_ended)
+{
+        settings.beside_opensm = false;
+        subnet->ports[host[0]].is_sm = false;
+        nothing();
+}
+END_TEST
+
 START_TEST(ports_that_obey_another)
 {
         probe->ports[host[5]].sm_lid.v = 13;
@@ -325,7 +333,7 @@ END_TEST
 
 START_TEST(no_subnet_manager)
 {
-        probe->ports[host[0]].protection.is_sm = false;
+        probe->ports[host[0]].is_sm = false;
         probe->ports[host[0]].sm_info.asked = false;
         subnet->sm_lid.v = 0;
         set_sa(-1, -1); /* nobody to ask: no word about it */
@@ -736,6 +744,7 @@ int main(void)
         tcase_add_test(t, sa_keys);
         tcase_add_test(t, subnet_managers);
         tcase_add_test(t, subnet_manager_beside_pkeyd);
+        tcase_add_test(t, subnet_manager_that_ended);
         tcase_add_test(t, ports_that_obey_another);
         tcase_add_test(t, no_subnet_manager);
         tcase_add_test(t, default_full);

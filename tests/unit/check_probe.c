@@ -199,13 +199,13 @@ START_TEST(what_is_understood)
         run(&with_sa);
         p = &result->ports[host_port(0)];
         ck_assert(probe_is_answered(&p->port_info) && probe_is_answered(&p->sm_info));
-        ck_assert(p->protection.m_key_is_shown && p->protection.is_sm);
+        ck_assert(p->protection.m_key_is_shown && p->is_sm);
         ck_assert_uint_eq(p->sm_lid.v, 10);
         ck_assert_int_eq(p->sm.state, SM_MASTER);
         ck_assert_uint_eq(p->sm.priority, 7);
         ck_assert_uint_eq(p->sm.port_guid.v, HOST_GUID);
         p = &result->ports[host_port(2)];
-        ck_assert(!p->protection.m_key_is_shown && !p->protection.is_sm && !p->sm_info.asked);
+        ck_assert(!p->protection.m_key_is_shown && !p->is_sm && !p->sm_info.asked);
         ck_assert_uint_eq(result->ports[host_port(3)].protection.m_key_level, 2);
         ck_assert(probe_is_answered(&result->sa[PROBE_SA_KEY_DEFAULT]));
         ck_assert_int_eq(result->sa[PROBE_SA_KEY_NONE].outcome, MAD_REFUSED);
