@@ -30,18 +30,27 @@ static int look_for_sm(const struct policy *policy, const struct subnet *s, stru
 }
 
 /* It has its own file, and knows nothing of what is written here. */
-static void warn_of_sm(const struct subnet *s, struct findings *findings)
+static int look_beside(const struct subnet *s, enum plan_beside_sm beside, struct findings *findings)
 {
+        static const char *const leads[] = {
+                [BESIDE_SM_REFUSED] = "nothing is written, for ",
+                [BESIDE_SM_AUDITED] = "pkeyd only compares, and writes nothing (as with mode: audit), for ",
+        };
         const char *name = s->sm == SUBNET_NONE ? "" : subnet_port_node(s, &s->ports[s->sm])->name;
+        bool refuses = beside == BESIDE_SM_REFUSED;
         struct finding *item;
 
-        item = findings_add(findings, FINDING_WARNING, FINDING_PLAN_BESIDE_SM, NULL,
-                            "the subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM gives ports back what its own "
+        if (beside == BESIDE_SM_ACCEPTED || !subnet_has_master(s))
+                return 0;
+        item = findings_add(findings, refuses ? FINDING_ERROR : FINDING_WARNING, FINDING_PLAN_BESIDE_SM, NULL,
+                            "%sthe subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM gives ports back what its own "
                             "file says when a host near them is reset, and knows no path for P_Keys that it did not write",
-                            *name ? " on " : "", name, (unsigned) s->sm_lid.v);
+                            WORD(leads, beside, ""), *name ? " on " : "", name, (unsigned) s->sm_lid.v);
         finding_set_hint(findings, item,
                          "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (pkeyd(8), LIVING WITH AN SM); if the "
-                         "subnet manager leaves P_Keys alone, beside_opensm: true (for pkeyctl: --beside-opensm)");
+                         "subnet manager leaves P_Keys alone, beside_opensm: true%s",
+                         beside == BESIDE_SM_AUDITED ? "; then pkeyctl reload" : " (for pkeyctl: --beside-opensm)");
+        return refuses ? -EBADMSG : 0;
 }
 
 /* Who writes P_Keys with MADs makes no multicast groups: that is the SM's part of an IPoIB partition. */
@@ -269,11 +278,11 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         int r;
 
         r = look_for_sm(policy, observed->subnet, findings);
+        if (r == 0)
+                r = look_beside(observed->subnet, options->beside_sm, findings);
         if (r < 0)
                 return r;
 
-        if (options->may_surprise_sm && observed->subnet->sm_lid.v != 0)
-                warn_of_sm(observed->subnet, findings);
         if (options->writer == WRITER_DIRECT && !options->opensm_order) /* without a file for OpenSM */
                 note_ipoib(policy, findings);
         (void) reconcile_tell_silent(observed->subnet, options->known, findings);

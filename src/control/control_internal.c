@@ -34,7 +34,7 @@ void control_unstore(struct control *c)
         (void) index_memory_unstore(c->indexes); /* out of memory loses a hint */
         known_unstore(&c->known);
         generation_history_done(&c->history);
-        if (c->in_force && c->in_force->number > 0 && c->in_force->settings->mode == MODE_ENFORCE)
+        if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
                 control_will_store(c, c->in_force);
 }
 

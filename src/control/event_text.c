@@ -223,7 +223,7 @@ static bool log_rewrites(struct log *l, const struct log_kind *drifted, const st
 void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report,
               const struct subnet *subnet, bool standby)
 {
-        bool audit = g && g->settings->mode == MODE_AUDIT;
+        bool audit = g && g->audits;
         const struct watch_event *events;
         uint32_t n;
 

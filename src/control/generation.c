@@ -46,9 +46,13 @@ struct generation *generation_unref(struct generation *g)
 
 int generation_read_settings(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings)
 {
+        int r;
+
         g->settings_bytes = bytes;
         g->n_settings_bytes = n;
-        return settings_parse(g->arena, file, bytes, n, findings, &g->settings);
+        r = settings_parse(g->arena, file, bytes, n, findings, &g->settings);
+        g->audits = r == 0 && g->settings->mode == MODE_AUDIT;
+        return r;
 }
 
 int generation_read_policy(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings)

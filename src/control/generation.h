@@ -30,6 +30,7 @@ struct generation {
         uint32_t n_reported, allocated_reported;
         size_t n_refused;       /* errors with which the planner last refused it, as was logged; 0: it did not */
         bool carried_out;       /* what its first sweep did was logged */
+        bool audits;            /* nothing is written: mode: audit, or a master SM was seen of which the settings say nothing */
 };
 
 /* With default settings and nothing else, and one reference. Returns owned, or NULL when memory is out. */

@@ -10,14 +10,12 @@
 
 /* --- findings for those who wait -------------------------------------------------------------------------------- */
 
-/* What is not about the files that were edited, the journal has. */
 static void copy_findings(const struct findings *from, struct findings *to)
 {
         if (!to->arena)
                 to->arena = arena_new();
         for (size_t i = 0; to->arena && i < from->n && to->n < MAX_FINDINGS; i++)
-                if (from->items[i].code != FINDING_PLAN_BESIDE_SM)
-                        findings_append(to, &from->items[i]);
+                findings_append(to, &from->items[i]);
 }
 
 static void forget_findings(struct findings *f)
@@ -171,7 +169,7 @@ void reload_accept(struct control *c)
         schedule_no_candidate(&c->schedule);
         c->status.n_file_errors = 0;
         c->unannounced = true;
-        if (g->settings->mode == MODE_ENFORCE && control_serves(c))
+        if (!g->audits && control_serves(c))
                 control_will_store(c, g);
 }
 
@@ -184,7 +182,7 @@ void reload_announce(struct control *c)
         c->unannounced = false;
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
                 "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
-                text_plural(g->policy->n_partitions), g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                text_plural(g->policy->n_partitions), g->audits ? "audit" : "enforce",
                 g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
 }
 

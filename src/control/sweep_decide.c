@@ -111,7 +111,7 @@ static int judge_as(struct control *c, bool in_force, struct findings *findings)
         for (size_t i = 0; i < s->conf_findings.n; i++)
                 findings_append(findings, &s->conf_findings.items[i]);
         r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
-        if (r == 0 && control_serves(c) && s->generation->settings->mode == MODE_ENFORCE)
+        if (r == 0 && control_serves(c) && !s->generation->audits)
                 r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
@@ -199,6 +199,22 @@ static int judge_new(struct control *c, struct findings *findings)
         return findings->out_of_memory ? -ENOMEM : r;
 }
 
+/* Who seems to have gone may be back, so a generation that once saw the SM does not write any more. */
+static void look_beside(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+
+        if (s->options.beside_sm == BESIDE_SM_ACCEPTED)
+                return;
+        if (c->config.goal == CONTROL_APPLY)
+                s->options.beside_sm = BESIDE_SM_REFUSED;
+        if (!control_serves(c))
+                return;
+        s->generation->audits |= subnet_has_master(c->snapshot->subnet);
+        if (s->generation->settings->mode == MODE_ENFORCE)
+                s->options.beside_sm = BESIDE_SM_AUDITED;
+}
+
 static int judge(struct control *c, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
@@ -206,6 +222,7 @@ static int judge(struct control *c, struct findings *findings)
 
         plan_options_from_settings(s->generation->settings, &s->options);
         s->options.known = &c->known;
+        look_beside(c);
         c->status.numbers.n_plans++;
         r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
         return r < 0 ? r : set_policy(c);
@@ -393,7 +410,7 @@ void sweep_decide(struct control *c)
         opensm_conf_default(&s->conf);
         findings_done(&s->conf_findings);
         findings_init(&s->conf_findings, s->arena);
-        if (!g || !control_serves(c) || g->settings->mode == MODE_AUDIT || !settings_opensm_file(g->settings) ||
+        if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) ||
             !g->settings->opensm_config) {
                 decide(c);
                 return;

@@ -102,7 +102,7 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
         control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                    g->settings->mode == MODE_AUDIT ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
+                    g->audits ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */
@@ -133,7 +133,7 @@ static bool writes_wait(const struct control *c)
 
         if (c->status.held)
                 (void) held_list_items(c->status.held, &n);
-        return n > 0 && g->settings->mode == MODE_ENFORCE && control_may_write(c, g);
+        return n > 0 && !g->audits && control_may_write(c, g);
 }
 
 static void finish(struct control *c)
@@ -158,7 +158,7 @@ static bool compare(struct control *c)
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return false;
         }
-        if (control_serves(c) && c->status.held && g->settings->mode == MODE_ENFORCE && control_may_write(c, g))
+        if (control_serves(c) && c->status.held && !g->audits && control_may_write(c, g))
                 event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC,
                                 &c->held_reported);
         reload_announce(c);
@@ -246,7 +246,7 @@ static bool mirrors(const struct control *c)
 {
         const struct generation *g = c->sweep.generation;
 
-        return control_serves(c) && g->settings->mode == MODE_ENFORCE && settings_opensm_file(g->settings) &&
+        return control_serves(c) && !g->audits && settings_opensm_file(g->settings) &&
                (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
 }
 
@@ -445,7 +445,7 @@ void sweep_carry_out(struct control *c)
                 sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
                 return;
         }
-        may_write = settings->mode != MODE_AUDIT && control_may_write(c, s->generation);
+        may_write = !s->generation->audits && control_may_write(c, s->generation);
         by_itself = settings->writer == WRITER_DIRECT;
         if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {
                 sweep_apply(c); /* says what it holds at its end */

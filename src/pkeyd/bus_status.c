@@ -89,7 +89,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
         *s = (struct bus_status) {
                 .version = PACKAGE_VERSION,
                 .state = state_of(c),
-                .mode = !g ? "" : g->settings->mode == MODE_AUDIT ? "audit" : "enforce",
+                .mode = !g ? "" : g->audits ? "audit" : "enforce",
                 .role = !g ? "" : g->settings->role == ROLE_FOLLOW_SM ? "follow-sm" : "always",
                 .writing = c->writing,
                 .policy_file = policy_file,

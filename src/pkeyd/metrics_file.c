@@ -67,7 +67,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         *m = (struct metrics) { .version = PACKAGE_VERSION, .started = f->started };
         collect_numbers(&s->numbers, m);
         m->generation = s->in_force ? s->in_force->number : 0;
-        m->audit = g && g->settings->mode == MODE_AUDIT;
+        m->audit = g && g->audits;
         m->stands_by = s->standby;
         m->n_policy_errors = s->n_file_errors + (g ? g->n_refused : 0);
         m->subnet = s->snapshot ? s->snapshot->subnet : NULL;

@@ -55,7 +55,7 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
                 .enforcement_overflow = s->enforcement_overflow,
                 .repair_index0 = s->repair_index0,
                 .writer = s->writer,
-                .may_surprise_sm = settings_leave_out_the_sm(s),
+                .beside_sm = settings_leave_out_the_sm(s) ? BESIDE_SM_TOLD : BESIDE_SM_ACCEPTED,
                 .opensm_order = s->opensm_mirror, /* with writer: direct alone */
         };
 }

@@ -88,6 +88,14 @@ struct plan {
         enum freeze *frozen;           /* per port: why it is left as it is, with the other end of its cable */
 };
 
+/* Of an SM of which pkeyd.yaml does not say how to live with it. It writes P_Key tables, too, or does not: nobody here can know. */
+enum plan_beside_sm {
+        BESIDE_SM_ACCEPTED, /* pkeyd.yaml says it, or the command line */
+        BESIDE_SM_TOLD,
+        BESIDE_SM_REFUSED,  /* nothing is planned */
+        BESIDE_SM_AUDITED,  /* told; who carries out the plan only looks */
+};
+
 struct plan_options {
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
@@ -95,7 +103,7 @@ struct plan_options {
         bool repair_index0;
         enum settings_writer writer;
         bool in_force;     /* of a policy that is in force: ports whose tables would overflow are frozen, and refuse nothing */
-        bool may_surprise_sm; /* nothing says what an SM that writes tables, too, is to make of them; for what is reported */
+        enum plan_beside_sm beside_sm;
         bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
                               so that it finds nothing to move when it reads a file that says the same */
         const struct known *known; /* borrowed; endports that were seen once, for what is reported; NULL: none */

@@ -277,6 +277,8 @@ void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size
                     SIM_OPENSM_CONF);
         else if (s->mirrors)
                 put(&t, "opensm: {mirror: %s, config: %s}\n", SIM_CONF, SIM_OPENSM_CONF);
+        else
+                put(&t, "beside_opensm: true\n");
 }
 
 unsigned intent_of_text(const char *text)

@@ -190,6 +190,7 @@ static void make_heads(struct sim *s, unsigned first_host)
                         head_write_file(s, &s->heads[i], SIM_OPENSM_CONF, both, strlen(both), NULL);
                 world_restart(s, i, prng_below(&s->rng, 2000000));
         }
+        s->f.sm_runs = true;
         s->f.sm = s->heads[0].place;
         if (s->writer == WRITER_DIRECT && s->role == ROLE_ALWAYS && prng_permille(&s->rng, 500))
                 s->f.sm = (struct fabsim_place) { first_host + 1, 1 };

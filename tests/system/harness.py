@@ -270,10 +270,11 @@ class Fabric:
         os.rename(path + ".new", path)
         return path
 
-    def settings(self, text=None):
-        """The path of pkeyd.yaml; made if need be."""
+    def settings(self, text=None, beside=True):
+        """The path of pkeyd.yaml; made if need be. beside: it accepts an OpenSM that has a file of its own."""
         if text is not None or not os.path.exists(self.path("pkeyd.yaml")):
-            self.write("pkeyd.yaml", text or "timeout: 200ms\n")
+            text = text or "timeout: 200ms\n"
+            self.write("pkeyd.yaml", text + ("beside_opensm: true\n" if beside and "opensm" not in text else ""))
         return self.path("pkeyd.yaml")
 
     # --- the fabric -----------------------------------------------------------------------------------------------------

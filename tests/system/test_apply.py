@@ -74,6 +74,12 @@ def test_heavy_sweep():
         apply_and_compare(fabric, policy, "again")
 
 
+def test_audit_is_for_the_daemon():
+    with Fabric(k_ary(4)) as fabric:
+        fabric.settings("timeout: 200ms\nmode: audit\n")
+        apply_and_compare(fabric, Policy().add("one", 0x0010, {"node[0001-0003]": "full"}), "apply")
+
+
 def test_without_opensm():
     """No LIDs, no SM: directed routes do it."""
     with Fabric(k_ary(4), opensm=False) as fabric:

@@ -27,8 +27,8 @@ def wait_for_policy(fabric, policy):
     wait_for(lambda: not wrong(fabric, policy), "the tables to be what the policy says")
 
 
-def start(fabric, policy, settings=SETTINGS, **more):
-    fabric.settings(settings)
+def start(fabric, policy, settings=SETTINGS, beside=True, **more):
+    fabric.settings(settings, beside)
     return Daemon(fabric, fabric.write("partitions.yaml", policy.yaml()), **more)
 
 
@@ -118,6 +118,22 @@ def test_audit_only_says():
         check(wrong(fabric, policy), "who wrote the tables?")
         stop(daemon)
         check_equal(madtrace.all_sets(madtrace.read(fabric.path("daemon"))), [], "Sets of a daemon in audit mode")
+
+
+def test_beside_opensm_nothing_is_written():
+    """pkeyd.yaml does not say how to live with the OpenSM that runs."""
+    with fabric_of() as fabric:
+        policy = policy_one()
+        daemon = start(fabric, policy, SETTINGS, beside=False, trace="daemon")
+        daemon.wait_text("pkeyd only compares, and writes nothing")
+        daemon.wait_text("node0006")
+        check(wrong(fabric, policy), "who wrote the tables?")
+        check_equal(madtrace.all_sets(madtrace.read(fabric.path("daemon"))), [], "Sets beside OpenSM")
+        fabric.settings(SETTINGS)
+        daemon.reload()
+        check_equal(wrong(fabric, policy), [], "tables when it was said")
+        stop(daemon)
+        check_equal(daemon.text().count("pkeyd only compares"), 1, "events")
 
 
 def test_unplugged_and_replugged():

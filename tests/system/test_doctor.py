@@ -5,7 +5,7 @@ host; and that it changes nothing."""
 import os
 
 import madtrace
-from harness import Fabric, check, check_equal, main, read_file, two_level, wait_for
+from harness import Fabric, check, check_equal, end, main, read_file, two_level, wait_for
 from oracle import Policy
 
 SEVERITIES = ("error", "warning", "note")
@@ -170,22 +170,30 @@ def test_subnet_manager_beside_pkeyd():
         return [f for f in findings if f["code"] == "plan.beside-sm"]
 
     with fabric_of() as fabric:
+        fabric.settings("timeout: 200ms\n", beside=False)
         check_equal(names(finding(doctor(fabric), "sm.beside")), ["node0001"], "the SM")
         found = plan(fabric)
         check_equal([f["severity"] for f in found], ["warning"], "plan")
         check("the subnet manager on node0001 (LID " in found[0]["text"] and "--beside-opensm" in found[0]["hint"], found)
         check_equal(plan(fabric, "--beside-opensm"), [], "it was said")
-        applied = fabric.pkeyctl("apply", fabric.path("partitions.yaml"), "--yes", "--json").expect(0).json()
-        check("plan.beside-sm" in {f["code"] for f in applied["findings"]}, applied)
+        policy = fabric.path("partitions.yaml")
+        refused = fabric.apply(policy, trace="refused").expect(1)
+        check("nothing is written" in refused.err and "--beside-opensm" in refused.err, refused)
+        check_equal(madtrace.all_sets(madtrace.read(fabric.path("refused"))), [], "Sets of an apply that is refused")
+        fabric.apply(policy, "--beside-opensm").expect(0)
+        fabric.pkeyctl("verify", policy).expect(0)
         conf = fabric.path("partitions.conf")
         for settings in ("beside_opensm: true\n", "opensm: {mirror: %s}\n" % conf,
                          "writer: opensm\nopensm: {partitions_conf: %s, reload: \"pid:2\"}\n" % conf):
             fabric.settings(settings)
             check_equal(plan(fabric), [], settings)
             check("sm.beside" not in codes(doctor(fabric)), settings)
-    with fabric_of(opensm=False) as fabric:
-        check_equal(plan(fabric), [], "no SM")
-        check("sm.beside" not in codes(doctor(fabric)), "no SM")
+    with fabric_of() as fabric:
+        fabric.settings("timeout: 200ms\n", beside=False)
+        end(fabric.opensm)
+        check_equal(plan(fabric), [], "an SM that ended")
+        check("sm.beside" not in codes(doctor(fabric)), "an SM that ended")
+        fabric.apply(fabric.path("partitions.yaml")).expect(0)
 
 
 def test_silence():

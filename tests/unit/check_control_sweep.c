@@ -1355,6 +1355,48 @@ START_TEST(audit_writes_nothing)
 }
 END_TEST
 
+/* Nothing says how to live with the SM that runs. */
+START_TEST(beside_an_sm_nothing_is_written)
+{
+        f.sm_runs = true;
+        start("mode: enforce\n", POLICY_1);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(!status()->writing);
+        ck_assert_uint_gt(status()->ports.differ, 0);
+        ck_assert_uint_eq(noted.n_generations, 0);
+        ck_assert_ptr_nonnull(strstr(status()->text, "generation 1 (audit): "));
+
+        f.sm_runs = false; /* it may be back at any time */
+        next_sweep();
+        ck_assert_uint_eq(n_sets, 0);
+
+        give_candidate("mode: enforce\nbeside_opensm: true\n", POLICY_1, 1);
+        next_sweep();
+        ck_assert_uint_gt(n_sets, 0);
+        ck_assert(status()->writing);
+        ck_assert_uint_eq(status()->ports.differ, 0);
+}
+END_TEST
+
+START_TEST(an_sm_that_comes_later)
+{
+        unsigned before;
+
+        start("mode: enforce\n", POLICY_1);
+        sweep();
+        ck_assert(status()->writing && holds(hosts[0], 0x8010));
+        f.sm_runs = true;
+        put_key(hosts[0], 1, 0);
+        before = n_sets;
+        next_sweep();
+        ck_assert_uint_eq(n_sets, before);
+        ck_assert(!status()->writing);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_BESIDE_SM), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 1);
+}
+END_TEST
+
 /* --- drift --- */
 
 START_TEST(drift_is_repaired_and_reported)
@@ -2168,6 +2210,8 @@ int main(void)
                         back_while_tables_are_read,
                         standby_misses_a_policy,
                         audit_writes_nothing,
+                        beside_an_sm_nothing_is_written,
+                        an_sm_that_comes_later,
                         store_of_a_head_of_a_pair,
                         store_of_another_fabric,
                         drift_is_repaired_and_reported,

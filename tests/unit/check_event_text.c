@@ -610,6 +610,7 @@ END_TEST
 /* Once, and only where the settings do not say how to live with it. */
 START_TEST(beside_an_sm)
 {
+        f.sm_runs = true;
         start("mode: enforce\n", POLICY_1);
         sweep();
         expect_logged(LOG_EVENT_BESIDE_SM, "may write P_Key tables, too");

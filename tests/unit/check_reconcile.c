@@ -30,12 +30,13 @@ struct scene {
         struct policy *policy;
 };
 
-static bool has_mirror, may_surprise_sm;
+static bool has_mirror, sm_runs;
+static enum plan_beside_sm beside_sm;
 
 static int decide_as(struct scene *s, bool in_force)
 {
         struct plan_options options = {
-                .enforcement = ENFORCEMENT_BOTH, .in_force = in_force, .may_surprise_sm = may_surprise_sm,
+                .enforcement = ENFORCEMENT_BOTH, .in_force = in_force, .beside_sm = beside_sm,
                 .opensm_order = has_mirror,
         };
 
@@ -58,6 +59,8 @@ static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t 
         for (h = 0; h < n_hosts; h++)
                 fake_fabric_put(&s->f, s->f.host[h], P_KEY_DEFAULT_BASE, MEMBERSHIP_FULL);
         s->f.subnet->sm = sm == SUBNET_NONE ? SUBNET_NONE : s->f.host[sm];
+        if (sm != SUBNET_NONE)
+                s->f.subnet->ports[s->f.host[sm]].is_sm = sm_runs;
         s->f.subnet->sm_lid.v = sm_lid;
         findings_init(&s->findings, s->a);
         ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &s->policy), 0);
@@ -155,24 +158,43 @@ START_TEST(test_ipoib_is_the_sm_s)
 }
 END_TEST
 
+static void expect_beside(uint32_t sm, uint16_t sm_lid, int r, const char *text, const char *hint)
+{
+        struct scene s;
+        size_t n = 0;
+
+        ck_assert_int_eq(decide(&s, sm, sm_lid), r);
+        for (size_t i = 0; i < s.findings.n; i++) {
+                const struct finding *f = &s.findings.items[i];
+
+                if (f->code != FINDING_PLAN_BESIDE_SM)
+                        continue;
+                n++;
+                ck_assert_int_eq(f->severity, r < 0 ? FINDING_ERROR : FINDING_WARNING);
+                ck_assert_ptr_nonnull(strstr(f->text, text ?: "?"));
+                ck_assert_ptr_nonnull(strstr(f->hint, hint ?: "?"));
+        }
+        ck_assert_uint_eq(n, text ? 1 : 0);
+        done(&s);
+}
+
 /* Of an SM that may write, too, and that nobody told. */
 START_TEST(test_beside_an_sm)
 {
-        struct scene s;
-
-        may_surprise_sm = true;
-        ck_assert_int_eq(decide(&s, 1, 11), 0);
-        ck_assert_uint_eq(s.findings.n, 1);
-        ck_assert_int_eq(s.findings.items[0].severity, FINDING_WARNING);
-        ck_assert_int_eq(s.findings.items[0].code, FINDING_PLAN_BESIDE_SM);
-        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "manager on node1 (LID 11)"));
-        ck_assert_ptr_nonnull(strstr(s.findings.items[0].hint, "beside_opensm"));
-        done(&s);
-        ck_assert_int_eq(decide(&s, SUBNET_NONE, 0), 0); /* there is none */
-        for (size_t i = 0; i < s.findings.n; i++)
-                ck_assert_int_ne(s.findings.items[i].code, FINDING_PLAN_BESIDE_SM);
-        done(&s);
-        may_surprise_sm = false;
+        beside_sm = BESIDE_SM_TOLD;
+        sm_runs = true;
+        expect_beside(1, 11, 0, "the subnet manager on node1 (LID 11)", "--beside-opensm");
+        beside_sm = BESIDE_SM_AUDITED;
+        expect_beside(1, 11, 0, "pkeyd only compares, ", "pkeyctl reload");
+        beside_sm = BESIDE_SM_REFUSED;
+        expect_beside(1, 11, -EBADMSG, "nothing is written, for the subnet manager on node1", "--beside-opensm");
+        expect_beside(SUBNET_NONE, 0, 0, NULL, NULL);
+        beside_sm = BESIDE_SM_ACCEPTED;
+        expect_beside(1, 11, 0, NULL, NULL);
+        beside_sm = BESIDE_SM_REFUSED;
+        sm_runs = false; /* it gave out the LIDs, and ended */
+        expect_beside(1, 11, 0, NULL, NULL);
+        beside_sm = BESIDE_SM_ACCEPTED;
 }
 END_TEST
 

@@ -336,16 +336,17 @@ START_TEST(nothing_can_be_carried_out)
 }
 END_TEST
 
-/* Who edits a policy is not told each time what is beside pkeyd. */
-START_TEST(what_stands_beside_is_for_the_journal)
+/* Nothing is written then, so who edits a policy is told, too. */
+START_TEST(what_stands_beside_is_told)
 {
+        f.sm_runs = true;
         start("sweep_interval: 1h\n", POLICY_1);
         sweep();
         forget_log();
         ck_assert_int_eq(give_candidate("sweep_interval: 1h\n", POLICY_2, 1), 0);
         next_sweep();
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
-        ck_assert_uint_eq(noted.n_findings, 0);
+        ck_assert_uint_eq(noted.n_findings, 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_BESIDE_SM), 1);
 }
 END_TEST
@@ -455,7 +456,7 @@ int main(void)
                         base_is_held,
                         base_would_be_held,
                         nothing_can_be_carried_out,
-                        what_stands_beside_is_for_the_journal,
+                        what_stands_beside_is_told,
                         planners_findings_for_who_waits,
                         too_many_callers,
                         reload_to_audit,
