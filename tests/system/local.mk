@@ -6,6 +6,7 @@ SYSTEM_TESTS = \
 	tests/system/test_daemon.py \
 	tests/system/test_discovery.py \
 	tests/system/test_doctor.py \
+	tests/system/test_documents.py \
 	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
 	tests/system/test_held.py \
@@ -26,6 +27,7 @@ SYSTEM_TESTS = \
 	tests/system/test_writer_opensm.py
 
 SYSTEM_MODULES = \
+	tests/system/document.py \
 	tests/system/harness.py \
 	tests/system/netfile.py \
 	tests/system/private_bus.py \

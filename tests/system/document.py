@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the commands of a manual or a tutorial on a simulated site and compares what they print with what the text shows.
+
+A block that begins with ```console holds commands (lines that begin with "$ ", with a here-document if they have one)
+and below each what it prints. A line "..." stands for any lines. Blocks of one text share a site: its directory stands for
+/, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS -->" do what no command can."""
+
+import os
+import re
+import subprocess
+import time
+
+from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, program, read_file, two_level, wait_for
+from private_bus import Bus, require
+
+HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
+# What differs from run to run.
+VARIES = ((r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
+          (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"[ \t]+$", ""))
+
+# The site's commands: the programs under test with the files of the site, and what systemd does on a real one.
+PRELUDE = r"""
+on_head1() { LD_PRELOAD=%(preload)s SIM_HOST=head1 "$@"; }
+pkeyctl() {
+        case "$1 $*" in
+        import*|*.yaml*|status*|reload*|watch*|violations*) ;;
+        doctor*) [[ ! -e %(root)s/etc/pkeyd/partitions.yaml ]] || set -- "$@" %(root)s/etc/pkeyd/partitions.yaml ;;
+        *) set -- "$@" --policy %(root)s/etc/pkeyd/partitions.yaml ;;
+        esac
+        on_head1 %(build)s/pkeyctl "$@" --config %(root)s/etc/pkeyd/pkeyd.yaml --state-dir %(root)s/state
+}
+pkeyd() {
+        on_head1 %(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/etc/pkeyd/partitions.yaml \
+                --state-dir %(root)s/state "$@"
+}
+systemctl() {
+        local said=0
+        case "$*" in
+        "enable --now pkeyd")
+                pkeyd >%(root)s/journal 2>&1 </dev/null &
+                echo $! >%(root)s/pkeyd.pid ;;
+        "reload pkeyd")
+                said=$(grep -c "ports verified" %(root)s/journal)
+                kill -HUP "$(cat %(root)s/pkeyd.pid)" ;;
+        "disable --now pkeyd")
+                kill "$(cat %(root)s/pkeyd.pid)"
+                for ((i = 0; i < 300; i++)); do
+                        kill -0 "$(cat %(root)s/pkeyd.pid)" 2>/dev/null || return 0
+                        sleep 0.1
+                done ;;
+        "reload opensm") kill -HUP "$(cat %(root)s/opensm.pid)"; return ;;
+        *) echo "no such unit here: $*"; return 1 ;;
+        esac
+        for ((i = 0; i < 300; i++)); do
+                [[ $(grep -c "ports verified" %(root)s/journal) -gt $said ]] && return
+                sleep 0.1
+        done
+        echo "pkeyd does not come to an end"; cat %(root)s/journal
+}
+journalctl() { # -u pkeyd -o cat [-n N]
+        tail -n "${6:-1000}" %(root)s/journal | sed 's/^pkeyd: //'
+}
+cd %(root)s
+"""
+
+
+class Site:
+    """A fabric of the document's hosts, and a directory that stands for the root of head1's file system."""
+
+    def __init__(self, **more):
+        require()
+        self.fabric = Fabric(two_level(2, 2, 10, HOSTS), home="head1", opensm=False, **more)
+
+    def __enter__(self):
+        f = self.fabric.__enter__()
+        try:
+            self.root = f.path("root")
+            for name in ("etc/opensm", "etc/pkeyd", "state"):
+                os.makedirs(os.path.join(self.root, name))
+            os.symlink(os.path.join(self.root, "etc/opensm/partitions.conf"), f.path("partitions.conf"))
+            self.bus = Bus(f)
+        except BaseException:
+            self.__exit__(Exception, None, None)
+            raise
+        return self
+
+    def __exit__(self, *how):
+        pid = read_file(os.path.join(self.root, "pkeyd.pid"))
+        if pid:
+            subprocess.run(["kill", pid.strip()], check=False, stderr=subprocess.DEVNULL)
+        self.fabric.__exit__(*how)
+
+    def path(self, name):
+        return self.root + name
+
+    def bash(self, text):
+        """What these commands print, as on the real machine."""
+        prelude = PRELUDE % {"preload": PRELOAD, "build": os.path.dirname(program("pkeyctl")), "root": self.root}
+        text = re.sub(r"(?<![\w.])/etc/(?=opensm|pkeyd)", self.root + "/etc/", text)
+        text = text.replace("systemd:opensm.service", "pidfile:%s/opensm.pid" % self.root)
+        environment = self.fabric.environment(**self.bus.environment())
+        del environment["LD_PRELOAD"]  # for the programs alone, see PRELUDE
+        r = subprocess.run(["bash", "-c", prelude + text], cwd=self.root, env=environment, text=True, timeout=PATIENCE,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return r.stdout.replace("pidfile:%s/opensm.pid" % self.root, "systemd:opensm.service").replace(self.root, "")
+
+    # --- what no command of the text does --------------------------------------------------------------------------------
+
+    def opensm(self):
+        self.fabric.start_opensm()
+        with open(self.path("/opensm.pid"), "w") as f:
+            f.write("%d\n" % self.fabric.opensm.pid)
+
+    def file(self, name, source):
+        """Makes a file of one in conf/ or doc/."""
+        with open(self.path(name), "w") as f:
+            f.write(read_file(os.path.join(SOURCE, source)))
+
+    def dropped(self, host, count):
+        """The leaf's counter of packets that it dropped as they came in from this host."""
+        i = HOSTS.index(host)
+        self.fabric.console('PerformanceSet "leaf%02d"[%d] PortCounters.PortRcvConstraintErrors=%s' % (i // 10 + 1, i % 10 + 1, count))
+
+    def polled(self):
+        """The counters were read often enough that the next change is news."""
+        time.sleep(6)
+
+    def logged(self, *words):
+        wait_for(lambda: " ".join(words) in read_file(self.path("/journal")), "the journal to have " + " ".join(words))
+
+
+def plain(line):
+    for pattern, to in VARIES:
+        line = re.sub(pattern, to, line)
+    return line
+
+
+def is_as_shown(shown, printed):
+    """Both are lists of lines."""
+    if not shown:
+        return not printed
+    if shown[0] == "...":
+        return any(is_as_shown(shown[1:], printed[i:]) for i in range(len(printed) + 1))
+    return bool(printed) and plain(shown[0]) == plain(printed[0]) and is_as_shown(shown[1:], printed[1:])
+
+
+def steps(text):
+    """(line number, "test" or "command", what, lines that it is said to print)"""
+    in_block, ends_with, ret = False, None, []
+    for number, line in enumerate(text.splitlines(), 1):
+        directive = re.fullmatch(r"<!-- test: (.*) -->", line)
+        if directive:
+            ret.append((number, "test", directive.group(1), []))
+        elif line.startswith("```"):
+            in_block = line == "```console"
+        elif in_block and ends_with:
+            ret[-1] = (*ret[-1][:2], ret[-1][2] + "\n" + line, [])
+            ends_with = None if line == ends_with else ends_with
+        elif in_block and line.startswith("$ "):
+            here = re.search(r"<<'(\w+)'", line)
+            ends_with = here and here.group(1)
+            ret.append((number, "command", line[2:], []))
+        elif in_block:
+            ret[-1][3].append(line)
+    return ret
+
+
+def run(site, name):
+    """Runs a document of the source tree on this site. With SHOW=1 in the environment it prints what each command prints."""
+    text = read_file(os.path.join(SOURCE, name))
+    n, wrong = 0, []
+    for number, kind, what, shown in steps(text):
+        if kind == "test":
+            verb, *arguments = what.split()
+            getattr(site, verb)(*arguments)
+            continue
+        printed = site.bash(what).splitlines()
+        n += 1
+        if os.environ.get("SHOW"):
+            print("$ " + what + "\n" + "\n".join(printed))
+        if not is_as_shown(shown, printed):
+            wrong.append("\n%s:%d: %s prints\n%s\n--- and not\n%s" % (name, number, what, "\n".join(printed), "\n".join(shown)))
+            if not os.environ.get("SHOW"):
+                break
+    check(n > 0, name, "has no commands")
+    check(not wrong, *wrong)
