@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "apply/apply.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -1161,6 +1162,7 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         struct apply *ap = arena_new_object(a, struct apply);
         int r;
 
+        assert(plan->subnet == observed->subnet); /* ports are indexes into it */
         if (!ap)
                 return -ENOMEM;
         ap->plan = plan;

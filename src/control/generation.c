@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/generation.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct generation *generation_ref(struct generation *g)
 
 struct generation *generation_unref(struct generation *g)
 {
+        assert(!g || g->n_refs > 0);
         if (!g || --g->n_refs > 0)
                 return NULL;
         arena_free(g->arena);

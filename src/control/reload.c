@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/reload.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "control/event_text.h"
@@ -193,6 +194,7 @@ static bool add_request(struct control *c, uint64_t id, bool unchanged)
 {
         struct reloads *r = &c->reloads;
 
+        assert(r->n_pending <= MAX_REQUESTS);
         for (size_t i = 0; id == 0 && i < r->n_pending; i++)
                 if (r->pending[i].id == 0)
                         r->pending[i] = r->pending[--r->n_pending];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct snapshot *snapshot_ref(struct snapshot *s)
 
 struct snapshot *snapshot_unref(struct snapshot *s)
 {
+        assert(!s || s->n_refs > 0);
         if (!s || --s->n_refs > 0)
                 return NULL;
         arena_free(s->arena);

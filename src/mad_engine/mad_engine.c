@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mad_engine/mad_engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,7 @@ static void take_out(struct mad_engine *e, uint32_t slot)
 
         if (x->state == TRANSACTION_FLYING) {
                 mad_engine_list_remove(&e->table, &e->flying[x->level], slot);
+                assert(e->in_flight > 0);
                 e->in_flight--;
         } else if (x->state == TRANSACTION_RESTING) {
                 mad_engine_list_remove(&e->table, &e->resting[x->level], slot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "opensm/phases.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -832,6 +833,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 {
         struct opensm_bases changed = {};
 
+        assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 if (p->ways[i].port == SUBNET_NONE || !is_unread(observed, p->ways[i].port))
                         continue;

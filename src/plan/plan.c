@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "plan/plan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -557,6 +558,7 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         };
         int r;
 
+        assert(desired->subnet == observed->subnet); /* ports are indexes into it */
         if (!pl.plan)
                 return -ENOMEM;
         pl.plan->subnet = desired->subnet;

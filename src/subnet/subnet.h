@@ -18,6 +18,8 @@
  * This folder refuses to know policies and who belongs to what.
  */
 
+#include <assert.h>
+
 #include "ib/smp.h"
 #include "util/arena.h"
 #include "util/findings.h"
@@ -104,6 +106,7 @@ struct subnet {
 
 static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p)
 {
+        assert(p->node < s->n_nodes);
         return &s->nodes[p->node];
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/vector.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
 {
         void *old, *larger;
 
+        assert(n <= *allocated && n <= wanted);
         if (wanted <= *allocated)
                 return 0;
         if (wanted > (size_t) INT32_MAX + 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "verify/verify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -208,6 +209,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
         };
         int r;
 
+        assert(desired->subnet == observed->subnet); /* ports are indexes into it */
         if (!vf.v)
                 return -ENOMEM;
         vf.v->frozen = desired->frozen;

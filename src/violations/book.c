@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -193,6 +194,7 @@ struct book_host *book_host_ref(struct book_host *h)
 
 struct book_host *book_host_unref(struct book_host *h)
 {
+        assert(!h || h->n_refs > 0);
         if (h && --h->n_refs == 0)
                 free(h);
         return NULL;
