@@ -29,15 +29,15 @@ pkeyctl() {
         esac
         on_head1 %(build)s/pkeyctl "$@" --config %(root)s/etc/pkeyd/pkeyd.yaml --state-dir %(root)s/state
 }
-pkeyd() {
-        on_head1 %(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/etc/pkeyd/partitions.yaml \
-                --state-dir %(root)s/state "$@"
-}
+pkeyd=(%(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/etc/pkeyd/partitions.yaml
+        --state-dir %(root)s/state)
+pkeyd() { on_head1 "${pkeyd[@]}" "$@"; }
 systemctl() {
         local said=0
         case "$*" in
         "enable --now pkeyd")
-                pkeyd >%(root)s/journal 2>&1 </dev/null &
+                # Not by a function: $! would be a shell, which ends without it.
+                LD_PRELOAD=%(preload)s SIM_HOST=head1 "${pkeyd[@]}" >%(root)s/journal 2>&1 </dev/null &
                 echo $! >%(root)s/pkeyd.pid ;;
         "reload pkeyd")
                 said=$(grep -c "ports verified" %(root)s/journal)
