@@ -2,8 +2,12 @@
 """Runs the commands of a manual or a tutorial on a simulated site and compares what they print with what the text shows.
 
 A block that begins with ```console holds commands (lines that begin with "$ ", with a here-document if they have one)
-and below each what it prints. A line "..." stands for any lines. Blocks of one text share a site: its directory stands for
-/, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS -->" do what no command can."""
+and below each what it prints. A line "..." stands for any lines; a long line may go on in indented ones. Blocks of one text
+share a site: its directory stands for /, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS
+-->" do what no command can.
+
+In a manual page a literal display is such a block if its first line begins with "$ ", and a comment .\\" test: VERB ARGUMENTS
+does what no command can."""
 
 import os
 import re
@@ -17,6 +21,7 @@ HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1,
 # What differs from run to run.
 VARIES = ((r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
           (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"[ \t]+$", ""))
+MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 
 # The site's commands: the programs under test with the files of the site, and what systemd does on a real one.
 PRELUDE = r"""
@@ -141,7 +146,27 @@ def is_as_shown(shown, printed):
         return not printed
     if shown[0] == "...":
         return any(is_as_shown(shown[1:], printed[i:]) for i in range(len(printed) + 1))
-    return bool(printed) and plain(shown[0]) == plain(printed[0]) and is_as_shown(shown[1:], printed[1:])
+    if not printed:
+        return False
+    if plain(shown[0]) == plain(printed[0]) and is_as_shown(shown[1:], printed[1:]):
+        return True
+    goes_on = len(shown) > 1 and shown[1].startswith(" ")
+    return goes_on and is_as_shown([shown[0] + " " + shown[1].strip(), *shown[2:]], printed)
+
+
+def as_markdown(page):
+    """A manual page, line by line, with its displays and directives as in Markdown."""
+    lines, ret = page.splitlines(), []
+    for line, following in zip(lines, [*lines[1:], ""]):
+        if line.startswith('.\\" test: '):
+            ret.append("<!-- %s -->" % line[4:])
+        elif line.startswith(".Bd -literal"):
+            ret.append("```console" if following.startswith("$ ") else "```")
+        elif line == ".Ed":
+            ret.append("```")
+        else:
+            ret.append(re.sub(r"\\(&|-|e|\((?:aq|dq))", lambda m: MDOC[m.group(1)], line))
+    return "\n".join(ret)
 
 
 def steps(text):
@@ -169,7 +194,7 @@ def run(site, name):
     """Runs a document of the source tree on this site. With SHOW=1 in the environment it prints what each command prints."""
     text = read_file(os.path.join(SOURCE, name))
     n, wrong = 0, []
-    for number, kind, what, shown in steps(text):
+    for number, kind, what, shown in steps(text if name.endswith(".md") else as_markdown(text)):
         if kind == "test":
             verb, *arguments = what.split()
             getattr(site, verb)(*arguments)
