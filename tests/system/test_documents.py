@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the documents show is what the programs do."""
 
-from document import Site, as_markdown, is_as_shown, run
+from document import as_markdown, is_as_shown, run
 from harness import check, check_equal, main
 
 
@@ -21,8 +21,7 @@ def test_manual_page():
 
 
 def test_tutorial():
-    with Site() as site:
-        run(site, "doc/tutorial.md")
+    run("doc/tutorial.md")
 
 
 if __name__ == "__main__":
