@@ -24,5 +24,9 @@ def test_tutorial():
     run("doc/tutorial.md")
 
 
+def test_tasks():
+    run("man/pkeyd-tasks.7")
+
+
 if __name__ == "__main__":
     main()
