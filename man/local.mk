@@ -2,3 +2,4 @@
 dist_man_MANS += man/pkeyd.8
 dist_man_MANS += man/partitions.yaml.5 man/pkeyd.yaml.5
 dist_man_MANS += man/pkeyctl.1
+dist_man_MANS += man/pkeyd-tasks.7

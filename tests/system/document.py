@@ -2,21 +2,28 @@
 """Runs the commands of a manual or a tutorial on a simulated site and compares what they print with what the text shows.
 
 A block that begins with ```console holds commands (lines that begin with "$ ", with a here-document if they have one)
-and below each what it prints. A line "..." stands for any lines. Blocks of one text share a site: its directory stands for
-/, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS -->" do what no command can."""
+and below each what it prints. A line "..." stands for any lines; a long line may go on in indented ones. Blocks of one text
+share a site: its directory stands for /, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS
+-->" do what no command can; "<!-- test: site -->" begins a new site.
+
+In a manual page a literal display is such a block if its first line begins with "$ ", and a comment .\\" test: VERB ARGUMENTS
+does what no command can."""
 
 import os
 import re
 import subprocess
 import time
+from contextlib import ExitStack
 
-from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, program, read_file, two_level, wait_for
+from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, check_equal, end, program, read_file, two_level, wait_for
 from private_bus import Bus, require
 
 HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
 # What differs from run to run.
 VARIES = ((r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
-          (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"[ \t]+$", ""))
+          (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"\bLID +\d+", "LID N"), (r"[ \t]+$", ""))
+MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
+ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line
 
 # The site's commands: the programs under test with the files of the site, and what systemd does on a real one.
 PRELUDE = r"""
@@ -29,34 +36,50 @@ pkeyctl() {
         esac
         on_head1 %(build)s/pkeyctl "$@" --config %(root)s/etc/pkeyd/pkeyd.yaml --state-dir %(root)s/state
 }
-pkeyd() {
-        on_head1 %(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/etc/pkeyd/partitions.yaml \
-                --state-dir %(root)s/state "$@"
+pkeyd=(%(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/etc/pkeyd/partitions.yaml
+        --state-dir %(root)s/state)
+pkeyd() { on_head1 "${pkeyd[@]}" "$@"; }
+stop_pkeyd() {
+        kill "$(cat %(root)s/pkeyd.pid)"
+        for ((i = 0; i < 300; i++)); do
+                kill -0 "$(cat %(root)s/pkeyd.pid)" 2>/dev/null || return 0
+                sleep 0.1
+        done
+}
+sweep_opensm() {
+        local before
+        before=$(grep -c "SUBNET UP" %(root)s/../osm.log)
+        kill -HUP "$(cat %(root)s/opensm.pid)"
+        for ((i = 0; i < 300; i++)); do
+                [[ $(grep -c "SUBNET UP" %(root)s/../osm.log) -gt $before ]] && return
+                sleep 0.1
+        done
+        echo "OpenSM does not sweep"
 }
 systemctl() {
-        local said=0
+        local said
         case "$*" in
-        "enable --now pkeyd")
-                pkeyd >%(root)s/journal 2>&1 </dev/null &
+        "disable --now pkeyd") stop_pkeyd; return ;;
+        "reload opensm") sweep_opensm; sweep_opensm; return ;; # the first one may end a sweep that had begun
+        "restart opensm") return ;; # the directive restart_opensm does it
+        "restart pkeyd") stop_pkeyd ;;
+        esac
+        said=$(grep -cs "ports verified" %(root)s/journal)
+        case "$*" in
+        "enable --now pkeyd"|"restart pkeyd")
+                # Not by a function: $! would be a shell, which ends without it.
+                LD_PRELOAD=%(preload)s SIM_HOST=head1 "${pkeyd[@]}" >>%(root)s/journal 2>&1 </dev/null &
                 echo $! >%(root)s/pkeyd.pid ;;
-        "reload pkeyd")
-                said=$(grep -c "ports verified" %(root)s/journal)
-                kill -HUP "$(cat %(root)s/pkeyd.pid)" ;;
-        "disable --now pkeyd")
-                kill "$(cat %(root)s/pkeyd.pid)"
-                for ((i = 0; i < 300; i++)); do
-                        kill -0 "$(cat %(root)s/pkeyd.pid)" 2>/dev/null || return 0
-                        sleep 0.1
-                done ;;
-        "reload opensm") kill -HUP "$(cat %(root)s/opensm.pid)"; return ;;
+        "reload pkeyd") kill -HUP "$(cat %(root)s/pkeyd.pid)" ;;
         *) echo "no such unit here: $*"; return 1 ;;
         esac
         for ((i = 0; i < 300; i++)); do
-                [[ $(grep -c "ports verified" %(root)s/journal) -gt $said ]] && return
+                [[ $(grep -cs "ports verified" %(root)s/journal) -gt $said ]] && return
                 sleep 0.1
         done
         echo "pkeyd does not come to an end"; cat %(root)s/journal
 }
+ssh() { LD_PRELOAD=%(preload)s SIM_HOST=$1 "${@:2}"; } # HOST COMMAND
 journalctl() { # -u pkeyd -o cat [-n N]
         tail -n "${6:-1000}" %(root)s/journal | sed 's/^pkeyd: //'
 }
@@ -67,9 +90,10 @@ cd %(root)s
 class Site:
     """A fabric of the document's hosts, and a directory that stands for the root of head1's file system."""
 
-    def __init__(self, **more):
+    def __init__(self):
         require()
-        self.fabric = Fabric(two_level(2, 2, 10, HOSTS), home="head1", opensm=False, **more)
+        self.seen = 0  # characters of the journal
+        self.fabric = Fabric(two_level(2, 2, 10, HOSTS), home="head1", opensm=False)
 
     def __enter__(self):
         f = self.fabric.__enter__()
@@ -111,6 +135,25 @@ class Site:
         with open(self.path("/opensm.pid"), "w") as f:
             f.write("%d\n" % self.fabric.opensm.pid)
 
+    def restart_opensm(self):
+        """It reads /etc/opensm/opensm.conf."""
+        end(self.fabric.opensm)
+        os.unlink(self.fabric.path("osm.log"))
+        self.fabric.opensm_conf = read_file(self.path("/etc/opensm/opensm.conf"))
+        self.opensm()
+
+    def run(self, command):
+        """A command that the text does not show."""
+        check_equal(self.bash(command), "", command)
+
+    def console(self, command):
+        """A command for ibsim. What logged waits for comes after it."""
+        self.seen = len(read_file(self.path("/journal")))
+        self.fabric.console(command)
+
+    def verified(self):
+        wait_for(lambda: "every table is as the policy says" in self.bash("pkeyctl verify"), "every table to be right")
+
     def file(self, name, source):
         """Makes a file of one in conf/ or doc/."""
         with open(self.path(name), "w") as f:
@@ -125,8 +168,8 @@ class Site:
         """The counters were read often enough that the next change is news."""
         time.sleep(6)
 
-    def logged(self, *words):
-        wait_for(lambda: " ".join(words) in read_file(self.path("/journal")), "the journal to have " + " ".join(words))
+    def logged(self, text):
+        wait_for(lambda: text in read_file(self.path("/journal"))[self.seen:], "the journal to have " + text)
 
 
 def plain(line):
@@ -141,7 +184,27 @@ def is_as_shown(shown, printed):
         return not printed
     if shown[0] == "...":
         return any(is_as_shown(shown[1:], printed[i:]) for i in range(len(printed) + 1))
-    return bool(printed) and plain(shown[0]) == plain(printed[0]) and is_as_shown(shown[1:], printed[1:])
+    if not printed:
+        return False
+    if plain(shown[0]) == plain(printed[0]) and is_as_shown(shown[1:], printed[1:]):
+        return True
+    goes_on = len(shown) > 1 and shown[1].startswith(" ")
+    return goes_on and is_as_shown([shown[0] + " " + shown[1].strip(), *shown[2:]], printed)
+
+
+def as_markdown(page):
+    """A manual page, line by line, with its displays and directives as in Markdown."""
+    lines, ret = page.splitlines(), []
+    for line, following in zip(lines, [*lines[1:], ""]):
+        if line.startswith('.\\" test: '):
+            ret.append("<!-- %s -->" % line[4:])
+        elif line.startswith(".Bd -literal"):
+            ret.append("```console" if following.startswith("$ ") else "```")
+        elif line == ".Ed":
+            ret.append("```")
+        else:
+            ret.append(re.sub(r"\\(&|-|e|\((?:aq|dq))", lambda m: MDOC[m.group(1)], line))
+    return "\n".join(ret)
 
 
 def steps(text):
@@ -165,22 +228,32 @@ def steps(text):
     return ret
 
 
-def run(site, name):
-    """Runs a document of the source tree on this site. With SHOW=1 in the environment it prints what each command prints."""
+def difference(site, what, shown):
+    """Runs a command. Empty if it prints what is shown."""
+    printed = site.bash(what).splitlines()
+    if os.environ.get("SHOW"):
+        print("$ " + what + "\n" + "\n".join(printed))
+    return "" if is_as_shown(shown, printed) else "%s prints\n%s\n--- and not\n%s" % (what, "\n".join(printed), "\n".join(shown))
+
+
+def run(name):
+    """Runs a document of the source tree. With SHOW=1 in the environment it prints what each command prints."""
     text = read_file(os.path.join(SOURCE, name))
     n, wrong = 0, []
-    for number, kind, what, shown in steps(text):
-        if kind == "test":
-            verb, *arguments = what.split()
-            getattr(site, verb)(*arguments)
-            continue
-        printed = site.bash(what).splitlines()
-        n += 1
-        if os.environ.get("SHOW"):
-            print("$ " + what + "\n" + "\n".join(printed))
-        if not is_as_shown(shown, printed):
-            wrong.append("\n%s:%d: %s prints\n%s\n--- and not\n%s" % (name, number, what, "\n".join(printed), "\n".join(shown)))
-            if not os.environ.get("SHOW"):
+    with ExitStack() as stack:
+        site = stack.enter_context(Site())
+        for number, kind, what, shown in steps(text if name.endswith(".md") else as_markdown(text)):
+            verb, _, rest = what.partition(" ")
+            if kind == "command":
+                n += 1
+                differs = difference(site, what, shown)
+                wrong += ["\n%s:%d: %s" % (name, number, differs)] if differs else []
+            elif verb == "site":
+                stack.close()
+                site = stack.enter_context(Site())
+            else:
+                getattr(site, verb)(*([rest] if verb in ONE_ARGUMENT else rest.split()))
+            if wrong and not os.environ.get("SHOW"):
                 break
     check(n > 0, name, "has no commands")
     check(not wrong, *wrong)

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the documents show is what the programs do."""
 
-from document import Site, is_as_shown, run
-from harness import check, main
+from document import as_markdown, is_as_shown, run
+from harness import check, check_equal, main
 
 
 def test_comparison():
     check(is_as_shown(["a", "...", "d"], ["a", "b", "c", "d"]) and is_as_shown(["...", "a"], ["a"]), "any lines")
     check(is_as_shown(["done in 0.02 s"], ["done in 1.30 s"]), "times")
     check(not is_as_shown(["a"], ["a", "b"]) and not is_as_shown(["a", "b"], ["a"]) and not is_as_shown([], ["a"]), "too much")
+    check(is_as_shown(["a b", "  c", "  d", "e"], ["a b c d", "e"]) and is_as_shown(["a", "  b"], ["a", "  b"]), "long lines")
+    check(not is_as_shown(["a", "b"], ["a b"]), "a line that is not indented")
     check(not is_as_shown(["4 ports"], ["5 ports"]) and not is_as_shown(["...", "d", "e"], ["d", "f"]), "other lines")
 
 
+def test_manual_page():
+    page = [".Bd -literal", r"$ a\&", r"\&.b \e", ".Ed", r'.\" test: site', ".Bd -literal -offset indent", "a", ".Ed"]
+    shown = ["```console", "$ a", ".b \\", "```", "<!-- test: site -->", "```", "a", "```"]
+    check_equal(as_markdown("\n".join(page)).splitlines(), shown, "a page")
+
+
 def test_tutorial():
-    with Site() as site:
-        run(site, "doc/tutorial.md")
+    run("doc/tutorial.md")
+
+
+def test_tasks():
+    run("man/pkeyd-tasks.7")
 
 
 if __name__ == "__main__":
