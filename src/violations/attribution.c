@@ -414,14 +414,32 @@ struct worst {
         struct beginning began;
 };
 
-/* A cause is a loss, and comes before the first look with violations. */
+/* A cause is a loss before the first reading with violations. */
+static bool may_be_cause(const struct worst *one, const struct membership_change *change)
+{
+        return standing_is_loss(change) && change->away_since == 0 && change->when <= one->began.latest;
+}
+
+/* A later loss of the same host is the likelier cause. */
+static bool lost_more_later(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
+{
+        const struct membership_change *changes;
+        uint32_t n;
+
+        changes = membership_history_of(c->history, one->guid, &n);
+        for (uint32_t i = 0; i < n; i++)
+                if (may_be_cause(one, &changes[i]) && changes[i].when > change->when)
+                        return true;
+        return false;
+}
+
 static bool has_part(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
 {
         const struct membership_change *own;
 
         own = membership_history_find(c->history, one->guid, change->base);
-        return own && own->generation == change->generation && own->when == change->when && standing_is_loss(own) &&
-               own->after == change->after && own->away_since == 0 && own->when <= one->began.latest;
+        return own && own->generation == change->generation && own->when == change->when && own->after == change->after &&
+               may_be_cause(one, own) && !lost_more_later(c, one, own);
 }
 
 static void look_for_shared(const struct attribution_context *c, const struct worst *worst, uint32_t n,

@@ -821,6 +821,24 @@ START_TEST(test_a_gain_is_no_cause)
 }
 END_TEST
 
+/* Of two edits that took something from a host before it counted the later one is the likelier cause. */
+START_TEST(test_a_later_loss_is_the_likelier_cause)
+{
+        struct violation_report r = { .kind = VIOLATION_STORM, .count = 2, .n_ports = 2 };
+
+        add_worst(&r, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1); /* node0042, as the next one */
+        add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0042, 1, 1);
+        expect_text(storm(&r), "all of these were taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this");
+        ck_assert_int_eq(membership_history_learn(history, NOW - MINUTE, 43,
+                                                  resolve(POLICY("node0043: limited, node0007: full", ", node0042/mlx5_0: none"))), 0);
+        expect_text(storm(&r), "all of these were taken out of lustre (0x0010) 60 seconds ago by generation 43: probably this");
+        r.worst[0].episode_began = r.worst[1].episode_began = NOW - 2 * MINUTE; /* before the later edit */
+        expect_text(storm(&r), "all of these were taken out of tenant-a");
+        r.worst[1].episode_began = NOW;
+        ck_assert_msg(!strstr(storm(&r), "cause"), "%s", storm(&r)); /* each has one of its own */
+}
+END_TEST
+
 /* --- lists ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(test_record)
@@ -1131,6 +1149,7 @@ int main(void)
         tcase_add_test(tcase, test_hosts);
         tcase_add_test(tcase, test_about_when);
         tcase_add_test(tcase, test_a_gain_is_no_cause);
+        tcase_add_test(tcase, test_a_later_loss_is_the_likelier_cause);
         tcase_add_test(tcase, test_away);
         tcase_add_test(tcase, test_storm);
         tcase_add_test(tcase, test_record);
