@@ -188,6 +188,12 @@ void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, co
         const char *read = conf->partition_config_file;
         struct finding *item;
 
+        if (!read && path && !opensm_conf_is_same_file(OPENSM_PARTITIONS_CONF, written)) {
+                item = findings_add(findings, FINDING_WARNING, FINDING_OPENSM_CONF, &where,
+                                    "no partition_config_file is named: OpenSM reads " OPENSM_PARTITIONS_CONF " unless it is started "
+                                    "with -P, but the partition file in pkeyd.yaml is %s", written);
+                finding_set_hint(findings, item, "add the line 'partition_config_file %s' to it, and restart OpenSM", written);
+        }
         if (!read || opensm_conf_is_same_file(read, written))
                 return;
         item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_CONF, &where,

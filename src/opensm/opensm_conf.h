@@ -37,6 +37,10 @@ int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes,
 /* Do both name one file, as far as their text says? Repeated slashes and "." count for nothing; links are not followed. */
 bool opensm_conf_is_same_file(const char *x, const char *y);
 
-/* Does OpenSM, whose opensm.conf this is (`path`, as findings have it), read the partition file `written`? Else there is an
- * error. */
+/* The partition file that OpenSM reads if nothing names another one, as distributions build it. */
+#define OPENSM_PARTITIONS_CONF "/etc/opensm/partitions.conf"
+
+/* Does OpenSM read the partition file `written`? path: of its opensm.conf, as findings have it; NULL: conf has the defaults, and no
+ * file was read. If conf names another file there is an error; if it names none, and `written` is not OpenSM's default, a
+ * warning. */
 void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings);

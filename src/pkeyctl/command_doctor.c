@@ -16,7 +16,6 @@
 #include "shell/verbs_port.h"
 
 #define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
-#define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
 /* A port that does not answer is a diagnosis, not worth waiting for as long as one whose table shall be written. */
 #define PROBE_RETRIES 3
@@ -188,9 +187,9 @@ static int look_at_opensm(struct context *ctx, struct doctor_host *host)
         r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        path = ours ?: DEFAULT_PARTITIONS_CONF;
-        if (r == 0 && conf.partition_config_file) {
-                path = conf.partition_config_file;
+        path = ours ?: OPENSM_PARTITIONS_CONF;
+        if (r == 0 && (conf.partition_config_file || access(conf_path, F_OK) == 0)) {
+                path = conf.partition_config_file ?: OPENSM_PARTITIONS_CONF;
                 o->instead_of = ours && !opensm_conf_is_same_file(ours, path) ? ours : NULL;
         }
         o->path = o->instead_of ? path : NULL;

@@ -11,8 +11,6 @@
 #include "shell/file.h"
 #include "subnet/known.h"
 
-#define DEFAULT_PARTITIONS_CONF "/etc/opensm/partitions.conf"
-
 /* --- the policy's ----------------------------------------------------------------------------------------------------- */
 
 /* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and
@@ -136,7 +134,7 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
         size_t n;
         int r;
 
-        path = opensm->partition_config_file ?: path ?: DEFAULT_PARTITIONS_CONF;
+        path = opensm->partition_config_file ?: path ?: OPENSM_PARTITIONS_CONF;
         findings_init(&ctx->findings, ctx->arena); /* what is odd there is not this command's matter */
         r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)

@@ -208,6 +208,36 @@ START_TEST(test_opensm_conf)
 }
 END_TEST
 
+static size_t check_file(const char *read, const char *path, const char *written)
+{
+        struct opensm_conf c;
+        size_t before = findings.n;
+
+        opensm_conf_default(&c);
+        c.partition_config_file = read;
+        opensm_conf_check_file(&c, path, written, &findings);
+        return findings.n - before;
+}
+
+START_TEST(test_file_that_opensm_reads)
+{
+        const struct finding *last;
+
+        ck_assert_uint_eq(check_file("/a", "opensm.conf", "/a"), 0);
+        ck_assert_uint_eq(check_file("/b", "opensm.conf", "/a"), 1);
+        last = &findings.items[findings.n - 1];
+        ck_assert_int_eq(last->severity, FINDING_ERROR);
+        expect_text(last->text, "partition_config_file is /b");
+        ck_assert_uint_eq(check_file(NULL, "opensm.conf", "/a"), 1);
+        last = &findings.items[findings.n - 1];
+        ck_assert_int_eq(last->severity, FINDING_WARNING);
+        expect_text(last->text, "OpenSM reads /etc/opensm/partitions.conf unless it is started with -P");
+        expect_text(last->hint, "'partition_config_file /a'");
+        ck_assert_uint_eq(check_file(NULL, "opensm.conf", "/etc/opensm/partitions.conf"), 0);
+        ck_assert_uint_eq(check_file(NULL, NULL, "/a"), 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("partitions_file");
@@ -224,6 +254,7 @@ int main(void)
         tcase_add_test(c, test_from_desired);
         tcase_add_test(c, test_same_file);
         tcase_add_test(c, test_opensm_conf);
+        tcase_add_test(c, test_file_that_opensm_reads);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_NORMAL);
