@@ -71,14 +71,15 @@ static struct chunk *add_chunk(struct arena *a, size_t need)
 void *arena_alloc_array(struct arena *a, size_t n, size_t size)
 {
         const size_t align = _Alignof(max_align_t);
-        struct chunk *c = a->chunks;
+        struct chunk *c;
         size_t need;
         void *p;
 
-        if (__builtin_mul_overflow(n, size, &need) || need > SIZE_MAX - 2 * align)
+        if (!a || __builtin_mul_overflow(n, size, &need) || need > SIZE_MAX - 2 * align)
                 return NULL;
         need = MAX(need, (size_t) 1);
         need = (need + align - 1) / align * align;
+        c = a->chunks;
         if (!c || c->size - c->used < need) {
                 c = add_chunk(a, need);
                 if (!c)

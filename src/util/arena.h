@@ -28,7 +28,8 @@ DEFINE_CLEANUP(struct arena *, arena_free)
 #define _cleanup_arena_ _cleanup_(arena_free_p)
 
 /* Zeroed memory for n elements of `size` bytes, aligned for any type; NULL when memory is out or n * size overflows.
- * n == 0 gives a valid pointer. Belongs to the arena. */
+ * n == 0 gives a valid pointer. Belongs to the arena. a NULL: there was no memory for an arena, so there is none here, either;
+ * likewise below. */
 void *arena_alloc_array(struct arena *a, size_t n, size_t size);
 #define arena_new_array(a, type, n) ((type *) arena_alloc_array((a), (n), sizeof(type)))
 #define arena_new_object(a, type)   arena_new_array((a), type, 1)

@@ -79,6 +79,19 @@ static void expect_link(const char *path, const char *target)
         ck_assert_str_eq(is, target);
 }
 
+/* There was no memory for the arena: as if there is none for the bytes. */
+START_TEST(read_without_an_arena)
+{
+        const char *bytes = NULL;
+        size_t n = 0;
+
+        ck_assert_int_eq(file_write_atomic("a", "x", 1), 0);
+        ck_assert_int_eq(file_read(NULL, "a", 10, &bytes, &n), -ENOMEM);
+        ck_assert_ptr_null(arena_strdup(NULL, "a"));
+        ck_assert_ptr_null(arena_printf(NULL, "%d", 1));
+}
+END_TEST
+
 START_TEST(write_for_others)
 {
         const char *back = NULL;
@@ -244,6 +257,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, write_and_read);
+        tcase_add_test(t, read_without_an_arena);
         tcase_add_test(t, write_for_others);
         tcase_add_test(t, write_through_links);
         tcase_add_test(t, others_links_are_replaced);
