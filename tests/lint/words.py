@@ -11,7 +11,7 @@ LATER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
 RETIRED = {"picture": "snapshot", "libibnetdisc": "discovery", "unasked for": "unexpected", "discovery process": "discovery"}
 RETIRED_WORDS = re.compile(r"\b(%s)s?\b" % "|".join(RETIRED), re.I)
 LICENCE = "SPDX-License-Identifier: GPL-2.0-or-later"
-TEXT = (".c", ".h", ".def", ".py", ".sh", ".md", ".mk", ".am", ".ac", ".yaml", ".in", ".catalog", ".1", ".5", ".8")
+TEXT = (".c", ".h", ".def", ".py", ".sh", ".md", ".mk", ".am", ".ac", ".yaml", ".in", ".catalog", ".1", ".5", ".7", ".8")
 
 paths = [f for f in files() if f.endswith(TEXT) or f.startswith(("scripts/", ".ci/")) or f == "NEWS"]
 paths = [f for f in paths if f.startswith(("src/", "tests/", "man/", "conf/", "systemd/", "scripts/", ".ci/")) or "/" not in f]
