@@ -9,6 +9,7 @@ LINTS = \
 	tests/lint/header_order.py \
 	tests/lint/layout.py \
 	tests/lint/manual_pages.py \
+	tests/lint/manual_references.py \
 	tests/lint/message_ids.py \
 	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \
