@@ -1,6 +1,7 @@
 # tests/lint/: house rules that check themselves. Each lint prints what is wrong and where.
 LINTS = \
 	tests/lint/alert_rules.py \
+	tests/lint/bus_interface.py \
 	tests/lint/cleanup_initialised.py \
 	tests/lint/core_symbols.py \
 	tests/lint/diagnosis_codes.py \
