@@ -8,6 +8,7 @@ LINTS = \
 	tests/lint/finding_codes.py \
 	tests/lint/function_length.py \
 	tests/lint/header_order.py \
+	tests/lint/json_keys.py \
 	tests/lint/layout.py \
 	tests/lint/manual_pages.py \
 	tests/lint/manual_references.py \
