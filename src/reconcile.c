@@ -47,7 +47,7 @@ static int look_beside(const struct subnet *s, enum plan_beside_sm beside, struc
                             "file says when a host near them is reset, and knows no path for P_Keys that it did not write",
                             WORD(leads, beside, ""), *name ? " on " : "", name, (unsigned) s->sm_lid.v);
         finding_set_hint(findings, item,
-                         "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (pkeyd(8), LIVING WITH AN SM); if the "
+                         "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (see pkeyd-opensm(7)); if the "
                          "subnet manager leaves P_Keys alone, beside_opensm: true%s",
                          beside == BESIDE_SM_AUDITED ? "; then pkeyctl reload" : " (for pkeyctl: --beside-opensm)");
         return refuses ? -EBADMSG : 0;

@@ -187,7 +187,7 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
                 line_add(&what, " and others");
         log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
                       "%u ports on %s %s from one sweep to the next: another partition manager is at work, most likely OpenSM after "
-                      "a reboot on that leaf; see pkeyd(8), LIVING WITH AN SM", w->n_ports, about.switch_name, what.text);
+                      "a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.text);
 }
 
 /* Returns false if that is no matter here, and the ports are to be named one by one. */

@@ -5,14 +5,18 @@
  * What pkeyd remembers from one run to the next, as records of a store:
  *
  *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/memory.h)
- *     index/0xNODE/NUMBER            the freed indexes of a port, {"node", "port", "freed": [{"index", "base", "sequence",
- *                                    "lost"}]}
- *     known/0xPORTGUID               an endport that was seen, {"node", "port", "port_guid", "type", "description",
- *                                    "switch", "switch_port", "seen", "absent"}
+ *     index/0xNODE/NUMBER            the freed indexes of a port, so that they are not given to another partition while a process
+ *                                    may still hold them, {"node", "port", "freed": [{"index", "base", "full", "sequence",
+ *                                    "lost"}]}: base of the partition that used it, by a full entry; the lower the sequence, the
+ *                                    longer ago it was freed; lost: another writer freed it, the entry comes back there
+ *     known/0xPORTGUID               an endport that was seen, and not absent for 90 days since, so that OpenSM's partition file
+ *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
+ *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: the
+ *                                    seconds, to the hour, in which pkeyd ran and swept, whatever the clock of the host says
  *     generation/NUMBER              a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
  *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
  *
- * Times are seconds since 1970. The highest generation is in force.
+ * Times are seconds since 1970, P_Keys and GUIDs in hex. The highest generation is in force.
  *
  * Putting: only what changed since it was stored last goes into a transaction, and what is gone is deleted. Each owner counts
  * as unstored what changed; after the commit it is told that all was stored:

@@ -211,7 +211,7 @@ static void add_by_port(struct text *t, const struct metrics *m, const struct se
 
         if (n == 0)
                 return;
-        family(t, total, COUNTER, "Membership violations since pkeyd was started, by port and source.");
+        family(t, total, COUNTER, "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
                 text_add(t, "%s", total);
                 add_series_labels(t, m, &all[i]);
@@ -247,7 +247,7 @@ static int add_violations(struct text *t, const struct metrics *m)
         for (uint32_t i = 0; i < m->n_records; i++)
                 saturated += m->records[i].saturated;
         one(t, "pkeyd_saturated_counters", GAUGE,
-            "Counters of violations that are at their maximum and count no more.", saturated);
+            "Violation counters at their maximum, which count no more.", saturated);
         return 0;
 }
 
@@ -255,14 +255,16 @@ static void add_poll(struct text *t, const struct violation_poll_counters *poll)
 {
         if (!poll)
                 return;
-        one(t, "pkeyd_polled_ports", GAUGE, "Ports whose counters of violations are looked at.", poll->n_ports);
+        one(t, "pkeyd_polled_ports", GAUGE, "Ports whose violation counters are polled.", poll->n_ports);
         one(t, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
-        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was asked once.",
+        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was queried once.",
             poll->n_rounds);
         if (poll->cycle_duration > 0)
-                duration(t, "pkeyd_poll_duration_seconds", "How long it last took to ask every polled port once.",
+                duration(t, "pkeyd_poll_duration_seconds",
+                         "How long it last took to query every polled port once; ports without an answer wait for each other.",
                          poll->cycle_duration);
-        one(t, "pkeyd_poll_late", GAUGE, "1 if ports that do not answer are not asked once in each violations.interval.",
+        one(t, "pkeyd_poll_late", GAUGE,
+            "1 if, in most rounds, violations.interval is too short to query each port without an answer once.",
             poll->is_late);
 }
 
@@ -272,12 +274,12 @@ static void add_notices(struct text *t, const struct notices_status *notices)
 
         if (!notices)
                 return;
-        family(t, name, GAUGE, "Subscription to notices at the subnet administrator: 1 for the state that it is in.");
+        family(t, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
         for (enum notices_state s = 0; s < NOTICES_N_STATES; s++)
                 labelled(t, name, "state", notices_state_to_string(s), notices->state == s);
-        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administrator that held a notice.",
+        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.",
             notices->n_reports);
-        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports that held none that could be understood.",
+        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.",
             notices->n_malformed);
 }
 
@@ -290,9 +292,9 @@ static void add_daemon(struct text *t, const struct metrics *m)
         family(t, info, GAUGE, "1; the label is the version of pkeyd.");
         text_add(t, "%s{version=\"%s\"} 1\n", info, m->version);
         moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
-        one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd only looks and never writes (mode: audit).", m->audit);
-        one(t, "pkeyd_standing_by", GAUGE, "1 if the master SM is not on this host, so that nothing is written from it (role: "
-            "follow-sm).", m->stands_by);
+        one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
+        one(t, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
+            m->stands_by);
         one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
             m->generation);
         one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
@@ -304,30 +306,32 @@ static void add_daemon(struct text *t, const struct metrics *m)
 static void add_ports(struct text *t, const struct metrics *m)
 {
         if (m->looked) {
-                one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd has to do with.", m->n_managed);
+                one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
                 one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.",
                     m->n_verified);
                 one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.",
                     m->n_drifted);
                 one(t, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
-                one(t, "pkeyd_silent_links", GAUGE, "Links that are up, and whose other end did not answer discovery.",
+                one(t, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
                     m->n_silent_links);
-                one(t, "pkeyd_frozen_ports", GAUGE, "Endports that are left as they are, because an error of the policy in force is about "
-                    "them.", m->n_frozen);
+                one(t, "pkeyd_frozen_ports", GAUGE,
+                    "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
         }
         if (m->knows_held) {
-                one(t, "pkeyd_held_bases", GAUGE, "Bases in which a change waits for a port of which too little is known.",
+                one(t, "pkeyd_held_bases", GAUGE, "Held bases: a change waits, because too little is known of a port.",
                     m->n_held_bases);
-                one(t, "pkeyd_held_ports", GAUGE, "Ports that hold a base up: changes wait until it is known what they hold.", m->n_held_ports);
+                one(t, "pkeyd_held_ports", GAUGE, "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
+                    m->n_held_ports);
         }
-        one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says, and later were not.", m->n_drifts);
+        one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
 }
 
 static void add_passes(struct text *t, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
 
-        family(t, name, COUNTER, "Sweeps, by how they ended.");
+        family(t, name, COUNTER, "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
+               "be carried out on this fabric); failed.");
         labelled(t, name, "result", "done", m->passes.done);
         labelled(t, name, "result", "partial", m->passes.partial);
         labelled(t, name, "result", "refused", m->passes.refused);
@@ -337,29 +341,31 @@ static void add_passes(struct text *t, const struct metrics *m)
                          m->sweep_duration);
         if (m->planned)
                 duration(t, "pkeyd_plan_duration_seconds",
-                         "How long comparing the fabric with the policy and making a plan last took.", m->plan_duration);
+                         "How long the last comparison with the policy and the plan took.", m->plan_duration);
         if (m->applied)
-                duration(t, "pkeyd_apply_duration_seconds", "How long carrying out the last plan that was not empty took.",
+                duration(t, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
                          m->apply_duration);
-        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last sweep came to its end.", m->last_pass);
+        moment(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_pass);
         moment(t, "pkeyd_last_success_timestamp_seconds",
-               "When the last sweep came to its end with every table as the policy says.", m->last_success);
+               "When a sweep last ended with every table as the policy says, also in audit mode and on a standby.",
+               m->last_success);
         moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 
 static void add_mads(struct text *t, const struct metrics *m)
 {
-        one(t, "pkeyd_writes_total", COUNTER, "Writes to P_Key tables and switch ports that were confirmed.", m->n_writes);
+        one(t, "pkeyd_writes_total", COUNTER, "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
+            m->n_writes);
         one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
         one(t, "pkeyd_writes_refused_by_gate_total", COUNTER,
             "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
-        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each; those of the discovery are not counted.",
+        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.",
             m->mads.sent);
-        one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again for want of an answer.", m->mads.retried);
+        one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again because no answer came.", m->mads.retried);
         one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
-        one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries that had no answer in time.", m->mads.timed_out);
-        one(t, "pkeyd_mads_busy_total", COUNTER, "Answers that only said: busy.", m->mads.busy);
-        one(t, "pkeyd_mads_malformed_total", COUNTER, "MADs received that were no answer to what was asked.",
+        one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries without an answer in time.", m->mads.timed_out);
+        one(t, "pkeyd_mads_busy_total", COUNTER, "Answers with the status busy.", m->mads.busy);
+        one(t, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.",
             m->mads.malformed);
 }
 

@@ -45,7 +45,7 @@ static void note_writer(struct context *ctx, const char *path)
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_IMPORT_WRITER, NULL,
                             "before the first apply, on the host of this OpenSM, let pkeyd write the file: in pkeyd.yaml set "
                             "writer: opensm and opensm: {partitions_conf: %s, reload: \"systemd:opensm.service\"%s%s}, and follow "
-                            "LIVING WITH AN SM in pkeyd(8)", path, config ? ", config: " : "", config ?: "");
+                            "HANDING OVER THE PARTITION FILE in pkeyd-opensm(7)", path, config ? ", config: " : "", config ?: "");
 }
 
 int command_import(struct context *ctx)

@@ -121,7 +121,7 @@ struct held_result {
 
 /* How a reload of the daemon ended. */
 struct reload_result {
-        const char *outcome;           /* "carried-out", ...: see pkeyd(8) */
+        const char *outcome;           /* "carried-out", ...: see org.pkeyd1(5) */
         uint64_t generation;           /* in force */
         const char *text;
         struct daemon_status daemon;   /* behind it, for its held bases; empty: not known */

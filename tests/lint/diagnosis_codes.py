@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every diagnosis of the doctor is made by the program, provoked by a unit test, and explained in pkeyctl(1)."""
+"""Every diagnosis of the doctor is made by the program, provoked by a unit test, and explained where doctor prints it from: why it
+matters, and what to do. pkeyctl(1) explains no other."""
 
 import re
 
@@ -20,11 +21,14 @@ for name, code, severity in codes:
         problem(DEFINITION, "nothing diagnoses DIAGNOSIS_%s" % name)
     if not re.search(r"\bDIAGNOSIS_%s\b" % name, tests):
         problem(DEFINITION, "no unit test names DIAGNOSIS_%s" % name)
-    if not re.search(r"^\.It Cm %s$" % re.escape(code), manual, re.M):
-        problem("man/pkeyctl.1", "does not explain %s" % code)
-for code in re.findall(r"^\.It Cm ([a-z0-9-]+\.[a-z0-9-]+)$", manual, re.M):
-    if code not in {c for _, c, _ in codes}:
-        problem("man/pkeyctl.1", "explains %s, which is no diagnosis" % code)
+    texts = re.search(r"^X\(%s, .*?\)$" % name, text, re.M | re.S).group(0)
+    texts = [t.replace('"\n  "', "") for t in re.findall(r'^  ("(?:[^"]|"\n  ")*")[,)]$', texts, re.M)]
+    if len(texts) != 2 or any(len(t.split()) < 4 or not re.fullmatch(r'"\S.*[.;]"', t) for t in texts):
+        problem(DEFINITION, "%s does not explain in sentences why it matters and what to do" % code)
+for items in re.findall(r"^\.It Cm (.*)$", manual, re.M):
+    for code in re.findall(r"[a-z0-9-]+\.[a-z0-9-]+", items):
+        if code not in {c for _, c, _ in codes}:
+            problem("man/pkeyctl.1", "explains %s, which is no diagnosis" % code)
 if len({code for _, code, _ in codes}) != len(codes):
     problem(DEFINITION, "has a code twice")
 finish("%d diagnoses" % len(codes))

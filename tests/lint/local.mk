@@ -1,14 +1,17 @@
 # tests/lint/: house rules that check themselves. Each lint prints what is wrong and where.
 LINTS = \
 	tests/lint/alert_rules.py \
+	tests/lint/bus_interface.py \
 	tests/lint/cleanup_initialised.py \
 	tests/lint/core_symbols.py \
 	tests/lint/diagnosis_codes.py \
 	tests/lint/finding_codes.py \
 	tests/lint/function_length.py \
 	tests/lint/header_order.py \
+	tests/lint/json_keys.py \
 	tests/lint/layout.py \
 	tests/lint/manual_pages.py \
+	tests/lint/manual_references.py \
 	tests/lint/message_ids.py \
 	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every MESSAGE_ID of the journal has an entry in the catalog, and the catalog has no other; the manual has all of them."""
+"""Every MESSAGE_ID of the journal has an entry in the catalog, complete, and the catalog has no other; nor do the manuals."""
 
 import re
 
-from lint import finish, numbered_lines, problem, x_macros
+from lint import files, finish, numbered_lines, problem, read, x_macros
 
-EVENTS, CATALOG, MANUAL = "src/control/events.def", "systemd/pkeyd.catalog", "man/pkeyd.8"
+EVENTS, CATALOG = "src/control/events.def", "systemd/pkeyd.catalog"
 
 events = {}
 for line, (name, message_id, *_) in x_macros(EVENTS):
@@ -20,13 +20,22 @@ for line, text in numbered_lines(CATALOG):
     match = re.match(r"-- ([0-9a-f]+)", text)
     if match:
         entries.setdefault(match.group(1), line)
-manual = "".join(text for _, text in numbered_lines(MANUAL))
 for message_id, (name, where) in events.items():
-    if message_id not in manual:
-        problem(where, "%s (%s) is not in %s" % (name, message_id, MANUAL))
     if message_id not in entries:
         problem(where, "%s (%s) has no entry in %s" % (name, message_id, CATALOG))
 for message_id, line in entries.items():
     if message_id not in events:
         problem("%s:%d" % (CATALOG, line), "%s is no event of %s" % (message_id, EVENTS))
+subjects = {}
+for entry in re.split(r"^-- ", read(CATALOG), flags=re.M)[1:]:
+    match = re.match(r"([0-9a-f]+)\nSubject: (\S.*)\nDefined-By: pkeyd\nDocumentation: man:\S+\n\n\S", entry)
+    if not match:
+        problem("%s:%d" % (CATALOG, entries[entry.split("\n")[0]]), "wants Subject, Defined-By, Documentation, an empty line and a text")
+    elif subjects.setdefault(match.group(2), match.group(1)) != match.group(1):
+        problem(CATALOG, "%s and %s have one subject" % (subjects[match.group(2)], match.group(1)))
+for page in files("man/"):
+    for line, text in numbered_lines(page):
+        for message_id in re.findall(r"\b[0-9a-f]{32}\b", text):
+            if message_id not in events:
+                problem("%s:%d" % (page, line), "%s is no event of %s" % (message_id, EVENTS))
 finish("%d events" % len(events))

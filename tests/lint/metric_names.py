@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Metrics have the same names everywhere: what src/metrics writes is what the manual documents, and all that the dashboard,
-the alerts and their test ask for. (That tests/unit/metrics.prom is what is written is check_metrics's matter.)"""
+"""Metrics have the same names everywhere: what src/metrics writes has a HELP line, which is its reference, and is all that the
+dashboard, the alerts, their test and the manuals name. (check_metrics tests that pkeyd writes tests/unit/metrics.prom.)"""
 
 import json
 import re
 
-from lint import finish, numbered_lines, problem, read
+from lint import files, finish, numbered_lines, problem, read
 
 NAME = r"\bpkeyd_[a-z0-9_]+\b"
 GOLDEN, DASHBOARD, ALERTS = "tests/unit/metrics.prom", "conf/grafana-dashboard.json", "conf/alerts.yml"
@@ -17,13 +17,25 @@ in_source = set(re.findall(r'"(%s)"' % NAME, read("src/metrics/metrics.c")))
 for name in sorted(written ^ in_source):
     problem("src/metrics/metrics.c" if name in in_source else GOLDEN, "%s is not in the other one" % name)
 
-documented = set(re.findall(r"^\.It Li (%s)" % NAME, read("man/pkeyd.8"), re.M))
-for name in sorted(written - documented):
-    problem("man/pkeyd.8", "%s is not documented" % name)
-for name in sorted(documented - written):
-    problem("man/pkeyd.8", "there is no metric %s" % name)
+documented = {}
+for line in read(GOLDEN).splitlines():
+    match = re.match(r"# HELP (\S+) (.*)", line)
+    if match:
+        documented.setdefault(*match.groups())
+for name in sorted(written - set(documented)):
+    problem(GOLDEN, "%s has no HELP line" % name)
+for name in sorted(set(documented) - written):
+    problem(GOLDEN, "there is no metric %s, but a HELP line" % name)
+for name, text in documented.items():
+    if len(text.split()) < 3 or not re.match(r"[A-Z1].*\.$", text):
+        problem(GOLDEN, "the HELP line of %s is no sentence: %s" % (name, text))
+pages = files("man/", suffix=(".1", ".5", ".7", ".8"))
+labels_documented = read("man/pkeyd.8").split(".Sh METRICS")[1].split(".Sh ")[0]
+for label in sorted(labels - {"instance", "version", "result", "state"}):
+    if not re.search(r"^\.It Li (?:.* , )?%s\b" % label, labels_documented, re.M):
+        problem("man/pkeyd.8", "the label %s is not documented" % label)
 
-for path in (ALERTS, "tests/lint/alert_rules.yml", DASHBOARD):
+for path in (ALERTS, "tests/lint/alert_rules.yml", DASHBOARD, "systemd/pkeyd.catalog", *pages):
     for line, text in numbered_lines(path):
         for name in re.findall(NAME, text):
             if name not in written:

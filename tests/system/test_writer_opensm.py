@@ -224,7 +224,7 @@ def test_foreign_and_edited_files():
 
 
 def test_hand_over():
-    """Step by step as pkeyd(8) says: import, verify, copy, settings, check, plan, start."""
+    """Step by step as pkeyd-opensm(7) says: import, verify, copy, settings, check, plan, start."""
     with Site() as site:
         f = site.fabric
         f.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\nlab=0x10: 0x%016x=full;\n" %
