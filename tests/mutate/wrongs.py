@@ -10,7 +10,7 @@ PLAN = "src/plan/plan.c"
 PLAN_H = "src/plan/plan.h"
 APPLY = "src/apply/apply.c"
 ENGINE = "src/mad_engine/mad_engine.c"
-TABLE = "src/mad_engine/table.c"
+TABLE = "src/mad_engine/transactions.c"
 WINDOW = "src/mad_engine/window.c"
 OBSERVED = "src/subnet/observed.c"
 SURVEY = "src/subnet/survey.c"
@@ -126,7 +126,7 @@ WRONGS = [
     Wrong("one-retry-too-many", ENGINE, "return x->tries <= x->request.retries;", "return x->tries <= x->request.retries + 1;"),
     Wrong("window-never-cut", WINDOW, "w->size = MAX(w->ceiling / 2, MIN(WINDOW_MINIMUM, w->maximum));", "w->size = w->ceiling;"),
     Wrong("window-cut-from-what-it-is-now", WINDOW, "w->ceiling = MIN(w->size, size_then);", "w->ceiling = w->size;"),
-    Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
+    Wrong("slot-never-released", ENGINE, "        mad_transactions_release(&e->table, slot);\n", ""),
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("survey-believes-strangers", SURVEY, "return info.node_guid.v == node->guid.v &&", "return info.node_guid.v == node->guid.v ||"),
     Wrong("survey-identifies-nobody", SURVEY, "c->must_identify |= s->options.identify || is_by_directed_route(s, c) ||", "c->must_identify |="),
@@ -1094,7 +1094,7 @@ WRONGS += [
     Wrong("engine-gives-up-all-lanes", "src/mad_engine/mad_engine.c",
           "transaction(e, slot)->request.lane == lane && is_holder(", "is_holder("),
     Wrong("engine-given-up-stay-in-line", "src/mad_engine/mad_engine.c", "state == TRANSACTION_CHAINED) {", "state == TRANSACTION_ENDED && false) {"),
-    Wrong("engine-unchained-are-still-counted", "src/mad_engine/table.c", "        mad_engine_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
+    Wrong("engine-unchained-are-still-counted", "src/mad_engine/transactions.c", "        mad_transaction_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
     Wrong("dispatcher-abandoned-stage-is-told", "src/mad_engine/dispatcher.c", "        d->stage.result = d->stage.take_back ?: ignore;\n", "        (void) ignore;\n"),
     Wrong("dispatcher-abandoned-stage-learns-nothing", "src/mad_engine/dispatcher.c", "d->stage.take_back ?: ignore;", "ignore;"),
     Wrong("dispatcher-abandoned-stage-ended-well", "src/mad_engine/dispatcher.c", "        d->r = -ECANCELED;\n", "        d->r = 0;\n"),
