@@ -53,8 +53,8 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/progress.h \
 	src/pkeyctl/session.c \
 	src/pkeyctl/session.h \
-	src/pkeyctl/table.c \
-	src/pkeyctl/table.h \
+	src/pkeyctl/text_table.c \
+	src/pkeyctl/text_table.h \
 	src/pkeyctl/text.h \
 	src/pkeyctl/text_apply.c \
 	src/pkeyctl/text_daemon.c \

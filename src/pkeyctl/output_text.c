@@ -18,9 +18,9 @@ void text_findings(struct context *ctx, bool terse)
                 output_fail(ctx, -ENOMEM);
 }
 
-void text_table(struct context *ctx, struct table *t)
+void text_table_print(struct context *ctx, struct text_table *t)
 {
-        int r = table_end(t);
+        int r = text_table_end(t);
 
         if (r < 0)
                 output_fail(ctx, r);
@@ -70,18 +70,18 @@ void text_check(struct context *ctx, const struct result *result)
 {
         const struct check_result *r = &result->check;
         const struct policy *policy = ctx->policy;
-        struct table t;
+        struct text_table t;
         char count[64];
 
-        table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
+        text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct policy_partition *p = &policy->partitions[i];
                 const struct member_count none = {}, *c = r->counts ? &r->counts[i] : &none;
 
-                table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
-                          c->both);
+                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
+                               c->both);
         }
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
         report_count(&ctx->findings, count, sizeof(count));
         printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
                text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
