@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 json_t *as_json_member_count(struct doc *d, const struct member_count *count)
 {

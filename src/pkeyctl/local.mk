@@ -33,7 +33,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/import_names.c \
 	src/pkeyctl/import_print.c \
 	src/pkeyctl/import_reduce.c \
-	src/pkeyctl/json.h \
+	src/pkeyctl/result_json.h \
 	src/pkeyctl/json_daemon.c \
 	src/pkeyctl/json_explain.c \
 	src/pkeyctl/json_held.c \
@@ -55,7 +55,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/session.h \
 	src/pkeyctl/text_table.c \
 	src/pkeyctl/text_table.h \
-	src/pkeyctl/text.h \
+	src/pkeyctl/result_text.h \
 	src/pkeyctl/text_apply.c \
 	src/pkeyctl/text_daemon.c \
 	src/pkeyctl/text_explain.c \

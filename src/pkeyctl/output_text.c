@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 #include "shell/report.h"
 
 void text_findings(struct context *ctx, bool terse)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 static void add_failure(struct context *ctx, struct text_table *t, const struct plan_step *step, const struct plan_write *w,
                         const struct apply_outcome *outcome)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 #define TIME_SIZE      32
 #define MAX_HELD_LINES 4

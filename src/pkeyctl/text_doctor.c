@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 #include "shell/report.h"
 
 #define MAX_PLACES 8 /* without -v */

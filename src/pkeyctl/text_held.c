@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 #define MAX_BASES 32 /* with all that is to be said of them; -v: all */
 

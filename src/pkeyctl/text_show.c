@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 static void add_port(struct context *ctx, struct text_table *t, uint32_t port)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/kernel.h"
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 /* --- the kernel's tables --------------------------------------------------------------------------------------------- */
 
