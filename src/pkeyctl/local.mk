@@ -39,9 +39,9 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/json_held.c \
 	src/pkeyctl/json_plan.c \
 	src/pkeyctl/json_show.c \
-	src/pkeyctl/main.c \
-	src/pkeyctl/options.c \
-	src/pkeyctl/options.h \
+	src/pkeyctl/pkeyctl.c \
+	src/pkeyctl/pkeyctl_options.c \
+	src/pkeyctl/pkeyctl_options.h \
 	src/pkeyctl/output.c \
 	src/pkeyctl/output.h \
 	src/pkeyctl/output_json.c \

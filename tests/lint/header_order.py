@@ -36,7 +36,7 @@ CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "co
                                                     "verbs_check.h")}
 
 # pkeyd/: who may know more than one source of events; and who works on a source that the shell has.
-ALL_SOURCES = {"daemon", "main"}
+ALL_SOURCES = {"daemon", "pkeyd"}
 SHELL_SOURCES = {"monitor": {"shell/port_session", "shell/verbs_port"}}
 EVENT_LOOP = "<systemd/sd-event.h>"
 
