@@ -62,7 +62,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/text_held.c \
 	src/pkeyctl/text_plan.c \
 	src/pkeyctl/text_show.c
-pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/json_verify.c src/pkeyctl/kernel.c src/pkeyctl/kernel.h \
+pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/host_tables.c src/pkeyctl/host_tables.h src/pkeyctl/json_verify.c \
 	src/pkeyctl/text_verify.c
 pkeyctl_SOURCES += src/pkeyctl/command_doctor.c src/pkeyctl/json_doctor.c src/pkeyctl/text_doctor.c
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

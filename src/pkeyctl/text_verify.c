@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
 #include "pkeyctl/result_text.h"
 
 /* --- the kernel's tables --------------------------------------------------------------------------------------------- */
