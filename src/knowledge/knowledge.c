@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 
 #define MAX_BASES  256  /* of one change of a block: then all bases of its port are counted anew */
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 #include "util/json.h"
 #include "util/text.h"
 
