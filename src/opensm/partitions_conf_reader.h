@@ -4,7 +4,7 @@
 /* What the parts of partitions_conf_parse share; nobody else includes this. */
 
 #include "opensm/partitions_conf.h"
-#include "policy/report.h"
+#include "policy/file_report.h"
 
 #define NOWHERE   SIZE_MAX
 #define NAME_SIZE 32 /* of OpenSM's name of a partition, with its NUL */

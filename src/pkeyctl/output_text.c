@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "pkeyctl/result_text.h"
-#include "shell/report.h"
+#include "shell/findings_print.h"
 
 void text_findings(struct context *ctx, bool terse)
 {
@@ -14,7 +14,7 @@ void text_findings(struct context *ctx, bool terse)
         rest.items += ctx->n_told;
         rest.n -= ctx->n_told;
         ctx->n_told = ctx->findings.n;
-        if (report_findings(stderr, &rest, least) < 0)
+        if (findings_print(stderr, &rest, least) < 0)
                 output_fail(ctx, -ENOMEM);
 }
 
@@ -52,7 +52,7 @@ void text_refused(struct context *ctx, const struct result *r)
         char count[64];
 
         (void) r;
-        report_count(&ctx->findings, count, sizeof(count));
+        findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
                 ctx->writing ? "the run ended in the middle, pkeyctl verify tells what is in force"
                              : "nothing was sent");
@@ -82,7 +82,7 @@ void text_check(struct context *ctx, const struct result *result)
                                c->both);
         }
         text_table_print(ctx, &t);
-        report_count(&ctx->findings, count, sizeof(count));
+        findings_print_count(&ctx->findings, count, sizeof(count));
         printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
                text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "shell/report.h"
+#include "shell/findings_print.h"
 
 #define LIST_WIDTH_MIN 24u
 
@@ -36,7 +36,7 @@ void text_table_begin(struct text_table *t, const char *columns, size_t n_shown)
         char *rest = copy, *name;
 
         *t = (struct text_table) { .scols = scols_new_table(), .list_width = list_width() };
-        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, report_wants_colour(stdout)) != 0;
+        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, findings_print_wants_colour(stdout)) != 0;
         while (!t->failed && (name = strsep(&rest, "|"))) {
                 bool is_list = *name == '*', is_right = *name == '>';
 
