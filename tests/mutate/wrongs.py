@@ -33,7 +33,7 @@ SM_FOLLOW = "src/control/sm_follow.c"
 ANSWERS = "src/discovery/answers.c"
 DISCOVERY = "src/discovery/discovery.c"
 WALK = "src/discovery/walk.c"
-SNAPSHOT = "src/discovery/snapshot.c"
+SNAPSHOT = "src/discovery/walk_snapshot.c"
 NEIGHBORS = "src/discovery/opensm_neighbors.c"
 SUBNET = "src/subnet/subnet.c"
 HOSTLIST = "src/policy/hostlist.c"
@@ -1158,7 +1158,7 @@ WRONGS += [
           "r->was != KNOWLEDGE_ABSENT || k->records[record].was == KNOWLEDGE_ABSENT", "r->was != KNOWLEDGE_ABSENT"),
     Wrong("knowledge-unknown-is-no-switch", KNOWLEDGE, "        any = is_unknown_silent(s, claims);\n", "        any = is_unknown_silent(s, claims) && !claims->with_switch;\n"),
     Wrong("knowledge-silent-switch-names-nobody", KNOWLEDGE, "k->records[record].presence == KNOWLEDGE_SILENT &&", "k->records[record].presence == KNOWLEDGE_ABSENT &&"),
-    Wrong("knowledge-place-of-the-first-number", "src/discovery/snapshot.c", "{ peer->info.node_guid, p->peer_number };", "{ peer->info.node_guid, p->number };"),
+    Wrong("knowledge-place-of-the-first-number", "src/discovery/walk_snapshot.c", "{ peer->info.node_guid, p->peer_number };", "{ peer->info.node_guid, p->number };"),
     Wrong("held-behind-any-of-two", "src/knowledge/held.c",
           "                if (!is_switch_silent(k, r->places[i].node))\n                        return (struct guid) {};\n", ""),
     Wrong("memory-first-place-only", "src/knowledge/memory.c", "                text += *text == ' ';\n", "                text += *text == ' ' ? strlen(text) : 0;\n"),
