@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shell/shell.h"
-#include "violations/words.h"
+#include "violations/phrase.h"
 
 static bool is_of_many(const struct violation_report *report)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "violations/scene.h"
+#include "violations/attribution_internal.h"
 
 /* Changes so far back are looked at for what the worst of a storm have in common. */
 #define STORM_LOOKS_BACK (3600 * USEC_PER_SEC)

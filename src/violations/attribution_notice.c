@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "violations/scene.h"
+#include "violations/attribution_internal.h"
 
 void scene_set_endport(struct scene *s, const struct party *p)
 {

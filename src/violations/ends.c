@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "util/arena.h"
-#include "violations/book.h"
 #include "violations/lids.h"
+#include "violations/violation_table.h"
 
 struct finder {
         struct arena *arena;

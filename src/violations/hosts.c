@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "util/arena.h"
-#include "violations/book.h"
-#include "violations/standing.h"
+#include "violations/membership_text.h"
+#include "violations/violation_table.h"
 
 static struct violation_port port_at(const struct subnet *s, uint32_t port)
 {

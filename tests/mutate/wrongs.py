@@ -25,8 +25,8 @@ PROBE = "src/doctor/probe.c"
 PROTECTION = "src/doctor/diagnose_protection.c"
 TABLES = "src/doctor/diagnose_tables.c"
 COUNTER = "src/violations/counter.c"
-BOOK = "src/violations/book.c"
-TELLING = "src/violations/telling.c"
+BOOK = "src/violations/violations.c"
+TELLING = "src/violations/report_scheduler.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
 SM_FOLLOW = "src/control/sm_follow.c"
@@ -186,7 +186,7 @@ WRONGS = [
     Wrong("violations-select-bits", PMA, "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 8, 1U << 8", "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 7, 1U << 8"),
     Wrong("violations-width-of-data-counters", PMA, "field(data, IB_CPI_CAPMASK2_F) & CAPABILITY_MASK2_ADDITIONAL_EXTENDED",
           "field(data, IB_CPI_CAPMASK_F) & 1U << 9"),
-    Wrong("violations-qps-are-records", "src/violations/records.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
+    Wrong("violations-qps-are-records", "src/violations/violation_table.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
     Wrong("violations-threshold-of-all-time", BOOK, "        if (now - e->interval_began >= v->config.interval) {",
           "        if (false) {"),
     Wrong("violations-last-episode-told-again", TELLING, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
@@ -1064,8 +1064,8 @@ WRONGS += [
     Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
           "if (f->plugged_in == by_gid)"),
     Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
-    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/records.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
-    Wrong("ends-notice-has-no-host", "src/violations/book.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
+    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
+    Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "(opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&", "("),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("reconcile-twin-of-a-guid-is-silent", "src/reconcile.c", "        if (!c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT", "        if (c || !c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT"),

@@ -3,8 +3,8 @@
 
 #include "../fabsim/prng.h"
 #include "violations/attribution.h"
-#include "violations/standing.h"
-#include "violations/words.h"
+#include "violations/membership_text.h"
+#include "violations/phrase.h"
 
 #define SECOND USEC_PER_SEC
 #define MINUTE (60 * SECOND)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 #include <errno.h>
 

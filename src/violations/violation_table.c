@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "util/vector.h"
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 #define AT_START 64
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 const char *violation_source_to_string(enum violation_source s)
 {

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The inside of the book: records.c keeps the entries, book.c counts, telling.c says what is worth a line. Of no interest
- * outside of this folder.
+ * The violation table, the inside of this folder: violation_table.c keeps the entries, violations.c counts, report_scheduler.c
+ * decides what is reported when, counter_samples.c keeps the last sample of each counter. Of no interest outside of this folder.
  *
- * An entry is a record and what telling needs to know of it. Entries are never freed, only used anew; each is in one list
- * of life and in at most one of telling. Since time does not go back and every list has one delay, each is sorted by when
- * something is to be done with its members, and only first members need to be looked at.
+ * An entry is a record and what the report scheduler needs to know of it. Entries are never freed, only used anew; each is in one
+ * list of life and in at most one of the report scheduler. Since time does not go back and every list has one delay, each is
+ * sorted by when something is to be done with its members, and only first members need to be checked.
  */
 
 #include "violations/counter.h"
@@ -129,7 +129,7 @@ static inline uint64_t book_add(uint64_t a, uint64_t b)
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* records.c */
+/* violation_table.c */
 void book_init(struct violations *v);
 void book_done(struct violations *v);
 /* Which record; the last three of a notice only. */
@@ -150,6 +150,6 @@ void book_set_tell(struct violations *v, uint32_t entry, enum tell tell);
 /* qsort's order of records. */
 int book_compare_records(const void *a, const void *b);
 
-/* telling.c */
+/* report_scheduler.c */
 /* There is something new with this entry. */
 void book_wants_telling(struct violations *v, uint32_t entry);

@@ -5,7 +5,7 @@
  * Clauses of a sentence, each with "; " before it. */
 
 #include "violations/attribution.h"
-#include "violations/words.h"
+#include "violations/phrase.h"
 
 /* An endport that a sentence is about. */
 struct party {

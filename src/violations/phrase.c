@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/words.h"
+#include "violations/phrase.h"
 
 struct words_piece words_number(uint64_t n)
 {

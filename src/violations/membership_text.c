@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/standing.h"
+#include "violations/membership_text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which reports come when. See violations.h for the rules, book.h for the lists. */
+/* Which reports come when. See violations.h for the rules, violation_table.h for the lists. */
 
 #include <string.h>
 
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 static usec_t usec_add(usec_t a, usec_t b)
 {

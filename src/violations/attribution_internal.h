@@ -6,7 +6,7 @@
  * takes part in it.
  */
 
-#include "violations/standing.h"
+#include "violations/membership_text.h"
 
 /* Does a switch port compare the P_Keys of what goes through it, in the direction that the counter is about? */
 enum scene_check {
