@@ -9,7 +9,7 @@
 #define COUNTER "counter"
 #define GAUGE   "gauge"
 
-/* One port and source: one or more records of the book. */
+/* One port and source: one or more records of the violation table. */
 struct series {
         const struct violation_record *first;
         uint64_t total;

@@ -10,10 +10,10 @@
  * with _total, in OpenMetrics without. Where both can be had they are: units in names, no time stamps, HELP before TYPE,
  * families in one piece, and `# EOF` as the last line, which the one wants and the other takes for a comment.
  *
- * Numbers of violations are those of the book (violations/violations.h), never counted a second time here, so that journal,
- * bus and metrics say the same. What the book keeps apart by P_Key and peer is one series here: of one port and source. A
- * series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a switch
- * port that is what is plugged into it.
+ * Numbers of violations are those of the violation table (violations/violations.h), never counted a second time here, so that
+ * journal, bus and metrics say the same. What the violation table keeps apart by P_Key and peer is one series here: of one port
+ * and source. A series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a
+ * switch port that is what is plugged into it.
  *
  * Invariants: the same numbers give the same bytes; no two series are the same, whatever a fabric says of itself; at most
  * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of what is not shown
@@ -63,7 +63,7 @@ struct metrics {
         const struct notices_status *notices;        /* borrows; NULL: nobody subscribes */
         const struct violation_poll_counters *poll;  /* borrows; NULL: nobody polls */
 
-        bool has_violations;                         /* there is a book */
+        bool has_violations;                         /* there is a violation table */
         const struct violation_record *records;      /* borrows; as violations_records() gives them */
         uint32_t n_records;
         uint64_t violations[VIOLATION_N_SOURCES];    /* as violations_total() gives them */

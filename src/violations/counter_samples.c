@@ -16,7 +16,7 @@ void violation_looks_init(struct violation_looks *l)
 void violation_looks_done(struct violation_looks *l)
 {
         for (uint32_t i = 0; i < l->n; i++)
-                book_host_unref(l->ports[i].host);
+                shared_host_unref(l->ports[i].host);
         free(l->ports);
         free(l->links);
         hash_index_done(&l->index);
@@ -66,7 +66,7 @@ static uint32_t make_room(struct violation_looks *l)
                 i = l->by_age.first;
                 hash_index_remove(&l->index, i);
                 record_list_remove(&l->by_age, l->links, i);
-                l->ports[i].host = book_host_unref(l->ports[i].host);
+                l->ports[i].host = shared_host_unref(l->ports[i].host);
                 return i;
         }
         if (l->n == l->allocated && grow(l) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is behind each port of a snapshot, for the book. */
+/* Who is behind each port of a snapshot, for the violation table. */
 #include <errno.h>
 
 #include "util/arena.h"

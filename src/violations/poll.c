@@ -890,21 +890,21 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
 }
 
-int violations_see_sample(struct violations *book, usec_t now, const struct violation_sample *s)
+int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s)
 {
         if (s->is_doubted)
-                violations_doubt_host(book, s->port, s->source);
-        return violations_see_counter(book, now, s->port, s->source, s->bits, s->value);
+                violations_doubt_host(violations, s->port, s->source);
+        return violations_see_counter(violations, now, s->port, s->source, s->bits, s->value);
 }
 
-void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll)
+void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll)
 {
         struct violation_sample s;
 
         while (violation_poll_next_sample(poll, &s))
                 if (s.is_cleared)
-                        violations_counter_cleared(book, s.port, s.source);
-                else if (violations_see_sample(book, now, &s) > 0)
+                        violations_counter_cleared(violations, s.port, s.source);
+                else if (violations_see_sample(violations, now, &s) > 0)
                         violation_poll_clear(poll, s.port, s.source);
 }
 

@@ -10,12 +10,12 @@ static usec_t usec_add(usec_t a, usec_t b)
         return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
-static usec_t cool_at(const struct violations *v, const struct book_entry *e)
+static usec_t cool_at(const struct violations *v, const struct violation_entry *e)
 {
         return usec_add(e->told_at, v->config.interval);
 }
 
-static usec_t calm_at(const struct violations *v, const struct book_entry *e)
+static usec_t calm_at(const struct violations *v, const struct violation_entry *e)
 {
         if (v->config.interval > USEC_INFINITY / VIOLATIONS_QUIET_INTERVALS)
                 return USEC_INFINITY;
@@ -36,23 +36,23 @@ static void open_window(struct violations *v, usec_t now)
         v->n_told = v->n_calm_told = 0;
 }
 
-static bool is_ripe(const struct violations *v, const struct book_entry *e)
+static bool is_ripe(const struct violations *v, const struct violation_entry *e)
 {
         return e->record.unreported > 0 && e->in_interval >= v->config.threshold;
 }
 
 void book_wants_telling(struct violations *v, uint32_t entry)
 {
-        const struct book_entry *e = &v->entries[entry];
+        const struct violation_entry *e = &v->entries[entry];
         bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);
 
         if (e->say_saturated && e->tell == TELL_COOLING)
                 is_free = true;
         if (is_free && (e->say_saturated || is_ripe(v, e)))
-                book_set_tell(v, entry, TELL_DUE);
+                violation_table_set_tell(v, entry, TELL_DUE);
 }
 
-static struct book_entry *first_of(const struct violations *v, enum tell tell)
+static struct violation_entry *first_of(const struct violations *v, enum tell tell)
 {
         uint32_t i = v->tells[tell].first;
 
@@ -61,12 +61,12 @@ static struct book_entry *first_of(const struct violations *v, enum tell tell)
 
 static void cool_down(struct violations *v, usec_t now)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
 
         while ((e = first_of(v, TELL_COOLING)) && cool_at(v, e) <= now) {
                 uint32_t i = v->tells[TELL_COOLING].first;
 
-                book_set_tell(v, i, TELL_NONE);
+                violation_table_set_tell(v, i, TELL_NONE);
                 book_wants_telling(v, i);
         }
 }
@@ -74,7 +74,7 @@ static void cool_down(struct violations *v, usec_t now)
 /* What the entry had to tell was told. */
 static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_sum)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         e->record.unreported = 0;
         e->say_saturated = false;
@@ -82,7 +82,7 @@ static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_su
         e->in_sum = in_sum;
         e->told_at = e->interval_began = now;
         e->in_interval = 0;
-        book_set_tell(v, entry, TELL_COOLING);
+        violation_table_set_tell(v, entry, TELL_COOLING);
 }
 
 static void end_episode(struct violations *v, uint32_t entry)
@@ -90,12 +90,12 @@ static void end_episode(struct violations *v, uint32_t entry)
         struct violation_record *r = &v->entries[entry].record;
 
         r->episode = r->unreported = 0;
-        book_set_life(v, entry, LIFE_IDLE);
+        violation_table_set_life(v, entry, LIFE_IDLE);
 }
 
 static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = e->say_saturated ? VIOLATION_SATURATED : e->told ? VIOLATION_MORE : VIOLATION_FIRST;
@@ -110,7 +110,7 @@ static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct 
 
 static void tell_quiet(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_QUIET;
@@ -134,7 +134,7 @@ static void add_worst(struct violation_report *report, const struct violation_re
                 const struct violation_record *other = &report->worst[i - 1];
 
                 if (other->unreported > r->unreported ||
-                    (other->unreported == r->unreported && book_compare_records(other, r) < 0))
+                    (other->unreported == r->unreported && violation_compare_records(other, r) < 0))
                         break;
                 if (i < VIOLATIONS_WORST)
                         report->worst[i] = *other;
@@ -148,7 +148,7 @@ static void add_worst(struct violation_report *report, const struct violation_re
 static void add_to_sum(struct violations *v, struct violation_report *report, const struct violation_record *r,
                        usec_t since)
 {
-        report->count = book_add(report->count, r->unreported);
+        report->count = add_capped(report->count, r->unreported);
         if (since != 0 && (report->since == 0 || since < report->since))
                 report->since = since;
         add_worst(report, r);
@@ -168,7 +168,7 @@ static void count_ports(struct violations *v, struct violation_report *report)
 
 static void sum_held(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        struct book_entry *e;
+        struct violation_entry *e;
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_STORM;
@@ -205,7 +205,7 @@ static bool is_storm(uint32_t n_told, uint32_t n_held)
 static void release_held(struct violations *v)
 {
         while (v->tells[TELL_HELD].n > 0)
-                book_set_tell(v, v->tells[TELL_HELD].first, TELL_RELEASED);
+                violation_table_set_tell(v, v->tells[TELL_HELD].first, TELL_RELEASED);
 }
 
 /* One step of closing the window that has ended. True: with a report. False: it is closed, or the next one is open. */
@@ -232,7 +232,7 @@ static bool close_window(struct violations *v, usec_t now, struct violation_repo
 /* --- the next report ------------------------------------------------------------------------------------------------- */
 
 /* In a storm only what is new. */
-static bool has_room(const struct violations *v, const struct book_entry *e)
+static bool has_room(const struct violations *v, const struct violation_entry *e)
 {
         bool is_new = e->say_saturated || !e->told;
 
@@ -241,7 +241,7 @@ static bool has_room(const struct violations *v, const struct book_entry *e)
 
 static bool tell_due(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
 
         if (first_of(v, TELL_RELEASED)) {
                 tell_alone(v, now, v->tells[TELL_RELEASED].first, ret);
@@ -254,7 +254,7 @@ static bool tell_due(struct violations *v, usec_t now, struct violation_report *
                         tell_alone(v, now, i, ret);
                         return true;
                 }
-                book_set_tell(v, i, TELL_HELD);
+                violation_table_set_tell(v, i, TELL_HELD);
                 open_window(v, now);
         }
         return false;
@@ -270,7 +270,7 @@ static uint32_t first_to_calm(const struct violations *v)
 
 static usec_t calm_due(const struct violations *v, uint32_t entry)
 {
-        const struct book_entry *e = &v->entries[entry];
+        const struct violation_entry *e = &v->entries[entry];
 
         if (e->tell == TELL_HELD)
                 return USEC_INFINITY;
@@ -283,14 +283,14 @@ static bool tell_calm(struct violations *v, usec_t now, struct violation_report 
         uint32_t i;
 
         while ((i = first_to_calm(v)) != VIOLATION_NONE) {
-                const struct book_entry *e = &v->entries[i];
+                const struct violation_entry *e = &v->entries[i];
 
                 if (calm_due(v, i) > now)
                         return false;
                 if (!e->told) {
                         end_episode(v, i);
                 } else if (e->in_sum || (v->window_open && v->n_calm_told >= VIOLATIONS_STORM_PORTS)) {
-                        book_set_life(v, i, LIFE_CALMED);
+                        violation_table_set_life(v, i, LIFE_CALMED);
                         open_window(v, now);
                 } else {
                         tell_quiet(v, now, i, ret);
@@ -323,7 +323,7 @@ bool violations_next_report(struct violations *v, usec_t now, struct violation_r
 
 usec_t violations_due(const struct violations *v)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
         usec_t due = window_ends(v);
 
         if (v->tells[TELL_DUE].n > 0 || v->tells[TELL_RELEASED].n > 0 ||

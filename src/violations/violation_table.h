@@ -31,10 +31,10 @@ enum tell {
         TELL_NONE = TELL_N,
 };
 
-struct book_entry {
+struct violation_entry {
         struct violation_record record;
-        struct book_host *host;  /* what record.host points into; NULL: nothing, or nobody */
-        struct book_host *from, *to; /* likewise */
+        struct shared_host *host;  /* what record.host points into; NULL: nothing, or nobody */
+        struct shared_host *from, *to; /* likewise */
         enum life life;
         enum tell tell;
         uint64_t in_interval;    /* counted in the interval that began then */
@@ -48,7 +48,7 @@ struct book_entry {
 
 /* --- hosts: shared by the ports where they are and the records that they are in -------------------------------------------- */
 
-struct book_host {
+struct shared_host {
         struct violation_host host;
         uint32_t n_refs;
         char strings[];
@@ -58,17 +58,18 @@ struct book_host {
 extern const struct violation_host violation_nobody;
 
 /* Returns owned, or NULL when memory is out. */
-struct book_host *book_host_new(const struct violation_host *host);
-struct book_host *book_host_ref(struct book_host *h);
-struct book_host *book_host_unref(struct book_host *h);
-DEFINE_CLEANUP(struct book_host *, book_host_unref)
-#define _cleanup_host_ _cleanup_(book_host_unref_p)
+struct shared_host *shared_host_new(const struct violation_host *host);
+struct shared_host *shared_host_ref(struct shared_host *h);
+struct shared_host *shared_host_unref(struct shared_host *h);
+DEFINE_CLEANUP(struct shared_host *, shared_host_unref)
+#define _cleanup_host_ _cleanup_(shared_host_unref_p)
 /* An endport of a snapshot. Strings live in the arena or in the subnet. 0 or -ENOMEM. */
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret);
 /* The entry takes over these references for those that it had; each may be NULL. */
-void book_set_hosts(struct book_entry *e, struct book_host *host, struct book_host *from, struct book_host *to);
+void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
+                               struct shared_host *to);
 /* By GUID and label. */
-int book_compare_hosts(const struct violation_host *a, const struct violation_host *b);
+int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b);
 
 /* --- the last look at each counter of each port; the port that was looked at longest ago makes room ---------------- */
 
@@ -78,7 +79,7 @@ int book_compare_hosts(const struct violation_host *a, const struct violation_ho
 struct violation_port_looks {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
-        struct book_host *host;             /* referenced; NULL: nobody said */
+        struct shared_host *host;           /* referenced; NULL: nobody said */
         bool doubted[VIOLATION_N_COUNTERS]; /* what the next look finds may be another host's */
 };
 
@@ -100,12 +101,12 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
 /* What the next look at each counter finds may be another host's. */
 void violation_looks_doubt(struct violation_port_looks *p);
 
-/* --- the book ------------------------------------------------------------------------------------------------------- */
+/* --- the violation table ------------------------------------------------------------------------------------------ */
 
 struct violations {
         struct violations_config config;
 
-        struct book_entry *entries;
+        struct violation_entry *entries;
         struct violation_link *life_links, *tell_links;
         struct violation_record *sorted; /* room for as many as there are entries, so that a list of all never fails */
         struct violation_port *ports;    /* likewise, to count ports of a storm */
@@ -124,16 +125,16 @@ struct violations {
         bool in_storm;           /* the last one ended with a sum */
 };
 
-static inline uint64_t book_add(uint64_t a, uint64_t b)
+static inline uint64_t add_capped(uint64_t a, uint64_t b)
 {
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
 /* violation_table.c */
-void book_init(struct violations *v);
-void book_done(struct violations *v);
+void violation_table_init(struct violations *v);
+void violation_table_done(struct violations *v);
 /* Which record; the last three of a notice only. */
-struct book_key {
+struct violation_key {
         struct violation_port port;
         enum violation_source source;
         const struct violation_host *host;
@@ -142,13 +143,13 @@ struct book_key {
 };
 
 /* VIOLATION_NONE: there is no such record. */
-uint32_t book_find(const struct violations *v, const struct book_key *key);
+uint32_t violation_table_find(const struct violations *v, const struct violation_key *key);
 /* Makes it if need be; VIOLATION_NONE: memory is out. */
-uint32_t book_take(struct violations *v, const struct book_key *key);
-void book_set_life(struct violations *v, uint32_t entry, enum life life);
-void book_set_tell(struct violations *v, uint32_t entry, enum tell tell);
+uint32_t violation_table_take(struct violations *v, const struct violation_key *key);
+void violation_table_set_life(struct violations *v, uint32_t entry, enum life life);
+void violation_table_set_tell(struct violations *v, uint32_t entry, enum tell tell);
 /* qsort's order of records. */
-int book_compare_records(const void *a, const void *b);
+int violation_compare_records(const void *a, const void *b);
 
 /* report_scheduler.c */
 /* There is something new with this entry. */

@@ -5,11 +5,11 @@
  * violations/: who tries to cross a partition boundary.
  *
  *     counters (poll.h) --.
- *                          >--> the book --> reports --> words (attribution.h)
+ *                          >--> violation table --> reports --> sentences (attribution.h)
  *     notices ------------'
  *
  * The fabric drops a packet whose P_Key does not match and counts it. The *poll* asks for these counters, a few MADs at a
- * time; *counter.h* turns what two looks at a counter say into how often it moved. The *book* keeps one record for each
+ * time; *counter.h* turns what two looks at a counter say into how often it moved. The *violation table* keeps one record for each
  * port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
  * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
  * *attribution.h* joins all that to a sentence.
@@ -121,7 +121,7 @@ struct violation_record {
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
         bool from_conflicts;
-        uint64_t total;           /* since the book was opened */
+        uint64_t total;           /* since pkeyd was started */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
         usec_t first_since;       /* the last look before `first`; 0: not known */
@@ -201,5 +201,5 @@ usec_t violations_due(const struct violations *v);
 
 /* All records, ascending (node GUID, number, source, ...). Borrowed until the next call that sees or reports something. */
 const struct violation_record *violations_records(struct violations *v, uint32_t *ret_n);
-/* Of a source, since the book was opened; those of records that had to make room too. */
+/* Of a source, since pkeyd was started; those of records that had to make room too. */
 uint64_t violations_total(const struct violations *v, enum violation_source source);

@@ -25,7 +25,7 @@ PROBE = "src/doctor/probe.c"
 PROTECTION = "src/doctor/diagnose_protection.c"
 TABLES = "src/doctor/diagnose_tables.c"
 COUNTER = "src/violations/counter.c"
-BOOK = "src/violations/violations.c"
+VIOLATIONS = "src/violations/violations.c"
 TELLING = "src/violations/report_scheduler.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
@@ -187,7 +187,7 @@ WRONGS = [
     Wrong("violations-width-of-data-counters", PMA, "field(data, IB_CPI_CAPMASK2_F) & CAPABILITY_MASK2_ADDITIONAL_EXTENDED",
           "field(data, IB_CPI_CAPMASK_F) & 1U << 9"),
     Wrong("violations-qps-are-records", "src/violations/violation_table.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
-    Wrong("violations-threshold-of-all-time", BOOK, "        if (now - e->interval_began >= v->config.interval) {",
+    Wrong("violations-threshold-of-all-time", VIOLATIONS, "        if (now - e->interval_began >= v->config.interval) {",
           "        if (false) {"),
     Wrong("violations-last-episode-told-again", TELLING, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
     Wrong("violations-no-cooling", TELLING, "bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);",
@@ -1064,7 +1064,7 @@ WRONGS += [
     Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
           "if (f->plugged_in == by_gid)"),
     Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
-    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
+    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "violation_compare_hosts(x->from, y->from) ?: ", ""),
     Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "(opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&", "("),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),

@@ -435,7 +435,7 @@ static const struct situation situations[] = {
           "remembers; it is a limited member of default" },
 };
 
-/* As the book does when a notice comes. */
+/* As the violation table does when a notice comes. */
 static void add_ends(struct violation_record *r, struct arena *a, const struct subnet *known, const struct lid_map *known_lids)
 {
         struct violation_ends *ends = arena_new_object(a, struct violation_ends);

@@ -98,7 +98,7 @@ static struct subnet *make_subnet(void)
         return s;
 }
 
-/* As the book has them: ascending. */
+/* As the violation table has them: ascending. */
 static const struct violation_record records[] = {
         { .port = { { 0x10 }, 0 }, .source = VIOLATION_P_KEY_VIOLATIONS, .total = 3, .last = 4990 * USEC_PER_SEC },
         { .port = { { 0x10 }, 3 }, .source = VIOLATION_P_KEY_VIOLATIONS, .saturated = true },
@@ -191,8 +191,8 @@ START_TEST(what_is_not_known)
 }
 END_TEST
 
-/* With a book in which nothing stands: zeros, so that the first violation is an increase. */
-START_TEST(empty_book)
+/* With a violation table in which nothing stands: zeros, so that the first violation is an increase. */
+START_TEST(no_violations)
 {
         struct metrics m = { .version = "1", .has_violations = true };
         const char *text = print(&m, NULL);
@@ -252,8 +252,8 @@ START_TEST(of_hosts)
 }
 END_TEST
 
-/* What the book says is what is written, also of a port that the picture does not have. */
-START_TEST(of_a_book)
+/* What the violation table says is what is written, also of a port that the picture does not have. */
+START_TEST(of_violations)
 {
         const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
         const struct violation_port host = { { 0x20 }, 1 }, leaf = { { 0x10 }, 3 };
@@ -338,10 +338,10 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, golden);
         tcase_add_test(c, what_is_not_known);
-        tcase_add_test(c, empty_book);
+        tcase_add_test(c, no_violations);
         tcase_add_test(c, no_picture);
         tcase_add_test(c, of_hosts);
-        tcase_add_test(c, of_a_book);
+        tcase_add_test(c, of_violations);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
         suite_add_tcase(suite, c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Who sent what: a random run of edits, moves, swaps, renames, reboots, new LIDs and violations, through the poll, the notices,
- * the book, the history and the words, against an oracle that knows the sender of each packet. No report and no record may name
- * a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
+ * the violation table, the history and the words, against an oracle that knows the sender of each packet. No report and no record
+ * may name a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
  *
  * What no poll can see is left out: a port has the same host at two looks, and another one between them.
  */
@@ -78,7 +78,7 @@ static struct policy *policy;
 static struct memberships *memberships;
 static struct membership_history *history;
 static struct lid_map *lids;
-static struct violations *book;
+static struct violations *violations;
 static struct violation_poll *poll;
 
 static uint64_t guid_of(unsigned host)
@@ -140,7 +140,7 @@ static void sweep(void)
         subnet = s;
         ck_assert_int_eq(lid_map_new(arena, subnet, &lids), 0);
         learn();
-        ck_assert_int_eq(violations_set_subnet(book, subnet), 0);
+        ck_assert_int_eq(violations_set_subnet(violations, subnet), 0);
         ck_assert_int_eq(violation_poll_set_subnet(poll, now, subnet), 0);
 }
 
@@ -267,7 +267,7 @@ static void send_noticed(int a, int b)
         ck_assert_uint_lt(n_packets, MAX_NOTICES);
         packets[n_packets++] = (struct told_packet) { a, hosts[a].seen_name, hosts[b].seen_name };
         ck_assert_int_eq(violation_ends_of_notice(arena, subnet, lids, &n, &ends), 0);
-        ck_assert_int_eq(violations_see_notice(book, now, violation_port_of_notice(subnet, lids, &n), &n, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, now, violation_port_of_notice(subnet, lids, &n), &n, &ends), 0);
 }
 
 static void send_packets(int host, unsigned n)
@@ -461,7 +461,7 @@ static void check_records(void)
         uint64_t sums[HOSTS][HOSTS] = {};
         uint32_t n;
 
-        records = violations_records(book, &n);
+        records = violations_records(violations, &n);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution a;
                 unsigned name;
@@ -492,9 +492,9 @@ static void poll_until(usec_t until)
                 while (task.next(task.state, now, &q)) {
                         answer(&q, &result);
                         task.result(task.state, now, &result);
-                        violations_take_samples(book, now, poll);
+                        violations_take_samples(violations, now, poll);
                 }
-                while (violations_next_report(book, now, &report))
+                while (violations_next_report(violations, now, &report))
                         check_report(&report);
         }
 }
@@ -549,10 +549,10 @@ static void begin(uint64_t seed)
                 hosts[i].in_a = i % 2 == 0;
                 plug(i, i + 1);
         }
-        book = violations_new(&config);
+        violations = violations_new(&config);
         poll = violation_poll_new(&poll_config);
         history = membership_history_new();
-        ck_assert(book && poll && history);
+        ck_assert(violations && poll && history);
         make_policy();
         sweep();
 }
@@ -568,7 +568,7 @@ START_TEST(names_who_sent_it)
                 }
                 history = membership_history_free(history);
                 poll = violation_poll_free(poll);
-                book = violations_free(book);
+                violations = violations_free(violations);
                 teardown();
                 setup();
         }
