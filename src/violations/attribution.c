@@ -337,7 +337,7 @@ static void add_clearing(struct scene *s, struct text *w)
         text_add(w, ")");
 }
 
-/* count: what nothing was told of before; since: as in the report */
+/* count: what was not reported before; since: as in the report */
 static void add_saturated(struct scene *s, struct text *w, uint64_t count, usec_t since, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);

@@ -70,7 +70,7 @@ static const char *key_of(struct scene *s)
         return arena_printf(s->arena, "with P_Key 0x%04" PRIx32, key);
 }
 
-/* The receiver is who told of it, be it known or not. */
+/* The receiver is who reported it, be it known or not. */
 static bool is_receiver(const struct scene *s)
 {
         if (s->record->port.node_guid.v == 0)

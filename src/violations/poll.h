@@ -42,7 +42,7 @@ struct violation_poll;
 struct violation_poll_config {
         usec_t interval;
         bool clear_saturated;
-        bool check_hosts;      /* who is plugged in, before what moved comes out: for a violation table that was told of hosts */
+        bool check_hosts;      /* who is plugged in, before what moved comes out: for a violation table that knows the hosts */
         struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 

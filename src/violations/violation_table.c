@@ -10,8 +10,8 @@ void violation_table_init(struct violations *v)
 {
         for (size_t i = 0; i < LIFE_N; i++)
                 record_list_init(&v->lives[i]);
-        for (size_t i = 0; i < TELL_N; i++)
-                record_list_init(&v->tells[i]);
+        for (size_t i = 0; i < REPORT_N_STATES; i++)
+                record_list_init(&v->report_lists[i]);
         violation_looks_init(&v->looks);
 }
 
@@ -21,7 +21,7 @@ void violation_table_done(struct violations *v)
                 violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
         free(v->entries);
         free(v->life_links);
-        free(v->tell_links);
+        free(v->report_links);
         free(v->sorted);
         free(v->ports);
         hash_index_done(&v->index);
@@ -99,15 +99,15 @@ void violation_table_set_life(struct violations *v, uint32_t entry, enum life li
         record_list_append(&v->lives[life], v->life_links, entry);
 }
 
-void violation_table_set_tell(struct violations *v, uint32_t entry, enum tell tell)
+void violation_table_set_report_state(struct violations *v, uint32_t entry, enum report_state state)
 {
         struct violation_entry *e = &v->entries[entry];
 
-        if (e->tell != TELL_NONE)
-                record_list_remove(&v->tells[e->tell], v->tell_links, entry);
-        e->tell = tell;
-        if (tell != TELL_NONE)
-                record_list_append(&v->tells[tell], v->tell_links, entry);
+        if (e->report_state != REPORT_NONE)
+                record_list_remove(&v->report_lists[e->report_state], v->report_links, entry);
+        e->report_state = state;
+        if (state != REPORT_NONE)
+                record_list_append(&v->report_lists[state], v->report_links, entry);
 }
 
 /* One array of the entries' kind, with room for n. */
@@ -124,7 +124,7 @@ static int grow(struct violations *v)
 
         if (grow_array(&v->entries, sizeof(*v->entries), n) < 0 ||
             grow_array(&v->life_links, sizeof(*v->life_links), n) < 0 ||
-            grow_array(&v->tell_links, sizeof(*v->tell_links), n) < 0 ||
+            grow_array(&v->report_links, sizeof(*v->report_links), n) < 0 ||
             grow_array(&v->sorted, sizeof(*v->sorted), n) < 0 || grow_array(&v->ports, sizeof(*v->ports), n) < 0 ||
             hash_index_reserve(&v->index, n) < 0)
                 return -ENOMEM;
@@ -144,7 +144,7 @@ static uint32_t evict(struct violations *v)
         if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_ACTIVE].first;
         violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
-        violation_table_set_tell(v, i, TELL_NONE);
+        violation_table_set_report_state(v, i, REPORT_NONE);
         record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
         hash_index_remove(&v->index, i);
         return i;
@@ -163,7 +163,7 @@ uint32_t violation_table_take(struct violations *v, const struct violation_key *
                 return VIOLATION_NONE;
         else
                 i = v->n++;
-        v->entries[i] = (struct violation_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
+        v->entries[i] = (struct violation_entry) { .record = who, .life = LIFE_IDLE, .report_state = REPORT_NONE };
         hash_index_add(&v->index, i, hash_of(&who));
         record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
         return i;

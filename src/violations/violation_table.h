@@ -17,18 +17,18 @@
 enum life {
         LIFE_IDLE,   /* no episode; by when the last one ended */
         LIFE_ACTIVE, /* in an episode; by when it last counted */
-        LIFE_MOVED,  /* in an episode that ends as soon as all of it was told: the host is not there any more */
-        LIFE_CALMED, /* the episode is over, and held back to be told of in a sum */
+        LIFE_MOVED,  /* in an episode that ends as soon as all of it was reported: the host is not there any more */
+        LIFE_CALMED, /* the episode is over, and held back to be reported in a sum */
         LIFE_N,
 };
 
-enum tell {
-        TELL_COOLING,  /* told of less than an interval ago; by when */
-        TELL_DUE,      /* to be told of now, if there is room for a line */
-        TELL_HELD,     /* there was none: waits for the end of the interval */
-        TELL_RELEASED, /* held, and now told alone: too few for a sum */
-        TELL_N,
-        TELL_NONE = TELL_N,
+enum report_state {
+        REPORT_COOLING,  /* reported less than an interval ago; by when */
+        REPORT_DUE,      /* to be reported now, if there is room for a line */
+        REPORT_HELD,     /* there was none: waits for the end of the interval */
+        REPORT_RELEASED, /* held, and now reported alone: too few for a sum */
+        REPORT_N_STATES,
+        REPORT_NONE = REPORT_N_STATES,
 };
 
 struct violation_entry {
@@ -36,14 +36,14 @@ struct violation_entry {
         struct shared_host *host;  /* what record.host points into; NULL: nothing, or nobody */
         struct shared_host *from, *to; /* likewise */
         enum life life;
-        enum tell tell;
-        uint64_t in_interval;    /* counted in the interval that began then */
+        enum report_state report_state;
+        uint64_t in_interval; /* counted in the interval that began then */
         usec_t interval_began;
-        usec_t since;            /* of what is unreported; as in violation_report */
-        usec_t told_at;
-        bool told;               /* of this episode */
-        bool in_sum;             /* ... the last time, in a sum */
-        bool say_saturated;
+        usec_t since;         /* of what is unreported; as in violation_report */
+        usec_t reported_at;
+        bool is_reported;     /* of this episode */
+        bool in_sum;          /* ... the last time, in a sum */
+        bool report_saturated;
 };
 
 /* --- hosts: shared by the ports where they are and the records that they are in -------------------------------------------- */
@@ -107,12 +107,12 @@ struct violations {
         struct violations_config config;
 
         struct violation_entry *entries;
-        struct violation_link *life_links, *tell_links;
+        struct violation_link *life_links, *report_links;
         struct violation_record *sorted; /* room for as many as there are entries, so that a list of all never fails */
         struct violation_port *ports;    /* likewise, to count ports of a storm */
         uint32_t n, allocated;
         struct hash_index index;
-        struct record_list lives[LIFE_N], tells[TELL_N];
+        struct record_list lives[LIFE_N], report_lists[REPORT_N_STATES];
 
         struct violation_looks looks;
         uint64_t totals[VIOLATION_N_SOURCES];
@@ -120,7 +120,7 @@ struct violations {
         /* The interval in which lines are counted. */
         bool window_open;
         usec_t window_began;
-        uint32_t n_told, n_calm_told;
+        uint32_t n_reported, n_calm_reported;
         uint32_t n_calm_released; /* of LIFE_CALMED, the first so many: too few for a sum */
         bool in_storm;           /* the last one ended with a sum */
 };
@@ -147,10 +147,10 @@ uint32_t violation_table_find(const struct violations *v, const struct violation
 /* Makes it if need be; VIOLATION_NONE: memory is out. */
 uint32_t violation_table_take(struct violations *v, const struct violation_key *key);
 void violation_table_set_life(struct violations *v, uint32_t entry, enum life life);
-void violation_table_set_tell(struct violations *v, uint32_t entry, enum tell tell);
+void violation_table_set_report_state(struct violations *v, uint32_t entry, enum report_state state);
 /* qsort's order of records. */
 int violation_compare_records(const void *a, const void *b);
 
 /* report_scheduler.c */
 /* There is something new with this entry. */
-void book_wants_telling(struct violations *v, uint32_t entry);
+void report_scheduler_update(struct violations *v, uint32_t entry);

@@ -52,7 +52,7 @@ static void begin_episode(struct violation_entry *e, usec_t now, usec_t since)
         e->record.episode_since = since;
         e->interval_began = now;
         e->in_interval = 0;
-        e->told = e->in_sum = false;
+        e->is_reported = e->in_sum = false;
 }
 
 /* since: when it was last looked at without these. */
@@ -68,7 +68,7 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
                 e->in_interval = 0;
         }
         if (r->unreported == 0)
-                e->since = e->told ? e->told_at : since;
+                e->since = e->is_reported ? e->reported_at : since;
         e->in_interval = add_capped(e->in_interval, n);
         r->unreported = add_capped(r->unreported, n);
         r->episode = add_capped(r->episode, n);
@@ -110,9 +110,9 @@ static int note_look(struct violations *v, usec_t now, const struct violation_po
                 count(v, now, entry, look->count, look->since);
         e->record.saturated = look->saturated;
         e->record.bits = bits;
-        e->say_saturated = e->say_saturated || look->newly_saturated;
+        e->report_saturated = e->report_saturated || look->newly_saturated;
         if (is_news)
-                book_wants_telling(v, entry);
+                report_scheduler_update(v, entry);
         return 0;
 }
 
@@ -220,7 +220,7 @@ int violation_compare_hosts(const struct violation_host *a, const struct violati
         return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "");
 }
 
-/* The host that was there has moved away: what it sent is told, and then its episodes are over. */
+/* The host that was there has moved away: what it sent is reported, and then its episodes are over. */
 static void end_stay(struct violations *v, struct violation_port_looks *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
@@ -234,8 +234,8 @@ static void end_stay(struct violations *v, struct violation_port_looks *p)
                 if (e->life != LIFE_ACTIVE)
                         continue;
                 violation_table_set_life(v, entry, LIFE_MOVED);
-                if (e->told && e->tell == TELL_COOLING && e->record.unreported > 0)
-                        violation_table_set_tell(v, entry, TELL_DUE);
+                if (e->is_reported && e->report_state == REPORT_COOLING && e->record.unreported > 0)
+                        violation_table_set_report_state(v, entry, REPORT_DUE);
         }
 }
 
@@ -297,7 +297,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         e->record.from_conflicts = ends->from_conflicts;
         violation_entry_set_hosts(e, p ? shared_host_ref(p->host) : NULL, shared_host_ref(from), shared_host_ref(to));
         count(v, now, entry, 1, 0);
-        book_wants_telling(v, entry);
+        report_scheduler_update(v, entry);
         return 0;
 }
 

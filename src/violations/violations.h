@@ -14,12 +14,12 @@
  * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
  * *attribution.h* joins all that to a sentence.
  *
- * What is told, and when: the first violation of an episode at once; then one report for each record and interval in
+ * What is reported, and when: the first violation of an episode at once; then one report for each record and interval in
  * which there were more; when nothing came for QUIET_INTERVALS intervals, that it is quiet again. A counter that comes to
- * its maximum is told at once, too. When more than STORM_PORTS records would be told of in one interval, those beyond are
- * held back to its end, and one report sums them up, with the worst ten; what is in it is not told once more. While a
- * storm goes on, only what is new is told between two sums; and those that were told of in a sum become quiet in a sum.
- * Below `threshold` in an interval nothing is told, but all is counted. So the sum of `count` over all reports of a record
+ * its maximum is reported at once, too. When more than STORM_PORTS records would be reported in one interval, those beyond are
+ * held back to its end, and one report sums them up, with the worst ten; what is in it is not reported once more. While a
+ * storm goes on, only what is new is reported between two sums; and those that were reported in a sum become quiet in a sum.
+ * Below `threshold` in an interval nothing is reported, but all is counted. So the sum of `count` over all reports of a record
  * but those of quiet (which say the whole episode once more) never exceeds its total, and equals it with a threshold of 1
  * once it is quiet.
  *
@@ -53,9 +53,9 @@ enum violation_source {
         VIOLATION_XMIT_CONSTRAINT,   /* PortXmitConstraintErrors: of what was to go out */
         VIOLATION_BAD_PKEY_CNTR,     /* bad_pkey_cntr of a port of this host, as its kernel has it */
         VIOLATION_N_COUNTERS,        /* those above are counters; those below come as notices: */
-        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, told by an endport */
-        VIOLATION_NOTICE_258,        /* Q_Key mismatch, told by an endport */
-        VIOLATION_NOTICE_259,        /* P_Key mismatch, told by a switch port */
+        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, reported by an endport */
+        VIOLATION_NOTICE_258,        /* Q_Key mismatch, reported by an endport */
+        VIOLATION_NOTICE_259,        /* P_Key mismatch, reported by a switch port */
         VIOLATION_N_SOURCES,
 };
 
@@ -105,7 +105,7 @@ struct violation_host {
         uint8_t switch_port;
 };
 
-/* Who sent the packet that a notice tells of, and who was to receive it, as far as that was known when the notice came: later,
+/* Who sent the packet that a notice is about, and who was to receive it, as far as that was known when the notice came: later,
  * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
 struct violation_ends {
         struct violation_host from, to;
@@ -116,7 +116,7 @@ struct violation_ends {
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
-        const struct violation_host *host; /* NULL: the table was not told who is behind the port. Borrowed as long as
+        const struct violation_host *host; /* NULL: the table does not know who is behind the port. Borrowed as long as
                                               violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
@@ -145,8 +145,8 @@ enum violation_kind {
  * ports, `record` is unused. */
 struct violation_report {
         enum violation_kind kind;
-        struct violation_record record; /* as it is, with this report told */
-        uint64_t count;                 /* what this report tells of, of SATURATED perhaps 0; of QUIET and ALL_QUIET
+        struct violation_record record; /* as it is, with this report made */
+        uint64_t count;                 /* what this report is about, of SATURATED perhaps 0; of QUIET and ALL_QUIET
                                            the whole episodes, which is no news */
         /* When that began to come, at the earliest. Of the first report of an episode: the last look without it (0: unknown);
          * of later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
@@ -160,7 +160,7 @@ struct violation_report {
 
 struct violations_config {
         usec_t interval;    /* one report for each port, source and this */
-        uint64_t threshold; /* of violations in an interval, below which nothing is told; at least 1 */
+        uint64_t threshold; /* of violations in an interval, below which nothing is reported; at least 1 */
 };
 
 struct violations;
@@ -181,12 +181,12 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
 
 /* Who is behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end, and
  * what the next look at each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
- * or -ENOMEM (then it is as if the table was never told). */
+ * or -ENOMEM (then it is as if the call was never made). */
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
 /* The same for all ports of a snapshot (hosts.c). Where nobody is plugged in now, the host that was there last stays, but what the
  * next look finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
 int violations_set_subnet(struct violations *v, const struct subnet *subnet);
-/* Another host may be plugged in than the table was told: what the next look at this counter finds counts for no host. */
+/* Another host may be plugged in than the table knows of: what the next look at this counter finds counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. The ends (see

@@ -26,7 +26,7 @@ PROTECTION = "src/doctor/diagnose_protection.c"
 TABLES = "src/doctor/diagnose_tables.c"
 COUNTER = "src/violations/counter.c"
 VIOLATIONS = "src/violations/violations.c"
-TELLING = "src/violations/report_scheduler.c"
+REPORT_SCHEDULER = "src/violations/report_scheduler.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
 SM_FOLLOW = "src/control/sm_follow.c"
@@ -189,15 +189,15 @@ WRONGS = [
     Wrong("violations-qps-are-records", "src/violations/violation_table.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
     Wrong("violations-threshold-of-all-time", VIOLATIONS, "        if (now - e->interval_began >= v->config.interval) {",
           "        if (false) {"),
-    Wrong("violations-last-episode-told-again", TELLING, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
-    Wrong("violations-no-cooling", TELLING, "bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);",
-          "bool is_free = e->tell == TELL_NONE || e->tell == TELL_COOLING;"),
-    Wrong("violations-told-twice", TELLING, "        e->record.unreported = 0;\n        e->say_saturated", "        e->say_saturated"),
-    Wrong("violations-storm-tells-all", TELLING, "(is_new || !v->in_storm)", "true"),
-    Wrong("violations-storm-of-one-more", TELLING, "n_told + n_held > VIOLATIONS_STORM_PORTS;", "n_told + n_held > VIOLATIONS_STORM_PORTS + 40;"),
-    Wrong("violations-storm-counts-records", TELLING, "        report->n_ports = n;\n", ""),
-    Wrong("violations-quiet-one-by-one", TELLING, "} else if (e->in_sum || ", "} else if (false || "),
-    Wrong("violations-sum-of-quiet-lost", TELLING, "        v->n_calm_released = v->lives[LIFE_CALMED].n;\n", ""),
+    Wrong("violations-last-episode-reported-again", REPORT_SCHEDULER, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
+    Wrong("violations-no-cooling", REPORT_SCHEDULER, "bool is_free = e->report_state == REPORT_NONE || (e->report_state == REPORT_COOLING && !e->is_reported);",
+          "bool is_free = e->report_state == REPORT_NONE || e->report_state == REPORT_COOLING;"),
+    Wrong("violations-reported-twice", REPORT_SCHEDULER, "        e->record.unreported = 0;\n        e->report_saturated", "        e->report_saturated"),
+    Wrong("violations-storm-reports-all", REPORT_SCHEDULER, "(is_new || !v->in_storm)", "true"),
+    Wrong("violations-storm-of-one-more", REPORT_SCHEDULER, "n_reported + n_held > VIOLATIONS_STORM_PORTS;", "n_reported + n_held > VIOLATIONS_STORM_PORTS + 40;"),
+    Wrong("violations-storm-counts-records", REPORT_SCHEDULER, "        report->n_ports = n;\n", ""),
+    Wrong("violations-quiet-one-by-one", REPORT_SCHEDULER, "} else if (e->in_sum || ", "} else if (false || "),
+    Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        v->n_calm_released = v->lives[LIFE_CALMED].n;\n", ""),
     Wrong("violations-a-burst-after-a-pause", POLL, "                go_on_at(p, now, p->position);\n}", "                (void) 0;\n}"),
     Wrong("violations-round-begins-anew", POLL, "        go_on_at(p, then, position);\n        stop_waiting", "        go_on_at(p, then, 0);\n        stop_waiting"),
     Wrong("violations-late-after-one-long-cycle", POLL, "p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS", "p->n_late_rounds > 0"),
