@@ -40,8 +40,8 @@ static int prepare(struct context *ctx)
                               "the port cannot be used for performance management: %s", strerror(-r));
 }
 
-/* One look at every counter, into the violation table. */
-static int look(struct context *ctx, struct violation_poll *poll, struct violations *violations)
+/* One sample of every counter, into the violation table. */
+static int sample(struct context *ctx, struct violation_poll *poll, struct violations *violations)
 {
         struct mad_stage stage = violation_poll_once(poll);
         struct violation_sample s;
@@ -153,7 +153,7 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
         if (r == 0)
                 r = violations_set_subnet(violations, ctx->subnet);
         if (r == 0)
-                r = look(ctx, poll, violations);
+                r = sample(ctx, poll, violations);
         if (r < 0)
                 return r;
         result->counted_since = clock_wall();
@@ -162,7 +162,7 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
                 fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", result->n_polled,
                         (double) result->interval / (double) USEC_PER_SEC);
         wait_between(ctx, result->interval);
-        r = look(ctx, poll, violations);
+        r = sample(ctx, poll, violations);
         if (r < 0)
                 return r;
         count_polled(poll, result);

@@ -414,7 +414,7 @@ struct worst {
         struct beginning began;
 };
 
-/* A cause is a loss, and comes before the first look with violations. */
+/* A cause is a loss, and comes before the first sample with violations. */
 static bool has_part(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
 {
         const struct membership_change *own;
@@ -466,7 +466,7 @@ static void add_shared(struct text *w, const struct attribution_context *c, cons
         text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
         text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
         standing_add_when(w, c, shared.change);
-        /* that all of them began between the same two looks as the edit is no accident */
+        /* that all of them began between the same two samples as the edit is no accident */
         if (shared.n == n)
                 text_add(w, ": probably this is the one cause");
         else

@@ -15,7 +15,7 @@ static struct violation_port port_at(const struct subnet *s, uint32_t port)
 /* A node that did not answer everything keeps the name that it had. */
 static bool is_known_better(const struct violations *v, struct violation_port port, const struct subnet *s, uint32_t endport)
 {
-        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        const struct port_samples *p = counter_samples_find(&v->samples, port);
 
         return subnet_port_is_incomplete(s, &s->ports[endport]) && p && p->host &&
                p->host->host.guid.v == s->ports[endport].guid.v;
@@ -59,13 +59,13 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
 /* Those where no host is plugged in, as far as the snapshot goes. */
 static void doubt_empty(struct violations *v, const struct subnet *s)
 {
-        for (uint32_t i = 0; i < v->looks.n; i++) {
-                struct violation_port_looks *p = &v->looks.ports[i];
+        for (uint32_t i = 0; i < v->samples.n; i++) {
+                struct port_samples *p = &v->samples.ports[i];
                 uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
 
                 if (port == SUBNET_NONE ||
                     (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].neighbour == SUBNET_NONE))
-                        violation_looks_doubt(p);
+                        counter_samples_doubt(p);
         }
 }
 

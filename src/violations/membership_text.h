@@ -17,7 +17,7 @@ struct party {
         const char *name;  /* "node0042": for later in the sentence */
 };
 
-/* When violations began, as far as the looks tell: after the last one without them, until the first one with them.
+/* When violations began, as far as the samples show: after the last one without them, until the first one with them.
  * 0 and USEC_INFINITY: not known. */
 struct beginning {
         usec_t earliest, latest;

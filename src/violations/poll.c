@@ -77,7 +77,7 @@ struct violation_poll {
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-/* What does not fit (false) is no loss: the next look at that counter says it all, and one that went down was cleared. */
+/* What does not fit (false) is no loss: the next sample of that counter says it all, and one that went down was cleared. */
 static bool queue_push(struct queue *q, const struct violation_sample *s)
 {
         if (q->first == q->end)
@@ -596,7 +596,7 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         is_first = t->bits != bits;
         memcpy(t->counters, values, sizeof(t->counters));
         t->bits = bits;
-        /* a first look counts for nobody; but it must be one at this port */
+        /* a first sample counts for nobody; but it must be one at this port */
         has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
         if (has_moved && p->config.check_hosts)
                 check_first(p, t, VIOLATION_RCV_CONSTRAINT);

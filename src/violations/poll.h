@@ -46,7 +46,7 @@ struct violation_poll_config {
         struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 
-/* One look at one counter, or that pkeyd cleared it. */
+/* One sample of one counter, or that pkeyd cleared it. */
 struct violation_sample {
         struct violation_port port;
         enum violation_source source;

@@ -12,7 +12,7 @@ void violation_table_init(struct violations *v)
                 record_list_init(&v->lives[i]);
         for (size_t i = 0; i < REPORT_N_STATES; i++)
                 record_list_init(&v->report_lists[i]);
-        violation_looks_init(&v->looks);
+        counter_samples_init(&v->samples);
 }
 
 void violation_table_done(struct violations *v)
@@ -25,7 +25,7 @@ void violation_table_done(struct violations *v)
         free(v->sorted);
         free(v->ports);
         hash_index_done(&v->index);
-        violation_looks_done(&v->looks);
+        counter_samples_done(&v->samples);
 }
 
 /* With one key between the same two ends. QPs are not looked at: they come and go with each job. */

@@ -71,35 +71,35 @@ void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *ho
 /* By GUID and label. */
 int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b);
 
-/* --- the last look at each counter of each port; the port that was looked at longest ago makes room ---------------- */
+/* --- the last sample of each counter of each port; the port that was sampled longest ago makes room ---------------- */
 
 /* More than a subnet can have: 49151 endports, each beside one port of a switch. */
 #define VIOLATION_MAX_PORTS 131072
 
-struct violation_port_looks {
+struct port_samples {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
         struct shared_host *host;           /* referenced; NULL: nobody said */
-        bool doubted[VIOLATION_N_COUNTERS]; /* what the next look finds may be another host's */
+        bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be another host's */
 };
 
-struct violation_looks {
-        struct violation_port_looks *ports;
+struct counter_samples {
+        struct port_samples *ports;
         struct violation_link *links;
         uint32_t n, allocated;
         struct hash_index index;
         struct record_list by_age;
 };
 
-void violation_looks_init(struct violation_looks *l);
-void violation_looks_done(struct violation_looks *l);
-/* Borrowed until the next _take. NULL: never looked at. */
-struct violation_port_looks *violation_looks_find(const struct violation_looks *l, struct violation_port port);
-/* The same for a port that is looked at now, made if need be. NULL: memory is out. */
-struct violation_port_looks *violation_looks_take(struct violation_looks *l, struct violation_port port);
+void counter_samples_init(struct counter_samples *l);
+void counter_samples_done(struct counter_samples *l);
+/* Borrowed until the next _take. NULL: never sampled. */
+struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port);
+/* The same for a port that is sampled now, made if need be. NULL: memory is out. */
+struct port_samples *counter_samples_take(struct counter_samples *l, struct violation_port port);
 
-/* What the next look at each counter finds may be another host's. */
-void violation_looks_doubt(struct violation_port_looks *p);
+/* What the next sample of each counter finds may be another host's. */
+void counter_samples_doubt(struct port_samples *p);
 
 /* --- the violation table ------------------------------------------------------------------------------------------ */
 
@@ -114,7 +114,7 @@ struct violations {
         struct hash_index index;
         struct record_list lives[LIFE_N], report_lists[REPORT_N_STATES];
 
-        struct violation_looks looks;
+        struct counter_samples samples;
         uint64_t totals[VIOLATION_N_SOURCES];
 
         /* The interval in which lines are counted. */

@@ -55,7 +55,7 @@ static void begin_episode(struct violation_entry *e, usec_t now, usec_t since)
         e->is_reported = e->in_sum = false;
 }
 
-/* since: when it was last looked at without these. */
+/* since: when it was last sampled without these. */
 static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, usec_t since)
 {
         struct violation_entry *e = &v->entries[entry];
@@ -82,8 +82,8 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         violation_table_set_life(v, entry, LIFE_ACTIVE);
 }
 
-/* Whose record the next look at this counter goes to. */
-static struct violation_key key_of(const struct violation_port_looks *p, enum violation_source source)
+/* Whose record the next sample of this counter goes to. */
+static struct violation_key key_of(const struct port_samples *p, enum violation_source source)
 {
         return (struct violation_key) {
                 .port = p->port,
@@ -92,12 +92,12 @@ static struct violation_key key_of(const struct violation_port_looks *p, enum vi
         };
 }
 
-/* What a look says to the record. It is made only if there is something to say. 0 or -ENOMEM. */
-static int note_look(struct violations *v, usec_t now, const struct violation_port_looks *p, enum violation_source source,
-                     unsigned bits, const struct violation_look *look)
+/* What a sample changes in the record. It is made only if there is something to say. 0 or -ENOMEM. */
+static int note_change(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
+                       unsigned bits, const struct counter_change *change)
 {
         const struct violation_key key = key_of(p, source);
-        bool is_news = look->count > 0 || look->newly_saturated;
+        bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(v, &key) : violation_table_find(v, &key);
         struct violation_entry *e;
 
@@ -106,11 +106,11 @@ static int note_look(struct violations *v, usec_t now, const struct violation_po
         e = &v->entries[entry];
         if (is_news && !p->doubted[source])
                 violation_entry_set_hosts(e, shared_host_ref(p->host), NULL, NULL);
-        if (look->count > 0)
-                count(v, now, entry, look->count, look->since);
-        e->record.saturated = look->saturated;
+        if (change->count > 0)
+                count(v, now, entry, change->count, change->since);
+        e->record.saturated = change->saturated;
         e->record.bits = bits;
-        e->report_saturated = e->report_saturated || look->newly_saturated;
+        e->report_saturated = e->report_saturated || change->newly_saturated;
         if (is_news)
                 report_scheduler_update(v, entry);
         return 0;
@@ -119,29 +119,29 @@ static int note_look(struct violations *v, usec_t now, const struct violation_po
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value)
 {
-        struct violation_port_looks *p;
+        struct port_samples *p;
         struct violation_counter c;
-        struct violation_look look;
+        struct counter_change change;
         int r;
 
         if (source >= VIOLATION_N_COUNTERS || bits < 1 || bits > 64)
                 return -EINVAL;
-        p = violation_looks_take(&v->looks, port);
+        p = counter_samples_take(&v->samples, port);
         if (!p)
                 return -ENOMEM;
         c = p->counters[source];
-        violation_counter_see(&c, now, bits, value, &look);
-        r = note_look(v, now, p, source, bits, &look);
+        violation_counter_see(&c, now, bits, value, &change);
+        r = note_change(v, now, p, source, bits, &change);
         if (r < 0)
                 return r;
         p->counters[source] = c;
         p->doubted[source] = false;
-        return look.saturated;
+        return change.saturated;
 }
 
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        struct port_samples *p = counter_samples_find(&v->samples, port);
         struct violation_key key;
         uint32_t entry;
 
@@ -221,7 +221,7 @@ int violation_compare_hosts(const struct violation_host *a, const struct violati
 }
 
 /* The host that was there has moved away: what it sent is reported, and then its episodes are over. */
-static void end_stay(struct violations *v, struct violation_port_looks *p)
+static void end_stay(struct violations *v, struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
                 uint32_t entry = violation_table_find(v, &(struct violation_key) { p->port, s, &p->host->host, NULL });
@@ -241,7 +241,7 @@ static void end_stay(struct violations *v, struct violation_port_looks *p)
 
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        struct port_samples *p = counter_samples_find(&v->samples, port);
 
         if (p && source < VIOLATION_N_COUNTERS)
                 p->doubted[source] = p->counters[source].seen;
@@ -256,7 +256,7 @@ static bool is_same(const struct violation_host *a, const struct violation_host 
 
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port) ?: violation_looks_take(&v->looks, port);
+        struct port_samples *p = counter_samples_find(&v->samples, port) ?: counter_samples_take(&v->samples, port);
         struct shared_host *h;
 
         if (!p)
@@ -266,7 +266,7 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
         h = shared_host_new(host);
         if (p->host && p->host->host.guid.v != host->guid.v) {
                 end_stay(v, p);
-                violation_looks_doubt(p);
+                counter_samples_doubt(p);
         }
         shared_host_unref(p->host);
         p->host = h;
@@ -277,7 +277,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
                           const struct violation_ends *ends)
 {
         _cleanup_host_ struct shared_host *from = shared_host_new(&ends->from), *to = shared_host_new(&ends->to);
-        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        const struct port_samples *p = counter_samples_find(&v->samples, port);
         struct violation_key key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = notice };
         struct violation_entry *e;
         uint32_t entry;

@@ -9,8 +9,8 @@
  *     notices ------------'
  *
  * The fabric drops a packet whose P_Key does not match and counts it. The *poll* asks for these counters, a few MADs at a
- * time; *counter.h* turns what two looks at a counter say into how often it moved. The *violation table* keeps one record for each
- * port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
+ * time; *counter.h* turns what two samples of a counter say into how often it moved. The *violation table* keeps one record for
+ * each port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
  * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
  * *attribution.h* joins all that to a sentence.
  *
@@ -24,9 +24,9 @@
  * once it is quiet.
  *
  * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. At a move
- * its episode ends, and the first look after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
+ * its episode ends, and the first sample after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
  *
- * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
+ * Invariants: a first sample at a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
  * ones go round). Ports are known by node GUID and number, so that records outlive snapshots. Everything is bounded: records
  * by VIOLATIONS_MAX_RECORDS, the one that was quiet longest makes room (and what it had counted stays in the grand totals).
@@ -124,10 +124,10 @@ struct violation_record {
         uint64_t total;           /* since pkeyd was started */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
-        usec_t first_since;       /* the last look before `first`; 0: not known */
+        usec_t first_since;       /* the last sample before `first`; 0: not known */
         usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
         usec_t episode_began;
-        usec_t episode_since;     /* the last look before that: when it began at the earliest; 0: not known */
+        usec_t episode_since;     /* the last sample before that: when it began at the earliest; 0: not known */
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: it is none, or nobody said */
 };
@@ -148,7 +148,7 @@ struct violation_report {
         struct violation_record record; /* as it is, with this report made */
         uint64_t count;                 /* what this report is about, of SATURATED perhaps 0; of QUIET and ALL_QUIET
                                            the whole episodes, which is no news */
-        /* When that began to come, at the earliest. Of the first report of an episode: the last look without it (0: unknown);
+        /* When that began to come, at the earliest. Of the first report of an episode: the last sample without it (0: unknown);
          * of later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
         usec_t since;
         uint32_t n_ports;
@@ -172,21 +172,21 @@ DEFINE_CLEANUP(struct violations *, violations_free)
 /* Of new settings; records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
-/* A look at a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
- * (no counter), or -ENOMEM (then the next look counts what this one saw). */
+/* A sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
+ * (no counter), or -ENOMEM (then the next sample counts what this one saw). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value);
 /* The counter was cleared by us: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* Who is behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end, and
- * what the next look at each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
+ * what the next sample of each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
  * or -ENOMEM (then it is as if the call was never made). */
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
 /* The same for all ports of a snapshot (hosts.c). Where nobody is plugged in now, the host that was there last stays, but what the
- * next look finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
+ * next sample finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
 int violations_set_subnet(struct violations *v, const struct subnet *subnet);
-/* Another host may be plugged in than the table knows of: what the next look at this counter finds counts for no host. */
+/* Another host may be plugged in than the table knows of: what the next sample of this counter finds counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. The ends (see

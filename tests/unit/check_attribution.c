@@ -688,7 +688,7 @@ START_TEST(test_hosts)
 }
 END_TEST
 
-/* An edit between the last look without violations and the first one with them. */
+/* An edit between the last sample without violations and the first one with them. */
 START_TEST(test_about_when)
 {
         struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,

@@ -4,7 +4,7 @@
  * the violation table, the history and the words, against an oracle that knows the sender of each packet. No report and no record
  * may name a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
  *
- * What no poll can see is left out: a port has the same host at two looks, and another one between them.
+ * What no poll can see is left out: a port has the same host at two samples, and another one between them.
  */
 #include "policy_fixture.h"
 
@@ -48,7 +48,7 @@ struct slot {
         usec_t pending_since[HOSTS];
 };
 
-/* Packets of a host that one look has seen. */
+/* Packets of a host of one sample. */
 struct read {
         int host;
         usec_t when, earliest_sent;

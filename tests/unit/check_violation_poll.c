@@ -428,7 +428,7 @@ START_TEST(a_name_that_got_lost)
 }
 END_TEST
 
-/* A look whose check was never answered is checked with the next one. */
+/* A sample whose check was never answered is checked with the next one. */
 START_TEST(a_check_that_got_lost)
 {
         struct mad_request q;

@@ -76,27 +76,27 @@ static void assert_no_record(void)
 
 /* --- one counter ----------------------------------------------------------------------------------------------------- */
 
-static struct violation_look look(struct violation_counter *c, unsigned bits, uint64_t value)
+static struct counter_change sample(struct violation_counter *c, unsigned bits, uint64_t value)
 {
-        struct violation_look l;
+        struct counter_change change;
 
-        violation_counter_see(c, 5, bits, value, &l);
-        return l;
+        violation_counter_see(c, 5, bits, value, &change);
+        return change;
 }
 
 START_TEST(counter_counts_differences)
 {
         struct violation_counter c = {};
 
-        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
-        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
-        ck_assert_uint_eq(look(&c, 16, 107).count, 7);
-        ck_assert_uint_eq(look(&c, 16, 107).since, 5);
-        ck_assert_uint_eq(look(&c, 16, 3).count, 3); /* was reset */
-        ck_assert_uint_eq(look(&c, 16, 0).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 107).count, 7);
+        ck_assert_uint_eq(sample(&c, 16, 107).since, 5);
+        ck_assert_uint_eq(sample(&c, 16, 3).count, 3); /* was reset */
+        ck_assert_uint_eq(sample(&c, 16, 0).count, 0);
         /* another width: another counter */
-        ck_assert_uint_eq(look(&c, 64, 50).count, 0);
-        ck_assert_uint_eq(look(&c, 64, 50).since, 5);
+        ck_assert_uint_eq(sample(&c, 64, 50).count, 0);
+        ck_assert_uint_eq(sample(&c, 64, 50).since, 5);
 }
 END_TEST
 
@@ -109,18 +109,18 @@ START_TEST(small_counters_saturate)
                 uint64_t max = (1u << bits) - 1;
                 struct violation_counter c = {};
 
-                ck_assert(!look(&c, bits, max - 1).saturated);
-                ck_assert(look(&c, bits, max).newly_saturated);
-                ck_assert(look(&c, bits, max).saturated);
-                ck_assert(!look(&c, bits, max).newly_saturated);
-                ck_assert_uint_eq(look(&c, bits, max).count, 0);
+                ck_assert(!sample(&c, bits, max - 1).saturated);
+                ck_assert(sample(&c, bits, max).newly_saturated);
+                ck_assert(sample(&c, bits, max).saturated);
+                ck_assert(!sample(&c, bits, max).newly_saturated);
+                ck_assert_uint_eq(sample(&c, bits, max).count, 0);
                 /* They never go round: 2 after the maximum is 2. */
-                ck_assert_uint_eq(look(&c, bits, 2).count, 2);
-                ck_assert_uint_eq(look(&c, bits, max).count, max - 2);
+                ck_assert_uint_eq(sample(&c, bits, 2).count, 2);
+                ck_assert_uint_eq(sample(&c, bits, max).count, max - 2);
                 violation_counter_cleared(&c);
-                ck_assert(look(&c, bits, max).newly_saturated);
+                ck_assert(sample(&c, bits, max).newly_saturated);
                 /* What does not fit cannot come from such a counter. */
-                ck_assert_uint_eq(look(&c, bits, max + 5).count, 0);
+                ck_assert_uint_eq(sample(&c, bits, max + 5).count, 0);
         }
 }
 END_TEST
@@ -129,18 +129,18 @@ START_TEST(wide_counters_go_round)
 {
         struct violation_counter c = {};
 
-        (void) look(&c, 32, UINT32_MAX - 1);
-        ck_assert(!look(&c, 32, UINT32_MAX).saturated);
-        ck_assert_uint_eq(look(&c, 32, 4).count, 5);
+        (void) sample(&c, 32, UINT32_MAX - 1);
+        ck_assert(!sample(&c, 32, UINT32_MAX).saturated);
+        ck_assert_uint_eq(sample(&c, 32, 4).count, 5);
         /* From the middle nobody goes round within an interval. */
-        (void) look(&c, 32, 3000000000);
-        ck_assert_uint_eq(look(&c, 32, 4).count, 4);
+        (void) sample(&c, 32, 3000000000);
+        ck_assert_uint_eq(sample(&c, 32, 4).count, 4);
 
-        (void) look(&c, 64, UINT64_MAX - 1);
-        ck_assert(!look(&c, 64, UINT64_MAX).saturated);
-        ck_assert_uint_eq(look(&c, 64, 0).count, 1);
-        ck_assert_uint_eq(look(&c, 64, UINT64_C(1) << 62).count, UINT64_C(1) << 62);
-        ck_assert_uint_eq(look(&c, 64, 9).count, 9);
+        (void) sample(&c, 64, UINT64_MAX - 1);
+        ck_assert(!sample(&c, 64, UINT64_MAX).saturated);
+        ck_assert_uint_eq(sample(&c, 64, 0).count, 1);
+        ck_assert_uint_eq(sample(&c, 64, UINT64_C(1) << 62).count, UINT64_C(1) << 62);
+        ck_assert_uint_eq(sample(&c, 64, 9).count, 9);
 }
 END_TEST
 
@@ -227,7 +227,7 @@ START_TEST(saturated_from_the_beginning)
         ck_assert_int_eq(see(START + 60 * INTERVAL, 2, 16, 0xffff), 1);
         assert_report(START + 60 * INTERVAL, VIOLATION_SATURATED, 2, 0, 0);
         violations_counter_cleared(violations, port(2), RCV);
-        violations_counter_cleared(violations, port(77), RCV); /* never looked at */
+        violations_counter_cleared(violations, port(77), RCV); /* never sampled */
         see(START + 60 * INTERVAL + 7, 2, 16, 1);
         assert_report(START + 60 * INTERVAL + 7, VIOLATION_FIRST, 2, 1, START + 60 * INTERVAL);
 }
@@ -395,8 +395,8 @@ END_TEST
 START_TEST(a_doubted_host_is_not_named)
 {
         set_host(1, 7, "a");
-        violations_doubt_host(violations, port(2), RCV); /* never looked at */
-        violations_doubt_host(violations, port(1), RCV); /* a first look counts nothing */
+        violations_doubt_host(violations, port(2), RCV); /* never sampled */
+        violations_doubt_host(violations, port(1), RCV); /* a first sample counts nothing */
         see(START, 1, 64, 0);
         see(START + 1, 1, 64, 3);
         violations_doubt_host(violations, port(1), RCV);
@@ -642,7 +642,7 @@ static uint64_t rng(uint64_t below)
         return rng_state % below;
 }
 
-static void model_look(struct model *m, usec_t now, unsigned i)
+static void model_sample(struct model *m, usec_t now, unsigned i)
 {
         ck_assert_int_ge(see(now, i + 1, m->bits, m->value), 0);
         if (m->seen)
@@ -707,7 +707,7 @@ START_TEST(random_histories)
                         ck_assert(!violations_next_report(violations, MIN(now, due - 1), &report));
                 if (now < loud_until && rng(4) > 0) {
                         model_move(&models[i]);
-                        model_look(&models[i], now, i);
+                        model_sample(&models[i], now, i);
                 }
                 if (now >= window + INTERVAL) {
                         window = now;
