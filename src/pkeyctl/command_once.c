@@ -76,7 +76,7 @@ static bool is_of(const char *label, const char *node)
 
 static int describe(struct context *ctx, const struct violation_record *record, struct seen_violation *ret)
 {
-        const struct attribution_context known = {
+        const struct attribution_input known = {
                 .subnet = ctx->subnet, .memberships = ctx->memberships, .now = clock_now(), .observed = ctx->observed,
         };
         struct attribution who;

@@ -9,28 +9,28 @@
 #include "violations/membership_text.h"
 
 /* Does a switch port compare the P_Keys of what goes through it, in the direction that the counter is about? */
-enum scene_check {
-        SCENE_CHECKS,
-        SCENE_CHECKS_NOT,
-        SCENE_CANNOT_CHECK,
-        SCENE_DOUBTED,      /* a write of it was not confirmed */
-        SCENE_GONE,         /* it is not in the snapshot any more */
+enum switch_filter {
+        FILTER_ON,
+        FILTER_OFF,
+        FILTER_UNSUPPORTED,
+        FILTER_UNCONFIRMED, /* a write of it was not confirmed */
+        FILTER_GONE,        /* it is not in the snapshot any more */
 };
 
-struct scene {
+struct attribution_context {
         struct arena *arena;
-        const struct attribution_context *c;
+        const struct attribution_input *c;
         const struct violation_record *record;
         struct attribution *out;
-        struct beginning began; /* when the first came that this is about */
-        uint32_t counted;       /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
-        bool node_is_there;     /* its node is in the subnet */
-        bool is_switch_port;    /* it is an external one, or was */
+        struct beginning began;   /* when the first came that this is about */
+        uint32_t counted;         /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
+        bool node_is_there;       /* its node is in the subnet */
+        bool is_switch_port;      /* it is an external one, or was */
         const char *counted_label;
-        struct party host;      /* the endport: itself, or what is plugged into the switch port */
-        enum scene_check check; /* of a switch port */
-        struct party from, to;  /* of a notice */
-        bool wiring_conflicts;  /* neither end of a packet that passed a switch port is what is plugged in there */
+        struct party host;        /* the endport: itself, or what is plugged into the switch port */
+        enum switch_filter check; /* of a switch port */
+        struct party from, to;    /* of a notice */
+        bool wiring_conflicts;    /* neither end of a packet that passed a switch port is what is plugged in there */
 };
 
 /* "SUBJECT VERB 3 packets TAIL (SOURCE)", "packets that SUBJECT VERB TAIL (SOURCE)" */
@@ -39,13 +39,13 @@ struct headline {
 };
 
 /* The fields say that it is about this endport, which is known. */
-void scene_set_endport(struct scene *s, const struct party *p);
+void attribution_set_endport(struct attribution_context *s, const struct party *p);
 
 /* A host as it was known when it did what the record tells of. */
-struct party scene_party(const struct scene *s, const struct violation_host *host);
+struct party attribution_party(const struct attribution_context *s, const struct violation_host *host);
 
 /* Of notices. Opens the two ends and fills the fields. */
-void notice_open(struct scene *s);
+void notice_open(struct attribution_context *s);
 /* ret->source is the name of the notice. */
-int notice_headline(struct scene *s, struct headline *ret);
-void notice_add_reasons(struct scene *s, struct text *w);
+int notice_headline(struct attribution_context *s, struct headline *ret);
+void notice_add_reasons(struct attribution_context *s, struct text *w);

@@ -671,7 +671,7 @@ static void see_notice(struct world *w, const struct notice *n)
 
 static void take(struct world *w)
 {
-        struct attribution_context context = {
+        struct attribution_input context = {
                 .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
                 .observed = w->observed,
         };
@@ -1237,7 +1237,7 @@ START_TEST(not_in_the_snapshot)
         world_init(w, 8, ENDS, 1);
         world_begin(w);
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                struct attribution_context context = {
+                struct attribution_input context = {
                         .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
                         .observed = w->observed,
                 };

@@ -382,9 +382,9 @@ static unsigned check_names(const char *text, const char *node)
         return name;
 }
 
-static struct attribution_context context(void)
+static struct attribution_input context(void)
 {
-        return (struct attribution_context) {
+        return (struct attribution_input) {
                 .subnet = subnet, .memberships = memberships, .history = history, .now = now,
         };
 }
@@ -409,7 +409,7 @@ static void check_storm(const struct violation_report *report, const char *text)
 {
         n_storms++;
         for (uint32_t i = 0; i < report->n_worst; i++) {
-                const struct attribution_context c = context();
+                const struct attribution_input c = context();
                 struct attribution one;
 
                 ck_assert_int_eq(attribution_explain_record(arena, &report->worst[i], &c, &one), 0);
@@ -427,7 +427,7 @@ static void check_storm(const struct violation_report *report, const char *text)
 
 static void check_report(const struct violation_report *report)
 {
-        const struct attribution_context c = context();
+        const struct attribution_input c = context();
         struct attribution a;
         int host;
 
@@ -456,7 +456,7 @@ static void check_report(const struct violation_report *report)
 /* Whatever became of the hosts since. */
 static void check_records(void)
 {
-        const struct attribution_context c = context();
+        const struct attribution_input c = context();
         const struct violation_record *records;
         uint64_t sums[HOSTS][HOSTS] = {};
         uint32_t n;
