@@ -168,7 +168,7 @@ static int mark_frozen(struct arena *a, const struct memberships *m, struct desi
         if (!frozen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++) {
-                uint32_t endport = s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].neighbour;
+                uint32_t endport = s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].peer;
 
                 frozen[i] = endport == SUBNET_NONE ? FREEZE_NONE : m->frozen[endport];
         }

@@ -161,7 +161,7 @@ static void add_host(struct text *t, struct violation_port port, const struct vi
 /* The endport it is about and the switch port beside it; seen_by: which of them counted. */
 static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p, bool host_is_known)
 {
-        const struct subnet_port *beside = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        const struct subnet_port *beside = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
         bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
         const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
         char name[SUBNET_NAME_SIZE];

@@ -49,7 +49,7 @@ static uint32_t host_keys(const struct partitions_file_port *line, struct p_key 
         return n;
 }
 
-/* Of a switch port, which has the full entry only where its neighbour has both. */
+/* Of a switch port, which has the full entry only where its peer has both. */
 static uint32_t leaf_keys(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
@@ -155,7 +155,7 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
 /* The switch port beside an endport, if it can filter. */
 static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = s->ports[port].neighbour;
+        uint32_t beside = s->ports[port].peer;
 
         if (beside == SUBNET_NONE || s->ports[beside].role != PORT_SWITCH_EXTERNAL)
                 return KNOWLEDGE_NONE;
@@ -456,14 +456,14 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
                 if (port == SUBNET_NONE ||
                     (opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&
                      !is_open_table(&p->held, k, p->ways[i].record, &seen->tables[port]) &&
-                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].neighbour]))))
+                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].peer]))))
                         continue;
                 failed[port] = true;
                 seen->tables[port].source = TABLE_UNKNOWN;
                 if (leaf == KNOWLEDGE_NONE)
                         continue;
-                failed[s->ports[port].neighbour] = true;
-                seen->tables[s->ports[port].neighbour].source = TABLE_UNKNOWN;
+                failed[s->ports[port].peer] = true;
+                seen->tables[s->ports[port].peer].source = TABLE_UNKNOWN;
         }
 }
 
@@ -504,7 +504,7 @@ void opensm_confirm(const struct opensm_phases *p, enum opensm_phase phase, cons
                 see_table(k, p->ways[i].record, &seen->tables[port]);
                 leaf = leaf_of(s, port, k);
                 if (leaf != KNOWLEDGE_NONE)
-                        see_table(k, leaf, &seen->tables[s->ports[port].neighbour]);
+                        see_table(k, leaf, &seen->tables[s->ports[port].peer]);
         }
         doubt_unread(k, seen);
 }

@@ -204,7 +204,7 @@ static bool is_known(const struct observed_table *t)
         return was_read(t) || t->source == TABLE_ASSUMED;
 }
 
-/* The table of a switch port, if it filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
+/* The table of a switch port, if it filters, and what OpenSM was told of its peer (NULL: nothing, or it is in that table). */
 struct filter {
         bool is_on;   /* or may be */
         bool is_sure; /* whether it is */
@@ -223,7 +223,7 @@ static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct 
         return found;
 }
 
-/* How far the switch port lets a P_Key of its neighbour through. OpenSM writes both: what it was told may pass by now. */
+/* How far the switch port lets a P_Key of its peer through. OpenSM writes both: what it was told may pass by now. */
 static unsigned let_through(const struct filter *f, struct p_key key)
 {
         if (!f->is_on)
@@ -288,14 +288,14 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
                           const struct opensm_tables *in_place, struct opensm_way *way)
 {
         const struct observed_table *t = &observed->tables[port];
-        uint32_t neighbour = observed->subnet->ports[port].neighbour;
+        uint32_t peer = observed->subnet->ports[port].peer;
         struct filter f = {};
 
-        if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
+        if (peer != SUBNET_NONE && filters(observed, peer, k))
                 f = (struct filter) {
-                        true, !may_be_switched(observed, neighbour, k), observed->tables[neighbour].entries,
-                        observed->tables[neighbour].capacity,
-                        is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
+                        true, !may_be_switched(observed, peer, k), observed->tables[peer].entries,
+                        observed->tables[peer].capacity,
+                        is_sure(observed, peer, k) ? NULL : find_in(in_place, way->guid),
                 };
         return take_usable(a, t->entries, t->capacity, &f, way);
 }
@@ -309,7 +309,7 @@ static bool filters_by_unknown(const struct subnet *s, const struct subnet_port 
 /* May the other end of its link filter? What did not answer discovery may. */
 static bool may_be_filtered(const struct subnet *s, uint32_t port)
 {
-        uint32_t beside = s->ports[port].neighbour;
+        uint32_t beside = s->ports[port].peer;
 
         if (beside == SUBNET_NONE)
                 return subnet_port_is_behind_unknown(s, &s->ports[port]);
@@ -319,7 +319,7 @@ static bool may_be_filtered(const struct subnet *s, uint32_t port)
 /* With the leaf port beside it. */
 static bool pair_was_read(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
 
         if (!was_read(&observed->tables[port]))
                 return false;
@@ -330,7 +330,7 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
  * open it. */
 static bool is_shut_off(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
         if (!may_be_filtered(observed->subnet, port) || (t && is_known(t)))
@@ -808,7 +808,7 @@ static bool was_asked_in_vain(const struct observed *observed, uint32_t port)
 
 static bool is_unread(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
 
         if (was_asked_in_vain(observed, port))
                 return true;
@@ -865,7 +865,7 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
                         continue;
                 if (subnet_port_is_managed(subnet, &subnet->ports[port]))
                         ports[n++] = port;
-                beside = subnet->ports[port].neighbour;
+                beside = subnet->ports[port].peer;
                 if (beside != SUBNET_NONE && subnet_port_can_enforce(subnet, &subnet->ports[beside]))
                         ports[n++] = beside;
         }
@@ -917,7 +917,7 @@ static bool lets_through(const struct observed_table *t, const struct partitions
 static bool beside_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
                             const struct opensm_bases *without)
 {
-        uint32_t beside = o->subnet->ports[port].neighbour;
+        uint32_t beside = o->subnet->ports[port].peer;
 
         return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[beside].capacity ||
                lets_through(&o->tables[beside], want, without);

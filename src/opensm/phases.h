@@ -14,7 +14,7 @@
  *
  * These are the planner's phases (plan/plan.h) for endports. OpenSM applies the ports of one file in any order, which breaks
  * neither continuity nor isolation, since the changes of one phase go all in one direction. The phases for enforcing ports
- * are missing: OpenSM gives a switch port what its neighbour has, right behind the neighbour, in the same sweep. For isolation
+ * are missing: OpenSM gives a switch port what its peer has, right behind the peer, in the same sweep. For isolation
  * this makes no difference, for a switch port only takes away from what two endports may do. For continuity it makes none where
  * a base is granted or revoked, since the pair may not talk before, or not afterwards. What is left is a raise or a lower at a
  * switch that tells full from limited: between two MADs of OpenSM the port has one of them and the switch the other, and

@@ -62,7 +62,7 @@ static int compare_partition(struct import *im, const struct import_partition *p
 /* A switch port has one entry of each partition of what is plugged in there. */
 static uint32_t count_entries(const struct memberships *m, const struct subnet *s, uint32_t port)
 {
-        uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].neighbour, n = 0;
+        uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].peer, n = 0;
 
         if (of != port)
                 return m->first[of + 1] - m->first[of];
@@ -76,7 +76,7 @@ static bool is_too_small(const struct memberships *m, const struct subnet *s, ui
         const struct subnet_port *p = &s->ports[port];
         uint16_t capacity = subnet_port_capacity(s, p);
 
-        if (p->role != PORT_ENDPORT && (!subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE))
+        if (p->role != PORT_ENDPORT && (!subnet_port_can_enforce(s, p) || p->peer == SUBNET_NONE))
                 return false;
         return capacity > 0 && count_entries(m, s, port) > capacity;
 }

@@ -63,16 +63,16 @@ void text_show_partitions(struct context *ctx, const struct result *result)
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
 
-static void print_neighbour(struct context *ctx, uint32_t neighbour)
+static void print_peer(struct context *ctx, uint32_t peer)
 {
         const struct subnet_port *p;
         const struct observed_table *t;
 
-        if (neighbour == SUBNET_NONE)
+        if (peer == SUBNET_NONE)
                 return;
-        p = &ctx->subnet->ports[neighbour];
-        t = &ctx->observed->tables[neighbour];
-        printf("  plugged into  %s", output_label(ctx, neighbour));
+        p = &ctx->subnet->ports[peer];
+        t = &ctx->observed->tables[peer];
+        printf("  plugged into  %s", output_label(ctx, peer));
         if (p->role != PORT_SWITCH_EXTERNAL)
                 printf("\n");
         else if (!subnet_port_can_enforce(ctx->subnet, p))
@@ -92,7 +92,7 @@ static void print_head(struct context *ctx, uint32_t port)
         printf("  port GUID     0x%016" PRIx64 " (%s, node GUID 0x%016" PRIx64 ")\n", p->guid.v,
                node_type_to_string(node->type), node->guid.v);
         printf("  LID           %u, state %s\n", p->lid.v, port_state_to_string(p->state));
-        print_neighbour(ctx, p->neighbour);
+        print_peer(ctx, p->peer);
         if (ctx->observed->tables[port].source == TABLE_READ)
                 printf("  table         %u of %u entries used\n", observed_table_count(&ctx->observed->tables[port]),
                        ctx->observed->tables[port].capacity);

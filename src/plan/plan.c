@@ -283,7 +283,7 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .capacity = t->capacity,
                 .enforcing = p->role == PORT_SWITCH_EXTERNAL,
                 .enforces_now = t->enforce_inbound || t->enforce_outbound,
-                .neighbour = p->neighbour == SUBNET_NONE ? NULL : &pl->observed->tables[p->neighbour],
+                .peer = p->peer == SUBNET_NONE ? NULL : &pl->observed->tables[p->peer],
                 .index0_base = index0_base_of(pl, port),
                 .a = arena_new_array(pl->arena, struct p_key, t->capacity),
                 .b = arena_new_array(pl->arena, struct p_key, t->capacity),
@@ -304,7 +304,7 @@ static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
 /* Half of what is between an endport and the fabric is no use without the other. */
 static void freeze(struct planner *pl, uint32_t port, enum freeze why)
 {
-        uint32_t other_end = pl->desired->subnet->ports[port].neighbour;
+        uint32_t other_end = pl->desired->subnet->ports[port].peer;
 
         pl->plan->frozen[port] = why;
         if (other_end != SUBNET_NONE)
@@ -354,13 +354,13 @@ static bool covers(const struct p_key *table, uint16_t capacity, struct p_key ke
         return false;
 }
 
-/* Entries that the neighbour keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
+/* Entries that the peer keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
  * to enforce a table that lacks them. Gives the first such entry. */
 static bool would_cut_off(const struct planner *pl, uint32_t port, struct p_key *ret)
 {
-        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
-        const struct p_key *table = pl->plan->final_tables[neighbour];
+        uint32_t peer = pl->desired->subnet->ports[port].peer;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
+        const struct p_key *table = pl->plan->final_tables[peer];
         uint16_t i;
 
         for (i = 0; table && i < its->capacity; i++)
@@ -420,8 +420,8 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
 /* What is plugged in holds something now that only this switch port keeps from having any effect. */
 static bool holds_back(const struct planner *pl, uint32_t port)
 {
-        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
+        uint32_t peer = pl->desired->subnet->ports[port].peer;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
         uint16_t i;
 
         for (i = 0; i < its->capacity; i++)
@@ -509,7 +509,7 @@ static int plan_ports(struct planner *pl)
         r = leave_frozen(pl, affected);
         if (r < 0)
                 return r;
-        /* after all tables: whether a port may enforce depends on its neighbour's */
+        /* after all tables: whether a port may enforce depends on its peer's */
         for (i = 0; i < s->n_ports; i++) {
                 if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||
                     pl->plan->frozen[i] != FREEZE_NONE)

@@ -18,7 +18,7 @@
  *     open     add and raise on enforcing ports
  *     raise    limited to full on endports
  *     lower    full to limited on endports, then on enforcing ports
- *     grant    add entries: on ports that enforce already, where the neighbour has the base and only the switch keeps it
+ *     grant    add entries: on ports that enforce already, where the peer has the base and only the switch keeps it
  *              from having any effect; then on endports
  *     enforce  turn enforcement on, where every table is right
  *

@@ -116,7 +116,7 @@ static int take_ports(struct arena *a, struct survey *s)
         return 0;
 }
 
-/* Ports of one SMA are neighbours in the order of ports. */
+/* Ports of one SMA follow each other in the order of ports. */
 static int open_conversations(struct arena *a, struct survey *s)
 {
         const struct subnet *subnet = s->observed->subnet;

@@ -108,7 +108,7 @@ static int open_port(struct attribution_context *s)
         s->is_switch_port = p->role == PORT_SWITCH_EXTERNAL;
         if (s->is_switch_port)
                 s->check = check_of(s);
-        host = s->is_switch_port ? p->neighbour : s->counted;
+        host = s->is_switch_port ? p->peer : s->counted;
         return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
 }
 
@@ -132,9 +132,9 @@ static int fill_fields(struct attribution_context *s)
         if (s->record->host || s->host.port == SUBNET_NONE)
                 return 0;
         p = &subnet->ports[s->host.port];
-        if (!s->is_switch_port && p->neighbour != SUBNET_NONE &&
-            subnet->ports[p->neighbour].role == PORT_SWITCH_EXTERNAL) {
-                out->switch_name = subnet_port_label(s->arena, subnet, p->neighbour);
+        if (!s->is_switch_port && p->peer != SUBNET_NONE &&
+            subnet->ports[p->peer].role == PORT_SWITCH_EXTERNAL) {
+                out->switch_name = subnet_port_label(s->arena, subnet, p->peer);
                 if (!out->switch_name)
                         return -ENOMEM;
         }

@@ -24,7 +24,7 @@ static bool is_known_better(const struct violations *v, struct violation_port po
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
 {
         const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
-        uint32_t beside = s->ports[endport].neighbour;
+        uint32_t beside = s->ports[endport].peer;
         char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
         struct party p;
 
@@ -64,7 +64,7 @@ static void doubt_empty(struct violations *v, const struct subnet *s)
                 uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
 
                 if (port == SUBNET_NONE ||
-                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].neighbour == SUBNET_NONE))
+                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
                         counter_samples_doubt(p);
         }
 }
@@ -76,7 +76,7 @@ int violations_set_subnet(struct violations *v, const struct subnet *subnet)
 
         for (uint32_t i = 0; i < subnet->n_ports && r == 0; i++) {
                 const struct subnet_port *p = &subnet->ports[i];
-                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->neighbour : i;
+                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->peer : i;
 
                 if (endport != SUBNET_NONE)
                         r = set_host(v, a, subnet, i, endport);

@@ -192,7 +192,7 @@ static void add_ports(struct world *w, struct subnet_builder *b, unsigned node)
                 };
 
                 port.route.lid = port.lid;
-                if (is_switch && p > 0 && (!fabsim_neighbour(&w->f, (struct fabsim_place) { node, p }, &other) ||
+                if (is_switch && p > 0 && (!fabsim_peer(&w->f, (struct fabsim_place) { node, p }, &other) ||
                                            other.node < FIRST_HOST))
                         continue;
                 MUST(subnet_builder_add_port(b, n->guid, &port) == 0);

@@ -146,7 +146,7 @@ static void take_snapshot(struct world *w)
                         add_ports(b, f, n);
         for (unsigned n = 0; n < NODES; n++)
                 for (uint8_t p = 1; p <= f->nodes[n].num_ports; p++)
-                        if (fabsim_neighbour(f, (struct fabsim_place) { n, p }, &other))
+                        if (fabsim_peer(f, (struct fabsim_place) { n, p }, &other))
                                 ck_assert_int_eq(subnet_builder_add_link(b, f->nodes[n].guid, p,
                                                                          f->nodes[other.node].guid, other.port), 0);
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);

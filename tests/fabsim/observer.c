@@ -392,7 +392,7 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
 /* Whose cable was moved meanwhile is where it was found. */
 static void take_place(const struct sim *s, const struct subnet *subnet, uint32_t port, struct census_entry *e)
 {
-        uint32_t beside = subnet->ports[port].neighbour;
+        uint32_t beside = subnet->ports[port].peer;
 
         e->is_plugged = false;
         for (unsigned i = 0; beside != SUBNET_NONE && !e->is_plugged && i < s->f.n_nodes; i++)

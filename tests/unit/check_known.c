@@ -69,12 +69,12 @@ START_TEST(test_absent_ports_stand_where_they_were)
         ck_assert_uint_ne(port, SUBNET_NONE);
         ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->name, "node2");
         ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->device, "mlx5_0");
-        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+        ck_assert_uint_ne(s->ports[port].peer, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 2);
         /* nothing is lost of those that are there */
         port = subnet_find_endport(s, (struct guid) { 0x21 });
         ck_assert_uint_ne(port, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 1);
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 1);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
 }
 END_TEST
@@ -93,7 +93,7 @@ START_TEST(test_named_ports)
         ck_assert_uint_ne(port, SUBNET_NONE);
         ck_assert_int_eq(subnet_port_node(s, &s->ports[port])->type, NODE_UNKNOWN);
         ck_assert_str_eq(subnet_port_label(arena, s, port), "a port that was never seen");
-        ck_assert_uint_eq(s->ports[port].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[port].peer, SUBNET_NONE);
         ck_assert_int_eq(known_extend_named(arena, &k, now, named, 4, &s), 0);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
 }
@@ -109,9 +109,9 @@ START_TEST(test_a_place_that_was_taken)
         ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
         at = subnet_find_endport(s, port.port_guid);
         ck_assert_uint_ne(at, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[at].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[at].peer, SUBNET_NONE);
         at = subnet_find_endport(s, (struct guid) { 0x31 });
-        ck_assert_uint_ne(s->ports[at].neighbour, SUBNET_NONE);
+        ck_assert_uint_ne(s->ports[at].peer, SUBNET_NONE);
 }
 END_TEST
 
@@ -128,8 +128,8 @@ START_TEST(test_the_last_one_has_the_place)
                 ck_assert_int_eq(known_add(&k, &earlier), 0);
                 ck_assert_int_eq(known_add(&k, &later), 0);
                 ck_assert_int_eq(known_extend(arena, &k, picture(one), &s), 0);
-                ck_assert_int_eq(s->ports[subnet_find_endport(s, earlier.port_guid)].neighbour != SUBNET_NONE, last);
-                ck_assert_int_eq(s->ports[subnet_find_endport(s, later.port_guid)].neighbour != SUBNET_NONE, !last);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, earlier.port_guid)].peer != SUBNET_NONE, last);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, later.port_guid)].peer != SUBNET_NONE, !last);
         }
 }
 END_TEST
@@ -146,9 +146,9 @@ START_TEST(test_an_absent_switch_has_its_ports)
         ck_assert_int_eq(known_extend(arena, &k, picture(host_only), &s), 0);
         port = subnet_find_endport(s, (struct guid) { 0x31 });
         ck_assert_uint_ne(port, SUBNET_NONE);
-        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
-        ck_assert_str_eq(subnet_port_node(s, &s->ports[s->ports[port].neighbour])->name, "leaf01");
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+        ck_assert_uint_ne(s->ports[port].peer, SUBNET_NONE);
+        ck_assert_str_eq(subnet_port_node(s, &s->ports[s->ports[port].peer])->name, "leaf01");
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 2);
 }
 END_TEST
 

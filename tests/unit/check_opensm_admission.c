@@ -946,7 +946,7 @@ START_TEST(hosts_behind_unseen_switches)
         begin_single(7, 0, 0, 1);
         port = port_at(subnet, host_guid(0), 1);
         ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
-        subnet->ports[port].neighbour = SUBNET_NONE;
+        subnet->ports[port].peer = SUBNET_NONE;
         expect_stays(way_of_host(0, &in_place), 0x0001);
         expect_stays(way_of_host(0, NULL), 0);
         set_way(0, limited, 1, full, 1);
@@ -969,7 +969,7 @@ START_TEST(hosts_behind_incomplete_switches)
         struct subnet_node *node;
 
         begin_single(7, 0, 0, 1);
-        leaf = &subnet->ports[subnet->ports[port_at(subnet, host_guid(0), 1)].neighbour];
+        leaf = &subnet->ports[subnet->ports[port_at(subnet, host_guid(0), 1)].peer];
         node = &subnet->nodes[leaf->node];
         node->partition_enforcement_cap = 0;
         node->incomplete = true;

@@ -232,7 +232,7 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
                 struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
 
                 ports[i] = (struct subnet_port) {
-                        .neighbour = outside ? p : p + PORTS, .number = (uint8_t) (i + 1), .guid = { 0x100 + i },
+                        .peer = outside ? p : p + PORTS, .number = (uint8_t) (i + 1), .guid = { 0x100 + i },
                         .role = outside ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT,
                 };
                 o->tables[i] = (struct observed_table) { .entries = keys, .capacity = 2 * BASES, .source = TABLE_READ };
@@ -420,7 +420,7 @@ START_TEST(test_absent)
         static const char file[] = "p=0x10:\n 0x7=full,\n 0x100=limited;\n";
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
         struct subnet_node node = { .guid = { 6 }, .type = NODE_CA, .description = "n7", .name = "n7", .device = "" };
-        struct subnet_port port = { .number = 1, .guid = { 7 }, .neighbour = SUBNET_NONE, .role = PORT_ENDPORT };
+        struct subnet_port port = { .number = 1, .guid = { 7 }, .peer = SUBNET_NONE, .role = PORT_ENDPORT };
         uint32_t by_guid[PORTS] = { 0, 1, 2 }, n;
         const struct desired_port wanted = { &(const struct p_key) { 0x8011 }, 1 };
         struct subnet larger = { .nodes = &node, .n_nodes = 1, .ports = &port, .n_ports = 1 }, now;

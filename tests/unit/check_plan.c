@@ -746,7 +746,7 @@ START_TEST(test_enforcement_on_after_and_off_before)
 }
 END_TEST
 
-/* To enforce a table that lacks what the neighbour keeps, owned by somebody else, would cut that off. */
+/* To enforce a table that lacks what the peer keeps, owned by somebody else, would cut that off. */
 START_TEST(test_enforcement_skipped_for_foreign_entries)
 {
         _cleanup_arena_ struct arena *a = arena_new();
