@@ -37,7 +37,7 @@ struct metrics_passes {
 struct metrics {
         const char *version;
         uint64_t started;            /* this and `last_...`: seconds since 1970; 0: never */
-        uint64_t last_pass;          /* that came to its end: the fabric was looked at, and what could be mended was */
+        uint64_t last_pass;          /* that came to its end: the fabric was read, and what could be repaired was */
         uint64_t last_success;       /* likewise, and every table was as the policy says */
         uint64_t last_apply;         /* all writes were confirmed */
 

@@ -139,7 +139,7 @@ static void tell_index0(struct planner *pl, uint32_t port, const struct port_pla
              arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
                           pp->b[0].v, pp->index0_base,
                           pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
-                                                     : "'repair_index0: true' mends it"));
+                                                     : "'repair_index0: true' repairs it"));
 }
 
 static void tell_unreachable(struct planner *pl, uint32_t port)

@@ -11,7 +11,7 @@
  *
  * The order of phases gives the first two, index choice the third:
  *
- *     repair   mend index 0, level-neutral (only with repair_index0)
+ *     repair   put index 0 right, level-neutral (only with repair_index0)
  *     revoke   drop entries on endports
  *     close    drop entries on enforcing ports
  *     relax    turn enforcement off where the settings say so

@@ -85,7 +85,7 @@ def test_fabric_as_pkeyd_leaves_it():
         fabric.apply(path).expect(0)
         after = codes(doctor(fabric, path))
         check(after < before, "before: %s, after: %s" % (sorted(before), sorted(after)))
-        check_equal(before - after, {"default-partition.full-for-all", "policy.none"}, "what is mended")
+        check_equal(before - after, {"default-partition.full-for-all", "policy.none"}, "what is fixed")
         port = fabric.tables()[fabric.topology.port_guid("node0003")]
         fabric.set_p_key(port, i0=0x8101, i3=0x7fff)
         data = doctor(fabric, path)

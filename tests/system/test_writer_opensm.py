@@ -384,7 +384,7 @@ def test_pkeyd_killed():
         site.check_promises(before, site.oracle.tables(policy), n_mads, "the way with two pkeyds")
 
 
-def test_drift_is_mended():
+def test_drift_is_repaired():
     """OpenSM does not know of entries that somebody else writes, and would leave them for ever."""
     with Site() as site:
         a, b = hosts(site, 1, 2)
