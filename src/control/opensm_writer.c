@@ -839,7 +839,7 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
         usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
 
         if (event->opensm.r < 0) {
-                report(w, LOG_EVENT_OPENSM_UNTOLD, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
+                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
                        "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
                 end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
@@ -860,7 +860,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
                 return;
         }
         if (r < 0)
-                report(w, LOG_EVENT_OPENSM_UNTOLD,
+                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED,
                        "OpenSM could not be told to read its partition file: %s; it will be tried again", event->opensm.why);
         if (r < 0 || w->purpose == FOR_CONTENT)
                 end(w, r);

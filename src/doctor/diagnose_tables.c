@@ -66,7 +66,7 @@ static void diagnose_default(struct diagnosis_list *l)
                               full.n, n_hosts);
         else if (surplus.n > DOCTOR_FEW_FULL)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &surplus,
-                              "%u host ports are full members of the default partition, unasked", surplus.n);
+                              "%u host ports are full members of the default partition, unexpectedly", surplus.n);
 }
 
 static void diagnose_self(struct diagnosis_list *l)

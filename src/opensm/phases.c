@@ -378,8 +378,8 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
 /* What the file in place does not say of a port, OpenSM may have taken since the table was read; to tell it that the port has this
  * would give it back, which only the policy may. What was read after the file was done, OpenSM does not know of, nor perhaps of
  * what a port has that the file does not name: that it has to be told before it takes it away. */
-static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
-                       struct opensm_way *way)
+static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
+                        struct opensm_way *way)
 {
         const struct partitions_file_port *told = find_in(in_place, way->guid);
         uint32_t n_told = told ? told->n_keys : 0, n = 0, n_kept;
@@ -473,7 +473,7 @@ int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct o
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
                 if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 ||
-                    drop_untold(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), way) < 0 ||
+                    drop_unknown(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), way) < 0 ||
                     set_after(a, plan, observed, i, way) < 0)
                         return -ENOMEM;
                 way->is_late = way->is_late && pair_was_read(observed, i);
@@ -523,7 +523,7 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         case LAST_READ:
                 r = usable_by_silent(a, k, in_place, way);
                 if (r == 0 && wanted)
-                        r = drop_untold(a, in_place, wanted, false, way);
+                        r = drop_unknown(a, in_place, wanted, false, way);
                 break;
         case LAST_TOLD:
                 go_from_file(in_place, way);

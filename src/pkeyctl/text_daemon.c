@@ -147,7 +147,7 @@ static void add_row(struct text_table *t, const struct seen_violation *v)
                        v->source ?: "", key, v->partition ?: "", total);
 }
 
-static void say_none(const struct violations_result *r)
+static void print_none(const struct violations_result *r)
 {
         usec_t since = r->since > r->counted_since ? r->since : r->counted_since;
         const char *at = r->node ? " at " : "", *node = r->node ?: "";
@@ -170,7 +170,7 @@ void text_violations(struct context *ctx, const struct result *result)
         if (r->once && r->n_silent > 0)
                 printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
-                say_none(r);
+                print_none(r);
                 return;
         }
         text_table_begin(&t, "SINCE|LAST|PORT|SWITCH|SOURCE|P_KEY|PARTITION|>COUNT", 0);

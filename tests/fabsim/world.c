@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fabrics at random, and what happens to them unasked. */
+/* Fabrics at random, and what happens to them by themselves. */
 
 #include <stdio.h>
 #include <string.h>

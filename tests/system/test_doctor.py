@@ -110,7 +110,7 @@ def test_keys_that_opensm_leaves_on_switch_ports():
         check(all("from index 32 on" in w["text"] for w in item["where"]), item)
 
 
-def test_keys_that_somebody_put_on_a_switch_port():
+def test_unexpected_keys_on_a_switch_port():
     with fabric_of() as fabric:
         leaf = next(p for p in fabric.tables().values() if p.guid == fabric.topology.guid("leaf02"))
         fabric.set_p_key(leaf, external=1, i50=0x9020)

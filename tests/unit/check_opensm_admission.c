@@ -737,7 +737,7 @@ static void expect_begins(unsigned host, const struct opensm_tables *in_place, u
 
 /* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has
  * it. */
-START_TEST(untold_is_not_given_back)
+START_TEST(unknown_is_not_given_back)
 {
         static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
         static const struct p_key another[] = { { 0x0002 } };
@@ -1193,7 +1193,7 @@ int main(void)
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, hosts_behind_unseen_switches);
         tcase_add_test(t, hosts_behind_incomplete_switches);
-        tcase_add_test(t, untold_is_not_given_back);
+        tcase_add_test(t, unknown_is_not_given_back);
         tcase_add_test(t, unmanaged_stays_as_told);
         tcase_add_test(t, silent_behind_filters);
         tcase_add_test(t, held_needs_room);

@@ -721,7 +721,7 @@ START_TEST(only_the_full_counter_is_cleared)
 }
 END_TEST
 
-START_TEST(nothing_is_written_unasked)
+START_TEST(nothing_is_written_unrequested)
 {
         nodes[0].ports[2].rcv = 255;
         run(START, START + 3 * INTERVAL);
@@ -947,7 +947,7 @@ int main(void)
         tcase_add_test(t, redirected);
         tcase_add_test(t, redirected_later);
         tcase_add_test(t, only_the_full_counter_is_cleared);
-        tcase_add_test(t, nothing_is_written_unasked);
+        tcase_add_test(t, nothing_is_written_unrequested);
         tcase_add_test(t, cleared_comes_in_its_order);
         tcase_add_test(t, a_pause_is_not_made_up_for);
         tcase_add_test(t, pictures_in_the_middle_of_a_round);
