@@ -62,7 +62,7 @@ struct reader {
 };
 
 /*
- * partitions_conf_words.c: the words in the buffer, what they mean, and where they mean something else than it seems. It calls
+ * partitions_conf_tokens.c: the tokens in the buffer, what they mean, and where they mean something else than it seems. It calls
  * nothing of partitions_conf.c, which reads lines and definitions.
  */
 
