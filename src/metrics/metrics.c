@@ -292,7 +292,7 @@ static void add_daemon(struct text *t, const struct metrics *m)
         moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
         one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd only looks and never writes (mode: audit).", m->audit);
         one(t, "pkeyd_standing_by", GAUGE, "1 if the master SM is not on this host, so that nothing is written from it (role: "
-            "follow-sm).", m->stands_by);
+            "follow-sm).", m->is_standby);
         one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
             m->generation);
         one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
@@ -328,10 +328,10 @@ static void add_passes(struct text *t, const struct metrics *m)
         static const char name[] = "pkeyd_passes_total";
 
         family(t, name, COUNTER, "Sweeps, by how they ended.");
-        labelled(t, name, "result", "done", m->passes.done);
-        labelled(t, name, "result", "partial", m->passes.partial);
-        labelled(t, name, "result", "refused", m->passes.refused);
-        labelled(t, name, "result", "failed", m->passes.failed);
+        labelled(t, name, "result", "done", m->sweeps.done);
+        labelled(t, name, "result", "partial", m->sweeps.partial);
+        labelled(t, name, "result", "refused", m->sweeps.refused);
+        labelled(t, name, "result", "failed", m->sweeps.failed);
         if (m->swept)
                 duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
                          m->sweep_duration);
@@ -341,7 +341,7 @@ static void add_passes(struct text *t, const struct metrics *m)
         if (m->applied)
                 duration(t, "pkeyd_apply_duration_seconds", "How long carrying out the last plan that was not empty took.",
                          m->apply_duration);
-        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last sweep came to its end.", m->last_pass);
+        moment(t, "pkeyd_last_pass_timestamp_seconds", "When the last sweep came to its end.", m->last_sweep);
         moment(t, "pkeyd_last_success_timestamp_seconds",
                "When the last sweep came to its end with every table as the policy says.", m->last_success);
         moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);

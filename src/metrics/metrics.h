@@ -30,21 +30,21 @@
 #define METRICS_MAX_SERIES 5000
 
 /* Sweeps since the start, by how they ended. */
-struct metrics_passes {
+struct metrics_sweeps {
         uint64_t done, partial, refused, failed;
 };
 
 struct metrics {
         const char *version;
-        uint64_t started;            /* this and `last_...`: seconds since 1970; 0: never */
-        uint64_t last_pass;          /* that came to its end: the fabric was read, and what could be repaired was */
-        uint64_t last_success;       /* likewise, and every table was as the policy says */
-        uint64_t last_apply;         /* all writes were confirmed */
+        uint64_t started;      /* this and `last_...`: seconds since 1970; 0: never */
+        uint64_t last_sweep;   /* that came to its end: the fabric was read, and what could be repaired was */
+        uint64_t last_success; /* likewise, and every table was as the policy says */
+        uint64_t last_apply;   /* all writes were confirmed */
 
-        uint64_t generation;         /* in force; 0: none */
-        uint64_t n_policy_errors;    /* of what was last loaded; 0: it was accepted */
+        uint64_t generation;      /* in force; 0: none */
+        uint64_t n_policy_errors; /* of what was last loaded; 0: it was accepted */
         bool audit;
-        bool stands_by;              /* the other one of two head nodes writes */
+        bool is_standby;          /* the other one of two head nodes writes */
 
         bool looked;                 /* the following five are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
@@ -56,7 +56,7 @@ struct metrics {
 
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
-        struct metrics_passes passes;
+        struct metrics_sweeps sweeps;
         uint64_t n_writes, n_writes_failed, n_refused_by_gate;
         struct mad_engine_counters mads;
 

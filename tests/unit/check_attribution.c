@@ -627,7 +627,7 @@ START_TEST(test_enforcement_as_applied)
                     "not let out");
         observed->tables[port].enforcement_doubted = true;
         expect_text(sentence(&c, &s), "whether it checks P_Keys of what goes out is not certain now");
-        /* of another picture: it says nothing of this one */
+        /* of another snapshot: it says nothing of this one */
         observed->subnet = NULL;
         expect_text(sentence(&c, &s), "it does not check P_Keys of what goes out");
 }

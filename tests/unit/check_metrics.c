@@ -123,15 +123,15 @@ static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent 
 static struct metrics full(void)
 {
         return (struct metrics) {
-                .version = "1.2.3", .started = 1699990000, .last_pass = 1699999999, .last_success = 1699999000,
-                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .stands_by = true,
+                .version = "1.2.3", .started = 1699990000, .last_sweep = 1699999999, .last_success = 1699999000,
+                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .is_standby = true,
                 .looked = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_silent_links = 4,
                 .n_frozen = 2,
                 .n_drifts = 9,
                 .knows_held = true, .n_held_bases = 3, .n_held_ports = 2,
                 .planned = true, .applied = true, .swept = true,
                 .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
-                .passes = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
+                .sweeps = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
                 .mads = { .sent = 1000, .retried = 20, .timed_out = 21, .answered = 979, .busy = 5, .malformed = 6 },
                 .notices = &notices, .poll = &poll, .has_violations = true, .records = records,
                 .n_records = ELEMENTS(records), .violations = { 65538, 18, 255, 1, 1, 0, 542 },
@@ -204,7 +204,7 @@ START_TEST(no_violations)
 }
 END_TEST
 
-/* Without a picture the series are as many, and as different from each other. */
+/* Without a snapshot the series are as many, and as different from each other. */
 START_TEST(no_picture)
 {
         struct metrics m = full();
@@ -252,7 +252,7 @@ START_TEST(of_hosts)
 }
 END_TEST
 
-/* What the violation table says is what is written, also of a port that the picture does not have. */
+/* What the violation table says is what is written, also of a port that the snapshot does not have. */
 START_TEST(of_violations)
 {
         const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };

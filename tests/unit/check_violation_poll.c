@@ -791,7 +791,7 @@ START_TEST(a_pause_is_not_made_up_for)
 }
 END_TEST
 
-/* Pictures that change in the middle of rounds: whoever stays is asked once in a round. */
+/* Snapshots that change in the middle of rounds: whoever stays is asked once in a round. */
 START_TEST(pictures_in_the_middle_of_a_round)
 {
         usec_t now = START;

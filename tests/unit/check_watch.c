@@ -5,7 +5,7 @@
 #include "control/backoff.h"
 #include "watch/watch.h"
 
-/* A fabric of hosts with one port each; which of them are there is a bit mask, so that two pictures can differ. */
+/* A fabric of hosts with one port each; which of them are there is a bit mask, so that two snapshots can differ. */
 #define HOSTS 4
 #define CAP   32
 
