@@ -19,8 +19,8 @@ static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, e
         return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm) && got == MEMBERSHIP_FULL;
 }
 
-static void tell_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
-                            enum membership got, uint32_t others)
+static void report_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
+                              enum membership got, uint32_t others)
 {
         bool kept = is_kept_full(im->subnet, port, p->source->base, got);
         const char *label = subnet_port_label(im->arena, im->subnet, port);
@@ -49,13 +49,13 @@ static int compare_partition(struct import *im, const struct import_partition *p
                 if (im->subnet->ports[port].role != PORT_ENDPORT || got == (enum membership) levels[port])
                         continue;
                 if (is_kept_full(im->subnet, port, p->source->base, got))
-                        tell_difference(im, p, port, (enum membership) levels[port], got, 0);
+                        report_difference(im, p, port, (enum membership) levels[port], got, 0);
                 else if (n++ == 0)
                         example = port;
         }
         if (n > 0)
-                tell_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
-                                n - 1);
+                report_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
+                                  n - 1);
         return 0;
 }
 

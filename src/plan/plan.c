@@ -107,14 +107,14 @@ static void tell(struct planner *pl, struct tally *t, enum finding_severity seve
         t->n++;
 }
 
-static void tell_rest(struct planner *pl, const struct tally *t)
+static void report_rest(struct planner *pl, const struct tally *t)
 {
         if (t->n > most_of(t->severity))
                 (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more port%s like this",
                                     t->n - most_of(t->severity), text_plural(t->n - most_of(t->severity)));
 }
 
-static void tell_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
              arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
@@ -124,7 +124,7 @@ static void tell_overflow(struct planner *pl, uint32_t port, const struct port_p
                                         : ""));
 }
 
-static void tell_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
              arena_printf(pl->arena,
@@ -133,7 +133,7 @@ static void tell_stuck(struct planner *pl, uint32_t port, const struct port_plan
                           label(pl, port), pp->capacity, pp->needed));
 }
 
-static void tell_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
              arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
@@ -142,7 +142,7 @@ static void tell_index0(struct planner *pl, uint32_t port, const struct port_pla
                                                      : "'repair_index0: true' repairs it"));
 }
 
-static void tell_unreachable(struct planner *pl, uint32_t port)
+static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
         const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
@@ -319,7 +319,7 @@ static int plan_port(struct planner *pl, uint32_t port)
         int r;
 
         if (t->source != TABLE_READ)
-                tell_unreachable(pl, port);
+                report_unreachable(pl, port);
         if (t->source == TABLE_UNKNOWN || pl->plan->frozen[port] != FREEZE_NONE)
                 return 0;
         r = port_plan_prepare(pl, port, &pp);
@@ -329,11 +329,11 @@ static int plan_port(struct planner *pl, uint32_t port)
         if ((pp.overflow || pp.stuck) && may_overflow(pl, &pp))
                 return 0; /* its table is left alone; see plan_enforcement */
         if (pp.overflow)
-                tell_overflow(pl, port, &pp);
+                report_overflow(pl, port, &pp);
         else if (pp.stuck)
-                tell_stuck(pl, port, &pp);
+                report_stuck(pl, port, &pp);
         else if (pp.index0_wrong)
-                tell_index0(pl, port, &pp);
+                report_index0(pl, port, &pp);
         if (pp.overflow || pp.stuck) {
                 freeze(pl, port, pp.overflow ? FREEZE_CAPACITY : FREEZE_TRANSITION);
                 return 0;
@@ -570,12 +570,12 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         r = plan_ports(&pl);
         if (r < 0)
                 return r;
-        tell_rest(&pl, &pl.capacity);
-        tell_rest(&pl, &pl.transition);
-        tell_rest(&pl, &pl.index0);
-        tell_rest(&pl, &pl.unreachable);
-        tell_rest(&pl, &pl.enforcement_off);
-        tell_rest(&pl, &pl.enforcement_skipped);
+        report_rest(&pl, &pl.capacity);
+        report_rest(&pl, &pl.transition);
+        report_rest(&pl, &pl.index0);
+        report_rest(&pl, &pl.unreachable);
+        report_rest(&pl, &pl.enforcement_off);
+        report_rest(&pl, &pl.enforcement_skipped);
         r = fill_steps(&pl);
         if (r < 0)
                 return r;

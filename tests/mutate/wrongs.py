@@ -564,7 +564,7 @@ WRONGS += [
     Wrong("plan-overflow-of-any-switch", PLAN, "pl->options->enforcement == ENFORCEMENT_OFF ||", "pl->options->enforcement != ENFORCEMENT_OFF ||"),
     Wrong("plan-index0-of-switch-ports", PLAN, "        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)\n                return 0;\n", ""),
     Wrong("plan-index0-is-the-default", PLAN, "        if (wants(want, pl->desired->index0_base))\n                return pl->desired->index0_base;\n", ""),
-    Wrong("plan-silent-port-unsaid", PLAN, "        if (t->source != TABLE_READ)\n                tell_unreachable(pl, port);\n", ""),
+    Wrong("plan-silent-port-unsaid", PLAN, "        if (t->source != TABLE_READ)\n                report_unreachable(pl, port);\n", ""),
     Wrong("plan-rest-unsaid", PLAN, "        if (t->n > most_of(t->severity))\n", "        if (false)\n"),
     Wrong("plan-affected-of-tables-only", PLAN, "                affected[i] = affected[i] || r > 0;\n", "                affected[i] = affected[i];\n"),
     Wrong("plan-before-is-observed", PLAN, "                memcpy(now + first, w->after, n * sizeof(*now));\n", ""),
